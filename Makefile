@@ -1,0 +1,40 @@
+# make book | test | lab | reproduce | bench | lint | clean
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+
+.PHONY: book test lab reproduce bench lint lock clean
+
+$(STAMP): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+book: $(STAMP)
+	$(BIN)/python book/build.py
+
+lab: $(STAMP)
+	$(BIN)/jupyter lab --notebook-dir book
+
+reproduce: $(STAMP)
+	$(BIN)/lmap make --all --profile full --jobs $(JOBS)
+
+bench: $(STAMP)
+	$(BIN)/python -m learned_mapping.experiments.benchmarks
+
+lint: $(STAMP)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+# Needs the network; run it after a change of the dependencies, then check in the result.
+lock: $(STAMP)
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
+
+clean:
+	rm -rf book/_build

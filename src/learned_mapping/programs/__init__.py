@@ -1,0 +1,1 @@
+"""What gets mapped: computation graphs and scheduled programs, their files, the public models they come from."""

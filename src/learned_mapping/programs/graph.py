@@ -1,0 +1,276 @@
+"""ComputationGraph: ops, the tensors they produce, and who consumes them. Papers 2 and 3 map it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+
+MAX_OPS = 100_000
+MAX_EDGES = 2_000_000
+MAX_BYTES = 2**50
+"""Largest tensor, or weights of one op, in bytes: a pebibyte."""
+MAX_FLOP = 1e21
+MAX_SECONDS = 1e9
+
+
+def frozen_array(values: Any, dtype: Any) -> np.ndarray:
+    """A read-only copy of `values`."""
+    array = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+def digest_of(*parts: Any) -> str:
+    """The SHA-256 of arrays and strings, in hexadecimal: equal content, equal digest."""
+    h = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            h.update(f"{part.dtype.str}{part.shape}".encode())
+            h.update(np.ascontiguousarray(part).tobytes())
+        else:
+            h.update(repr(part).encode())
+        h.update(b"\0")
+    return h.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class ComputationGraph:
+    """A directed acyclic graph of N ops, M tensors and E uses of a tensor by an op.
+
+    An op's parameters are not tensors of the graph: they stay on the op, as `op_weight_bytes`. A tensor that several
+    ops consume is one tensor with several edges. Ops may stand in any order; `topological_order` sorts them.
+    """
+
+    name: str
+    op_names: tuple[str, ...]
+    """N distinct names."""
+    op_kinds: tuple[str, ...]
+    """N primitive names, such as ``dot_general``; ``input`` for a source that stands for a program input."""
+    op_flop: np.ndarray
+    """[N] float64, floating-point operations."""
+    op_weight_bytes: np.ndarray
+    """[N] int64, bytes of parameters the op holds."""
+    op_seconds: np.ndarray | None
+    """[N] float64 running-time estimates in seconds, or None: a hardware model then derives them."""
+    tensor_names: tuple[str, ...]
+    """M distinct names."""
+    tensor_producer: np.ndarray
+    """[M] int32, the op that produces each tensor."""
+    tensor_bytes: np.ndarray
+    """[M] int64."""
+    tensor_is_output: np.ndarray
+    """[M] bool, whether the tensor leaves the graph and so must be kept to the end."""
+    edge_tensor: np.ndarray
+    """[E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct."""
+    edge_consumer: np.ndarray
+    """[E] int32, the op that uses it."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Where the graph comes from; free form, no part of the digest."""
+
+    @property
+    def num_ops(self) -> int:
+        return len(self.op_names)
+
+    @property
+    def num_tensors(self) -> int:
+        return len(self.tensor_names)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.edge_tensor)
+
+    @functools.cached_property
+    def edge_producer(self) -> np.ndarray:
+        """[E] int32, the op at the start of each edge."""
+        return frozen_array(self.tensor_producer[self.edge_tensor], np.int32)
+
+    @functools.cached_property
+    def consumer_offsets(self) -> np.ndarray:
+        """[M + 1] int64; tensor m is consumed by ``edge_consumer[consumer_offsets[m]:consumer_offsets[m + 1]]``."""
+        return frozen_array(np.searchsorted(self.edge_tensor, np.arange(self.num_tensors + 1)), np.int64)
+
+    def consumers(self, tensor: int) -> np.ndarray:
+        """The ops that use `tensor`."""
+        return self.edge_consumer[self.consumer_offsets[tensor] : self.consumer_offsets[tensor + 1]]
+
+    @functools.cached_property
+    def op_edges(self) -> np.ndarray:
+        """[K, 2] int32, distinct (producer, consumer) pairs in ascending order: the op-level edges E of the papers."""
+        if not self.num_edges:
+            return frozen_array(np.zeros((0, 2)), np.int32)
+        return frozen_array(np.unique(np.stack([self.edge_producer, self.edge_consumer], axis=1), axis=0), np.int32)
+
+    @functools.cached_property
+    def topological_order(self) -> np.ndarray:
+        """[N] int32, ops so that each comes after all whose tensors it uses; ties by the ops' own order."""
+        return frozen_array(_topological_order(self.num_ops, self.edge_producer, self.edge_consumer), np.int32)
+
+    @functools.cached_property
+    def op_output_bytes(self) -> np.ndarray:
+        """[N] int64, bytes of all tensors each op produces."""
+        totals = np.zeros(self.num_ops, np.int64)
+        np.add.at(totals, self.tensor_producer, self.tensor_bytes)
+        return frozen_array(totals, np.int64)
+
+    @functools.cached_property
+    def op_input_bytes(self) -> np.ndarray:
+        """[N] int64, bytes of all tensors each op consumes (parameters not included)."""
+        totals = np.zeros(self.num_ops, np.int64)
+        np.add.at(totals, self.edge_consumer, self.tensor_bytes[self.edge_tensor])
+        return frozen_array(totals, np.int64)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Hexadecimal SHA-256 of everything but the graph's name and metadata."""
+        seconds = np.zeros(0) if self.op_seconds is None else self.op_seconds
+        return digest_of(
+            self.op_names, self.op_kinds, self.op_flop, self.op_weight_bytes, seconds, self.tensor_names,
+            self.tensor_producer, self.tensor_bytes, self.tensor_is_output, self.edge_tensor, self.edge_consumer,
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        flop, weights = float(self.op_flop.sum()), int(self.op_weight_bytes.sum())
+        return (
+            f"<b>{_escape(self.name)}</b>: {self.num_ops} ops, {self.num_tensors} tensors, {self.num_edges} edges, "
+            f"{flop / 1e9:.3g} GFLOP, {weights / 2**20:.3g} MiB of weights"
+        )
+
+
+def make_graph(
+    *,
+    name: str,
+    op_names: Sequence[str],
+    op_kinds: Sequence[str],
+    op_flop: Any,
+    op_weight_bytes: Any = None,
+    op_seconds: Any = None,
+    tensor_names: Sequence[str],
+    tensor_producer: Any,
+    tensor_bytes: Any,
+    tensor_is_output: Any = None,
+    edge_tensor: Any,
+    edge_consumer: Any,
+    metadata: Mapping[str, Any] | None = None,
+    source: object = "graph",
+) -> ComputationGraph:
+    """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are dropped.
+
+    Args:
+      name: the graph's name.
+      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds: N entries each; units as in `ComputationGraph`.
+      tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
+      edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
+      metadata: where the graph comes from.
+      source: what to name in an error, such as the file.
+
+    Raises:
+      InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd or not finite, an op
+        uses its own output, or the ops form a cycle.
+    """
+    n, m = len(op_names), len(tensor_names)
+    if n == 0:
+        raise InputError(source, "ops", "the graph has no ops")
+    if n > MAX_OPS:
+        raise InputError(source, "ops", f"{n} ops, at most {MAX_OPS} are supported")
+    if len(edge_tensor) > MAX_EDGES:
+        raise InputError(source, "edges", f"{len(edge_tensor)} edges, at most {MAX_EDGES} are supported")
+    op_weight_bytes = np.zeros(n) if op_weight_bytes is None else op_weight_bytes
+    tensor_is_output = np.zeros(m, bool) if tensor_is_output is None else tensor_is_output
+    check_distinct(source, "ops", op_names)
+    check_distinct(source, "tensors", tensor_names)
+    check_values(source, "op_flop", op_flop, n, MAX_FLOP)
+    check_values(source, "op_weight_bytes", op_weight_bytes, n, MAX_BYTES)
+    check_values(source, "tensor_bytes", tensor_bytes, m, MAX_BYTES)
+    if op_seconds is not None:
+        check_values(source, "op_seconds", op_seconds, n, MAX_SECONDS)
+    check_values(source, "tensor_producer", tensor_producer, m, n - 1)
+    check_values(source, "tensor_is_output", tensor_is_output, m, 1)
+    check_values(source, "edge_tensor", edge_tensor, len(edge_tensor), m - 1)
+    check_values(source, "edge_consumer", edge_consumer, len(edge_tensor), n - 1)
+    if len(op_kinds) != n:
+        raise InputError(source, "op_kinds", f"{len(op_kinds)} entries for {n} ops")
+    producer = frozen_array(tensor_producer, np.int32)
+    edges = np.stack([np.asarray(edge_tensor, np.int64), np.asarray(edge_consumer, np.int64)], axis=1)
+    edges = np.unique(edges.reshape(-1, 2), axis=0)
+    loops = np.flatnonzero(producer[edges[:, 0]] == edges[:, 1]) if len(edges) else []
+    if len(loops):
+        raise InputError(
+            source, f"ops[{edges[loops[0], 1]}]", f"op {op_names[edges[loops[0], 1]]!r} uses its own output"
+        )
+    graph = ComputationGraph(
+        name=str(name),
+        op_names=tuple(op_names),
+        op_kinds=tuple(op_kinds),
+        op_flop=frozen_array(op_flop, np.float64),
+        op_weight_bytes=frozen_array(op_weight_bytes, np.int64),
+        op_seconds=None if op_seconds is None else frozen_array(op_seconds, np.float64),
+        tensor_names=tuple(tensor_names),
+        tensor_producer=producer,
+        tensor_bytes=frozen_array(tensor_bytes, np.int64),
+        tensor_is_output=frozen_array(tensor_is_output, bool),
+        edge_tensor=frozen_array(edges[:, 0], np.int32),
+        edge_consumer=frozen_array(edges[:, 1], np.int32),
+        metadata=dict(metadata or {}),
+    )
+    if len(graph.topological_order) < n:
+        stuck = sorted(set(range(n)) - set(graph.topological_order.tolist()))
+        raise InputError(
+            source, f"ops[{stuck[0]}]", f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
+        )
+    return graph
+
+
+def check_distinct(source: object, field: str, names: Sequence[str]) -> None:
+    """Raises `InputError` where a name is no string, empty, or repeated."""
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise InputError(source, f"{field}[{i}].name", f"expected a non-empty string, got {name!r}")
+        if name in seen:
+            raise InputError(
+                source, f"{field}[{i}].name", f"duplicate name {name!r}, first used by {field}[{seen[name]}]"
+            )
+        seen[name] = i
+
+
+def check_values(source: object, field: str, values: Any, length: int, high: float) -> None:
+    """Raises `InputError` unless `values` is `length` finite numbers in [0, high]."""
+    array = np.asarray(values)
+    if array.shape != (length,):
+        raise InputError(source, field, f"shape {array.shape}, expected ({length},)")
+    if length and array.dtype.kind not in "biuf":
+        raise InputError(source, field, f"expected numbers, got {array.dtype}")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0) & (array <= high))) if length else []
+    if len(bad):
+        raise InputError(source, f"{field}[{bad[0]}]", f"{array[bad[0]]} is outside [0, {high:g}]")
+
+
+def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> list[int]:
+    """Kahn's algorithm with a heap, so that ties go to the lower index; shorter than n where there is a cycle."""
+    import heapq
+
+    waiting = np.bincount(consumers, minlength=n).tolist()
+    order_by_producer = np.argsort(producers, kind="stable")
+    offsets = np.searchsorted(producers[order_by_producer], np.arange(n + 1)).tolist()
+    targets = consumers[order_by_producer].tolist()
+    heap = [i for i in range(n) if waiting[i] == 0]
+    order = []
+    while heap:
+        op = heapq.heappop(heap)
+        order.append(op)
+        for target in targets[offsets[op] : offsets[op + 1]]:
+            waiting[target] -= 1
+            if waiting[target] == 0:
+                heapq.heappush(heap, target)
+    return order
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,252 @@
+"""Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and field."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from learned_mapping.errors import InputError
+
+MAX_FILE_BYTES = 512 * 2**20
+"""Largest JSON text accepted, after decompression, in bytes."""
+
+
+class Node:
+    """A JSON value together with where it stands, so that every complaint can say so."""
+
+    __slots__ = ("field", "source", "value")
+
+    def __init__(self, value: Any, source: object, field: str = ""):
+        self.value = value
+        self.source = source
+        self.field = field
+
+    def fail(self, fault: str) -> NoReturn:
+        """Raises `InputError` for this field."""
+        raise InputError(self.source, self.field or "(top level)", fault)
+
+    def _wrong_type(self, expected: str) -> NoReturn:
+        self.fail(f"expected {expected}, got {_shorten(self.value)}")
+
+    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Node]:
+        """The members of a JSON object; raises for a missing or an unknown one."""
+        if not isinstance(self.value, dict):
+            self._wrong_type("an object")
+        required, optional = tuple(required), tuple(optional)
+        for key in required:
+            if key not in self.value:
+                self.fail(f"missing field {key!r}")
+        for key in self.value:
+            if key not in required and key not in optional:
+                self.fail(f"unknown field {_shorten(key)}")
+        prefix = self.field + "." if self.field else ""
+        return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
+
+    def mapping(self, limit: int) -> dict[str, Node]:
+        """The members of a JSON object with free keys, at most `limit` of them."""
+        if not isinstance(self.value, dict):
+            self._wrong_type("an object")
+        if len(self.value) > limit:
+            self.fail(f"{len(self.value)} entries, at most {limit} are supported")
+        return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
+
+    def array(self, limit: int) -> list[Node]:
+        """The elements of a JSON array, at most `limit` of them."""
+        if not isinstance(self.value, list):
+            self._wrong_type("an array")
+        if len(self.value) > limit:
+            self.fail(f"{len(self.value)} entries, at most {limit} are supported")
+        return [Node(value, self.source, f"{self.field}[{i}]") for i, value in enumerate(self.value)]
+
+    def string(self, limit: int = 1000) -> str:
+        """A non-empty string of at most `limit` characters that can be printed on one line."""
+        if not isinstance(self.value, str):
+            self._wrong_type("a string")
+        if not self.value:
+            self.fail("empty string")
+        if len(self.value) > limit:
+            self.fail(f"string of {len(self.value)} characters, at most {limit} are supported")
+        if not self.value.isprintable():
+            self.fail(f"unprintable characters in {_shorten(self.value)}")
+        return self.value
+
+    def boolean(self) -> bool:
+        if not isinstance(self.value, bool):
+            self._wrong_type("true or false")
+        return self.value
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer in [low, high]. A float with an integer value is not one."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int):
+            self._wrong_type("an integer")
+        if not low <= self.value <= high:
+            self.fail(f"{_shorten(self.value)} is outside [{low}, {high}]")
+        return self.value
+
+    def number(self, low: float, high: float) -> float:
+        """A finite number in [low, high]."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            self._wrong_type("a number")
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            self.fail(f"{self.value} is not a finite number")
+        if not low <= self.value <= high:
+            self.fail(f"{_shorten(self.value)} is outside [{low:g}, {high:g}]")
+        return float(self.value)
+
+    def choice(self, *options: str) -> str:
+        if self.value not in options or not isinstance(self.value, str):
+            self.fail(f"expected one of {', '.join(options)}, got {_shorten(self.value)}")
+        return self.value
+
+    def metadata(self) -> dict[str, Any]:
+        """A free-form object: anything JSON can hold."""
+        if not isinstance(self.value, dict):
+            self._wrong_type("an object")
+        return self.value
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**30:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} entries"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
+    """A file's bytes, decompressed when its name ends in ``.gz``; raises `InputError` past `limit` bytes."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise InputError(path, "", "is a folder, expected a file")
+        if path.exists() and not path.is_file():
+            raise InputError(path, "", "is not a regular file")
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as stream:
+                data = stream.read(limit + 1)
+        else:
+            with open(path, "rb") as stream:
+                data = stream.read(limit + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(path, "", "no such file") from None
+    except PermissionError:
+        raise InputError(path, "", "permission denied") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, "", f"broken gzip file ({error})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(path, "", f"cannot be read ({error})") from None
+    if len(data) > limit:
+        raise InputError(path, "", f"more than {limit} bytes")
+    return data
+
+
+def parse_json(data: bytes, source: object) -> Node:
+    """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, and absurd nesting."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
+
+    def no_duplicates(pairs):
+        result = {}
+        for key, value in pairs:
+            if key in result:
+                raise InputError(source, _shorten(key), "the same field appears twice in one object")
+            result[key] = value
+        return result
+
+    def no_constants(name):
+        raise InputError(source, "(number)", f"{name} is not a finite number")
+
+    def parse_integer(digits):
+        if len(digits) > 400:
+            raise InputError(source, "(number)", f"an integer of {len(digits)} digits")
+        return int(digits)
+
+    try:
+        value = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constants, parse_int=parse_integer)
+    except json.JSONDecodeError as error:
+        raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON ({error.msg})") from None
+    except RecursionError:
+        raise InputError(source, "", "nested too deeply") from None
+    return Node(value, source)
+
+
+def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
+    """Reads a ``.json`` or ``.json.gz`` file.
+
+    Args:
+      path: the file.
+      schema: when given, the name between ``learned-mapping/`` and ``/1`` that the ``schema`` field must hold.
+
+    Raises:
+      InputError: the file is missing, truncated, not JSON, or of another schema.
+    """
+    node = parse_json(read_bytes(path), path)
+    if schema is not None:
+        expect_schema(node, schema)
+    return node
+
+
+def schema_name(node: Node) -> str:
+    """What kind of file this is: the NAME of ``learned-mapping/NAME/1``."""
+    if not isinstance(node.value, dict):
+        node.fail("expected a JSON object with a 'schema' field")
+    if "schema" not in node.value:
+        node.fail("missing field 'schema'")
+    text = Node(node.value["schema"], node.source, "schema").string()
+    parts = text.split("/")
+    if len(parts) != 3 or parts[0] != "learned-mapping" or parts[2] != "1":
+        Node(text, node.source, "schema").fail(f"expected learned-mapping/NAME/1, got {_shorten(text)}")
+    return parts[1]
+
+
+def expect_schema(node: Node, schema: str) -> None:
+    """Raises `InputError` unless the file is of the kind `schema`."""
+    if schema_name(node) != schema:
+        found = node.value["schema"]
+        Node(found, node.source, "schema").fail(f"expected learned-mapping/{schema}/1, got {_shorten(found)}")
+
+
+def write_bytes(path: str | os.PathLike, data: bytes) -> None:
+    """Writes a file whole or not at all; compresses (reproducibly) when its name ends in ``.gz``."""
+    path = Path(path)
+    if path.suffix == ".gz":
+        packed = io.BytesIO()
+        with gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as stream:
+            stream.write(data)
+        data = packed.getvalue()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
+    except (OSError, ValueError) as error:
+        raise InputError(path, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise InputError(path, "", f"cannot be written ({error.strerror})") from None
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None) -> None:
+    """Writes JSON atomically; raises ValueError for NaN and infinities rather than write them."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, indent=indent, separators=separators, allow_nan=False, ensure_ascii=False)
+    write_bytes(path, text.encode("utf-8") + b"\n")

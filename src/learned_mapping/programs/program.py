@@ -1,0 +1,302 @@
+"""Program: a scheduled instruction sequence and its buffers. Paper 1 maps it to fast memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, check_distinct, check_values, digest_of, frozen_array
+
+MAX_INSTRUCTIONS = 200_000
+MAX_BUFFERS = 1_000_000
+MAX_VARIED = 8
+"""Latencies are known for subsets of at most this many buffers of an instruction (paper 1, Appendix A)."""
+NO_ALIAS = -1
+NOT_VARIED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program P = (I_0, ..., I_{T-1}) of T instructions with B buffers over N tensors (paper 1, section 4.1).
+
+    A buffer is one use of a tensor: an input (operand) or an output of one instruction. Logical time is the index of an
+    instruction. Buffers stand in the order in which the MMapGame asks for them: by instruction, inputs before outputs.
+    """
+
+    name: str
+    fast_bytes: int
+    """Capacity of the fast memory (CMEM), max_size of section 4.1, in bytes."""
+    copy_bytes_per_s: float
+    """Bandwidth of the one copy engine between HBM and CMEM."""
+    instruction_names: tuple[str, ...]
+    """T distinct names."""
+    instruction_kinds: tuple[str, ...]
+    """T opcodes, such as ``fusion``."""
+    tensor_names: tuple[str, ...]
+    """N distinct names."""
+    tensor_bytes: np.ndarray
+    """[N] int64, size(b) of every buffer of the tensor."""
+    tensor_is_parameter: np.ndarray
+    """[N] bool, in HBM before the program starts."""
+    tensor_is_output: np.ndarray
+    """[N] bool, a result of the program: live to the end."""
+    buffer_instruction: np.ndarray
+    """[B] int32, ascending: target_time(b)."""
+    buffer_tensor: np.ndarray
+    """[B] int32: tensor_id(b)."""
+    buffer_is_output: np.ndarray
+    """[B] bool: whether the instruction writes the buffer (else it reads it)."""
+    buffer_alias: np.ndarray
+    """[B] int32: alias_id(b), numbered from 0, or `NO_ALIAS`."""
+    buffer_bit: np.ndarray
+    """[B] int8: the bit of the buffer in its instruction's latency table, or `NOT_VARIED`."""
+    latency_offsets: np.ndarray
+    """[T + 1] int64: where each instruction's table starts in `latency_s`."""
+    latency_s: np.ndarray
+    """float64, seconds: the tables L_I(S) one after another; entry number sum(2^bit(b) for b in S)."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Where the program comes from; free form, no part of the digest."""
+
+    @property
+    def num_instructions(self) -> int:
+        return len(self.instruction_names)
+
+    @property
+    def num_buffers(self) -> int:
+        return len(self.buffer_tensor)
+
+    @property
+    def num_tensors(self) -> int:
+        return len(self.tensor_names)
+
+    @functools.cached_property
+    def buffer_bytes(self) -> np.ndarray:
+        """[B] int64: size(b)."""
+        return frozen_array(self.tensor_bytes[self.buffer_tensor], np.int64)
+
+    @functools.cached_property
+    def buffer_offsets(self) -> np.ndarray:
+        """[T + 1] int64: the buffers of instruction t are ``range(buffer_offsets[t], buffer_offsets[t + 1])``."""
+        return frozen_array(np.searchsorted(self.buffer_instruction, np.arange(self.num_instructions + 1)), np.int64)
+
+    @functools.cached_property
+    def buffer_demand_s(self) -> np.ndarray:
+        """[B] float64, seconds of the copy engine: demand(b) = size(b) / bandwidth (Appendix A)."""
+        return frozen_array(self.buffer_bytes / self.copy_bytes_per_s, np.float64)
+
+    @functools.cached_property
+    def supply_s(self) -> np.ndarray:
+        """[T] float64, seconds: the initial supply of each instruction, L_I(B(I)), all its buffers fast (Appendix A)."""
+        return frozen_array(self.latency_s[self.latency_offsets[1:] - 1], np.float64)
+
+    @functools.cached_property
+    def slow_s(self) -> np.ndarray:
+        """[T] float64, seconds: L_I({}), every buffer in HBM."""
+        return frozen_array(self.latency_s[self.latency_offsets[:-1]], np.float64)
+
+    @functools.cached_property
+    def initial_benefit_s(self) -> np.ndarray:
+        """[B] float64, seconds: L_I({}) - L_I({b}), the benefit before any decision; 0 for a buffer not varied."""
+        start = self.latency_offsets[self.buffer_instruction]
+        alone = np.where(self.buffer_bit >= 0, 1 << np.maximum(self.buffer_bit, 0).astype(np.int64), 0)
+        return frozen_array(self.latency_s[start] - self.latency_s[start + alone], np.float64)
+
+    @functools.cached_property
+    def possible_saving_s(self) -> float:
+        """Seconds: the sum over instructions of L_I({}) - L_I(B(I)), what everything in fast memory would save."""
+        return float(np.sum(self.slow_s - self.supply_s))
+
+    @functools.cached_property
+    def tensor_live(self) -> np.ndarray:
+        """[N, 2] int32: live_range, both ends included: from the producer (0 for a parameter) to the last use
+        (T - 1 for a result of the program)."""
+        live = np.zeros((self.num_tensors, 2), np.int32)
+        live[:, 0] = self.num_instructions
+        np.minimum.at(live[:, 0], self.buffer_tensor, self.buffer_instruction)
+        np.maximum.at(live[:, 1], self.buffer_tensor, self.buffer_instruction)
+        live[self.tensor_is_parameter, 0] = 0
+        live[self.tensor_is_output, 1] = self.num_instructions - 1
+        return frozen_array(live, np.int32)
+
+    @property
+    def num_alias_groups(self) -> int:
+        return int(self.buffer_alias.max(initial=-1)) + 1
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Hexadecimal SHA-256 of everything but the program's name and metadata."""
+        return digest_of(
+            self.fast_bytes, self.copy_bytes_per_s, self.instruction_names, self.instruction_kinds, self.tensor_names,
+            self.tensor_bytes, self.tensor_is_parameter, self.tensor_is_output, self.buffer_instruction,
+            self.buffer_tensor, self.buffer_is_output, self.buffer_alias, self.buffer_bit, self.latency_offsets,
+            self.latency_s,
+        )  # fmt: skip
+
+    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Program:
+        """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second)."""
+        return replace(
+            self,
+            fast_bytes=self.fast_bytes if fast_bytes is None else int(fast_bytes),
+            copy_bytes_per_s=self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s),
+        )
+
+
+def make_program(
+    *,
+    name: str,
+    fast_bytes: int,
+    copy_bytes_per_s: float,
+    instruction_names: Sequence[str],
+    instruction_kinds: Sequence[str],
+    tensor_names: Sequence[str],
+    tensor_bytes: Any,
+    tensor_is_parameter: Any,
+    tensor_is_output: Any,
+    buffer_instruction: Any,
+    buffer_tensor: Any,
+    buffer_is_output: Any,
+    buffer_alias: Any,
+    buffer_bit: Any,
+    latency_offsets: Any,
+    latency_s: Any,
+    metadata: Mapping[str, Any] | None = None,
+    source: object = "program",
+) -> Program:
+    """Builds and validates a `Program`; fields as there.
+
+    Raises:
+      InputError: lengths differ, an index dangles, a size or a latency is negative, absurd or not finite, a tensor is
+        read before it is written, written twice, or written though a parameter, an alias group mixes sizes, or a latency
+        table does not have one entry per subset of the varied buffers.
+    """
+    t, b, n = len(instruction_names), len(buffer_tensor), len(tensor_names)
+    if t == 0:
+        raise InputError(source, "instructions", "the program has no instructions")
+    if t > MAX_INSTRUCTIONS:
+        raise InputError(source, "instructions", f"{t} instructions, at most {MAX_INSTRUCTIONS} are supported")
+    if b > MAX_BUFFERS:
+        raise InputError(source, "buffers", f"{b} buffers, at most {MAX_BUFFERS} are supported")
+    check_distinct(source, "instructions", instruction_names)
+    check_distinct(source, "tensors", tensor_names)
+    if len(instruction_kinds) != t:
+        raise InputError(source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions")
+    check_values(source, "memory.fast_bytes", [fast_bytes], 1, MAX_BYTES)
+    check_values(source, "memory.copy_bytes_per_s", [copy_bytes_per_s], 1, 1e18)
+    if not copy_bytes_per_s > 0:
+        raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
+    check_values(source, "tensor_bytes", tensor_bytes, n, MAX_BYTES)
+    check_values(source, "tensor_is_parameter", tensor_is_parameter, n, 1)
+    check_values(source, "tensor_is_output", tensor_is_output, n, 1)
+    check_values(source, "buffer_instruction", buffer_instruction, b, t - 1)
+    check_values(source, "buffer_tensor", buffer_tensor, b, n - 1)
+    check_values(source, "buffer_is_output", buffer_is_output, b, 1)
+    check_values(source, "buffer_alias + 1", np.asarray(buffer_alias) + 1, b, b)
+    check_values(source, "buffer_bit + 1", np.asarray(buffer_bit) + 1, b, MAX_VARIED)
+    check_values(source, "latency_s", latency_s, len(latency_s), MAX_SECONDS)
+    check_values(source, "latency_offsets", latency_offsets, t + 1, len(latency_s))
+    program = Program(
+        name=str(name),
+        fast_bytes=int(fast_bytes),
+        copy_bytes_per_s=float(copy_bytes_per_s),
+        instruction_names=tuple(instruction_names),
+        instruction_kinds=tuple(instruction_kinds),
+        tensor_names=tuple(tensor_names),
+        tensor_bytes=frozen_array(tensor_bytes, np.int64),
+        tensor_is_parameter=frozen_array(tensor_is_parameter, bool),
+        tensor_is_output=frozen_array(tensor_is_output, bool),
+        buffer_instruction=frozen_array(buffer_instruction, np.int32),
+        buffer_tensor=frozen_array(buffer_tensor, np.int32),
+        buffer_is_output=frozen_array(buffer_is_output, bool),
+        buffer_alias=_renumbered(np.asarray(buffer_alias, np.int32)),
+        buffer_bit=frozen_array(buffer_bit, np.int8),
+        latency_offsets=frozen_array(latency_offsets, np.int64),
+        latency_s=frozen_array(latency_s, np.float64),
+        metadata=dict(metadata or {}),
+    )
+    _check_order(program, source)
+    _check_data_flow(program, source)
+    _check_aliases(program, source)
+    _check_latencies(program, source)
+    return program
+
+
+def _renumbered(alias: np.ndarray) -> np.ndarray:
+    """Alias groups numbered 0, 1, 2, ... in the order of their first buffers."""
+    numbers: dict[int, int] = {}
+    return frozen_array([a if a == NO_ALIAS else numbers.setdefault(a, len(numbers)) for a in alias.tolist()], np.int32)
+
+
+def _check_order(p: Program, source: object) -> None:
+    key = p.buffer_instruction.astype(np.int64) * 2 + p.buffer_is_output
+    bad = np.flatnonzero(np.diff(key) < 0)
+    if len(bad):
+        t = p.buffer_instruction[bad[0] + 1]
+        raise InputError(
+            source, f"instructions[{t}].buffers", "buffers must stand by instruction, inputs before outputs"
+        )
+    key = p.buffer_instruction.astype(np.int64) * 2 * max(p.num_tensors, 1) + p.buffer_tensor * 2 + p.buffer_is_output
+    unique, first = np.unique(key, return_index=True)
+    if len(unique) < len(key):
+        repeated = min(set(range(len(key))) - set(first.tolist()))
+        t, tensor = p.buffer_instruction[repeated], p.tensor_names[p.buffer_tensor[repeated]]
+        raise InputError(source, f"instructions[{t}].buffers", f"tensor {tensor!r} appears twice in the same role")
+
+
+def _check_data_flow(p: Program, source: object) -> None:
+    written_at = np.full(p.num_tensors, -1, np.int64)
+    written_at[p.tensor_is_parameter] = -2
+    for t, tensor, is_output in zip(
+        p.buffer_instruction.tolist(), p.buffer_tensor.tolist(), p.buffer_is_output.tolist()
+    ):
+        name, where = p.tensor_names[tensor], f"instructions[{t}].buffers"
+        if is_output:
+            if written_at[tensor] == -2:
+                raise InputError(source, where, f"parameter {name!r} is written; an in-place update is a new tensor")
+            if written_at[tensor] >= 0:
+                raise InputError(
+                    source, where, f"tensor {name!r} is written twice, first by instruction {written_at[tensor]}"
+                )
+            written_at[tensor] = t
+        elif written_at[tensor] == -1 or written_at[tensor] == t:
+            raise InputError(source, where, f"tensor {name!r} is read before it is written")
+    unused = np.flatnonzero((written_at == -1) & ~p.tensor_is_parameter)
+    if len(unused):
+        raise InputError(
+            source, f"tensors[{unused[0]}]", f"tensor {p.tensor_names[unused[0]]!r} is neither parameter nor written"
+        )
+
+
+def _check_aliases(p: Program, source: object) -> None:
+    groups: dict[int, int] = {}
+    for i, group in enumerate(p.buffer_alias.tolist()):
+        if group == NO_ALIAS:
+            continue
+        first = groups.setdefault(group, i)
+        if p.buffer_bytes[i] != p.buffer_bytes[first]:
+            raise InputError(
+                source, f"instructions[{p.buffer_instruction[i]}].buffers",
+                f"alias group of {p.tensor_names[p.buffer_tensor[first]]!r} and {p.tensor_names[p.buffer_tensor[i]]!r} "
+                f"mixes sizes {p.buffer_bytes[first]} and {p.buffer_bytes[i]}",
+            )  # fmt: skip
+
+
+def _check_latencies(p: Program, source: object) -> None:
+    if p.latency_offsets[0] != 0 or p.latency_offsets[-1] != len(p.latency_s):
+        raise InputError(source, "latency_offsets", f"must run from 0 to {len(p.latency_s)}")
+    for t in range(p.num_instructions):
+        bits = p.buffer_bit[p.buffer_offsets[t] : p.buffer_offsets[t + 1]]
+        varied = sorted(bits[bits >= 0].tolist())
+        if varied != list(range(len(varied))):
+            raise InputError(source, f"instructions[{t}].varied", f"bits {varied} are not 0, 1, 2, ...")
+        entries = int(p.latency_offsets[t + 1] - p.latency_offsets[t])
+        if entries != 1 << len(varied):
+            raise InputError(
+                source,
+                f"instructions[{t}].latency_s",
+                f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}",
+            )
