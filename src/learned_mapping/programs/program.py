@@ -195,7 +195,7 @@ def make_program(
     check_values(source, "buffer_instruction", buffer_instruction, b, t - 1)
     check_values(source, "buffer_tensor", buffer_tensor, b, n - 1)
     check_values(source, "buffer_is_output", buffer_is_output, b, 1)
-    check_values(source, "buffer_alias + 1", np.asarray(buffer_alias) + 1, b, b)
+    check_values(source, "buffer_alias + 1", np.asarray(buffer_alias) + 1, b, 2**31 - 1)
     check_values(source, "buffer_bit + 1", np.asarray(buffer_bit) + 1, b, MAX_VARIED)
     check_values(source, "latency_s", latency_s, len(latency_s), MAX_SECONDS)
     check_values(source, "latency_offsets", latency_offsets, t + 1, len(latency_s))

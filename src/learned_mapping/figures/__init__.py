@@ -1,0 +1,1 @@
+"""Arrays in, pictures out: one module per paper, one visual style."""

@@ -1,0 +1,1 @@
+"""What programs are mapped onto: every cost that an agent or a baseline sees comes from here."""

@@ -1,0 +1,1 @@
+"""What the agents of the three papers share."""
