@@ -23,7 +23,8 @@ METHOD_COLOURS = {
 }  # fmt: skip
 
 _SETTINGS = {
-    "figure.dpi": 100, "savefig.dpi": 200, "savefig.bbox": "tight", "svg.hashsalt": "learned-mapping", "svg.fonttype": "none",
+    "figure.dpi": 100, "savefig.dpi": 200, "savefig.bbox": "tight", "svg.hashsalt": "learned-mapping",
+    "svg.fonttype": "none",
     "font.family": "DejaVu Sans", "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "legend.fontsize": 8.5,
     "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "axes.spines.top": False, "axes.spines.right": False,
     "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,

@@ -1,0 +1,90 @@
+"""How long a search may go on: by time, by samples, or both; and the curve of its best value so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from learned_mapping.errors import InputError
+
+
+class Budget:
+    """Counts samples and seconds, records the best value after each improvement, and says when to stop.
+
+    Args:
+      seconds: the limit in seconds, or None.
+      samples: the limit in samples (games, repairs or cost-model evaluations), or None.
+      cpu: count the process's own CPU seconds, which do not depend on what else the machine does, instead of the wall
+        clock's. Experiments do; a user's ``--seconds`` does not.
+      progress: called with (samples, seconds, best value) at most twice a second and once at the end.
+
+    Raises:
+      InputError: neither limit is given, or one is not positive.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float | None = None,
+        samples: int | None = None,
+        cpu: bool = False,
+        progress: Callable[[int, float, float | None], None] | None = None,
+    ):
+        if seconds is None and samples is None:
+            raise InputError("budget", "", "give a limit in seconds or in samples")
+        if seconds is not None and not seconds > 0:
+            raise InputError("budget", "seconds", f"must be above 0, got {seconds}")
+        if samples is not None and not samples > 0:
+            raise InputError("budget", "samples", f"must be above 0, got {samples}")
+        self.limit_s, self.limit_samples = seconds, samples
+        self._clock = time.process_time if cpu else time.perf_counter
+        self._progress = progress
+        self._start = self._clock()
+        self._last_progress = float("-inf")
+        self.samples = 0
+        self.best: float | None = None
+        self.curve_s: list[float] = []
+        self.curve_samples: list[int] = []
+        self.curve_best: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._start
+
+    @property
+    def remaining_samples(self) -> int | None:
+        return None if self.limit_samples is None else max(self.limit_samples - self.samples, 0)
+
+    def spent(self) -> bool:
+        """Whether a limit is reached."""
+        if self.limit_samples is not None and self.samples >= self.limit_samples:
+            return True
+        return self.limit_s is not None and self.seconds >= self.limit_s
+
+    def record(self, value: float, samples: int = 1, *, better: Callable[[float, float], bool] = float.__gt__) -> bool:
+        """Counts `samples` and notes `value`; returns whether it is the best so far (larger, unless `better` differs)."""
+        self.samples += samples
+        value = float(value)
+        improved = self.best is None or better(value, self.best)
+        now = self.seconds
+        if improved:
+            self.best = value
+            self.curve_s.append(now)
+            self.curve_samples.append(self.samples)
+            self.curve_best.append(value)
+        if self._progress is not None and now - self._last_progress > 0.5:
+            self._last_progress = now
+            self._progress(self.samples, now, self.best)
+        return improved
+
+    def curve(self) -> dict:
+        """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values; it ends where the search did."""
+        if self.best is None:
+            return {"x": [], "samples": [], "y": [], "x_unit": "s"}
+        return {
+            "x": [*self.curve_s, self.seconds],
+            "samples": [*self.curve_samples, self.samples],
+            "y": [*self.curve_best, self.best],
+            "x_unit": "s",
+        }
