@@ -63,7 +63,7 @@ class Budget:
         return self.limit_s is not None and self.seconds >= self.limit_s
 
     def record(self, value: float, samples: int = 1, *, better: Callable[[float, float], bool] = float.__gt__) -> bool:
-        """Counts `samples` and notes `value`; returns whether it is the best so far (larger, unless `better` differs)."""
+        """Counts `samples`, notes `value`; returns whether it is the best so far (the largest, or as `better` says)."""
         self.samples += samples
         value = float(value)
         improved = self.best is None or better(value, self.best)
@@ -79,7 +79,7 @@ class Budget:
         return improved
 
     def curve(self) -> dict:
-        """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values; it ends where the search did."""
+        """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values, up to the search's end."""
         if self.best is None:
             return {"x": [], "samples": [], "y": [], "x_unit": "s"}
         return {

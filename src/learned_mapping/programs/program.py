@@ -91,7 +91,7 @@ class Program:
 
     @functools.cached_property
     def supply_s(self) -> np.ndarray:
-        """[T] float64, seconds: the initial supply of each instruction, L_I(B(I)), all its buffers fast (Appendix A)."""
+        """[T] float64, seconds: the initial supply of each instruction, L_I(B(I)), all buffers fast (Appendix A)."""
         return frozen_array(self.latency_s[self.latency_offsets[1:] - 1], np.float64)
 
     @functools.cached_property
@@ -171,8 +171,8 @@ def make_program(
 
     Raises:
       InputError: lengths differ, an index dangles, a size or a latency is negative, absurd or not finite, a tensor is
-        read before it is written, written twice, or written though a parameter, an alias group mixes sizes, or a latency
-        table does not have one entry per subset of the varied buffers.
+        read before it is written, written twice, or written though a parameter, an alias group mixes sizes, or a table
+        does not have one entry per subset of the varied buffers.
     """
     t, b, n = len(instruction_names), len(buffer_tensor), len(tensor_names)
     if t == 0:
