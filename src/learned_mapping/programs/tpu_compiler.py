@@ -1,0 +1,222 @@
+"""A JAX function through the real XLA TPU compiler, ahead of time, with no TPU: its schedule and its own memory mapping.
+
+Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a process of its own, because
+it must be configured before JAX starts and because it may be stopped as soon as it has written what is needed: memory
+assignment comes seconds into a compilation, code generation, which alone gives cycles, takes the other nine tenths.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.programs.hlo import Module, parse_module
+
+TOPOLOGY = "v4:2x2x1"
+"""The generation of paper 1: its CMEM is memory space 3."""
+CMEM_SPACE = 3
+CMEM_BYTES = 64 * 2**20
+"""CMEM that one core of the described topology may use."""
+
+_BEFORE = "after_optimizations_before_buffer_assignment.txt"
+_ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
+_GENERATED = "after_codegen.txt"
+
+
+class CompilerError(LearnedMappingError):
+    """The TPU compiler refused the program or ran past its limit."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One stay of a value in CMEM as the compiler planned it; times count the compiler's own schedule."""
+
+    name: str
+    """Defining instruction, with a tuple index in braces where the value is part of a tuple."""
+    bytes: int
+    offset: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What one run of the compiler left behind."""
+
+    before: Module
+    """Scheduled, before memory assignment: the game's instruction sequence."""
+    assigned: Module
+    """After memory assignment: values in CMEM carry memory space 3, prefetches and evictions are instructions."""
+    generated: Module | None
+    """After code generation, with estimated cycles; None unless asked for."""
+    allocations: tuple[Allocation, ...]
+    """The compiler's own CMEM layout."""
+    seconds: float
+    peak_bytes: int
+    """Largest resident memory of the compiler's process."""
+
+
+def compile_for_tpu(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    donate: Sequence[int] = (),
+    cmem: bool = True,
+    cycles: bool = False,
+    seconds: float = 300.0,
+    topology: str = TOPOLOGY,
+) -> Compilation:
+    """Compiles a JAX function for a described TPU.
+
+    Args:
+      function: any function that `jax.jit` takes.
+      arguments: its arguments, pytrees of `jax.ShapeDtypeStruct`; nothing is allocated.
+      donate: numbers of arguments whose memory the results may take over.
+      cmem: whether the compiler may use CMEM; without it everything stays in HBM.
+      cycles: wait for code generation, which alone estimates cycles.
+      seconds: wall-clock limit.
+      topology: what to compile for.
+
+    Raises:
+      InputError: the extra ``tpu`` is not installed.
+      CompilerError: the compiler fails or runs past the limit.
+    """
+    for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
+        if importlib.util.find_spec(package) is None:
+            raise InputError("extract", package, f"{what} is not installed: pip install 'learned-mapping[tpu]'")
+    with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
+        exported = _export(function, arguments, donate)
+        Path(folder, "function.bin").write_bytes(exported)
+        request = {"topology": topology, "donate": list(donate)}
+        Path(folder, "request.json").write_text(json.dumps(request))
+        return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
+
+
+def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> bytes:
+    import jax
+    import jax.export
+
+    jitted = jax.jit(function, donate_argnums=tuple(donate))
+    return bytes(jax.export.export(jitted, platforms=["tpu"])(*arguments).serialize())
+
+
+def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilation:
+    dumps = folder / "dumps"
+    dumps.mkdir()
+    flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
+    if not cmem:
+        flags.append("--xla_tpu_cmem_memory_space_assignment=false")
+    environment = dict(
+        os.environ,
+        TPU_SKIP_MDS_QUERY="1",
+        JAX_PLATFORMS="cpu",
+        TPU_ACCELERATOR_TYPE="v4-8",
+        TPU_WORKER_HOSTNAMES="localhost",
+        ALLOW_MULTIPLE_LIBTPU_LOAD="1",
+        LIBTPU_INIT_ARGS=" ".join(flags),
+    )
+    wanted = _GENERATED if cycles else _ASSIGNED
+    started = time.monotonic()
+    log = open(folder / "log.txt", "w+")  # noqa: SIM115 - read after the process has ended
+    process = subprocess.Popen(
+        [sys.executable, "-m", "learned_mapping.programs.tpu_worker", str(folder)],
+        env=environment, stdout=log, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    peak = 0
+    try:
+        while True:
+            peak = max(peak, _resident_bytes(process.pid))
+            done = process.poll() is not None
+            if not done and not cycles and _complete(dumps, wanted):
+                break
+            if done:
+                break
+            if time.monotonic() - started > seconds:
+                raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
+            time.sleep(0.02)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        log.seek(0)
+        tail = [line for line in log.read().splitlines() if line.strip()][-1:]
+        log.close()
+    if not _complete(dumps, wanted):
+        raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
+    return Compilation(
+        before=_module(dumps, _BEFORE),
+        assigned=_module(dumps, _ASSIGNED),
+        generated=_module(dumps, _GENERATED) if cycles else None,
+        allocations=_allocations(dumps) if cmem else (),
+        seconds=time.monotonic() - started,
+        peak_bytes=peak,
+    )
+
+
+def _find(dumps: Path, ending: str) -> Path | None:
+    # A compilation may build helper modules first; the largest dump of a kind is the program's.
+    found = sorted(dumps.glob(f"*{ending}"), key=lambda path: path.stat().st_size)
+    return found[-1] if found else None
+
+
+def _complete(dumps: Path, ending: str) -> bool:
+    path = _find(dumps, ending)
+    if path is None:
+        return False
+    with open(path, "rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(stream.tell() - 200, 0))
+        return stream.read().rstrip().endswith(b"}")
+
+
+def _module(dumps: Path, ending: str) -> Module:
+    path = _find(dumps, ending)
+    if path is None:
+        raise CompilerError(f"the TPU compiler wrote no {ending}")
+    return parse_module(path.read_text(encoding="utf-8", errors="replace"), path.name)
+
+
+def _allocations(dumps: Path) -> tuple[Allocation, ...]:
+    names_file, places_file = _find(dumps, "bufferinfo.txt"), _find(dumps, "allocinfo.txt")
+    if names_file is None or places_file is None:
+        return ()
+    return parse_allocations(names_file.read_text(), places_file.read_text())
+
+
+def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocation, ...]:
+    """The compiler's CMEM layout from its two tables (comma-separated text with a header line)."""
+    names = {
+        row["buffer_id"]: row["buffer_name"].strip("<>").split(" ", 1)[1].split(" @")[0]
+        for row in csv.DictReader(io.StringIO(buffer_info))
+    }
+    return tuple(
+        Allocation(
+            names.get(row["buffer_id"], ""),
+            int(row["size"]),
+            int(row["offset"]),
+            int(row["start_time"]),
+            int(row["end_time"]),
+        )
+        for row in csv.DictReader(io.StringIO(allocation_info))
+    )
+
+
+def _resident_bytes(pid: int) -> int:
+    import psutil
+
+    try:
+        return psutil.Process(pid).memory_info().rss
+    except psutil.Error:
+        return 0
