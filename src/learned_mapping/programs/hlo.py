@@ -37,7 +37,7 @@ class ArrayShape:
 
     @functools.cached_property
     def bytes(self) -> int:
-        """Bytes in memory: the minor dimensions padded to the first tile, the whole rounded up to `ALLOCATION_BYTES`."""
+        """Bytes in memory: minor dimensions padded to the first tile, the whole rounded up to `ALLOCATION_BYTES`."""
         order = self.minor_to_major or tuple(range(len(self.dimensions) - 1, -1, -1))
         physical = [self.dimensions[d] for d in reversed(order)]
         if self.tiles:

@@ -9,8 +9,8 @@ The rules, in the order in which they apply:
 3. A buffer is one array an instruction reads (once, however many operands name it) or writes.
 4. An instruction that updates in place shares memory between an input and an output: ``dynamic-update-slice``, a fusion
    whose root is one, and whatever ``output_to_operand_aliasing`` lists. The two buffers form an alias group.
-5. Control flow (``while``, ``conditional``, ``call``) is one opaque instruction: its arrays stay in HBM, because what its
-   body would gain is not known from outside. `HloProgram.opaque` counts them.
+5. Control flow (``while``, ``conditional``, ``call``) is one opaque instruction: its arrays stay in HBM, because what
+   its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
 
 from __future__ import annotations

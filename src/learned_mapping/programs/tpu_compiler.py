@@ -1,8 +1,8 @@
-"""A JAX function through the real XLA TPU compiler, ahead of time, with no TPU: its schedule and its own memory mapping.
+"""A JAX function through the real XLA TPU compiler, ahead of time and with no TPU: its own schedule and mapping.
 
-Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a process of its own, because
-it must be configured before JAX starts and because it may be stopped as soon as it has written what is needed: memory
-assignment comes seconds into a compilation, code generation, which alone gives cycles, takes the other nine tenths.
+Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a process of its own:
+it must be configured before JAX starts, and may be stopped as soon as it has written what is needed. Memory assignment
+comes seconds into a compilation; code generation, which alone gives cycles, takes the other nine tenths.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
     )
     wanted = _GENERATED if cycles else _ASSIGNED
     started = time.monotonic()
-    log = open(folder / "log.txt", "w+")  # noqa: SIM115 - read after the process has ended
+    log = open(folder / "log.txt", "w+")
     process = subprocess.Popen(
         [sys.executable, "-m", "learned_mapping.programs.tpu_worker", str(folder)],
         env=environment, stdout=log, stderr=subprocess.STDOUT,

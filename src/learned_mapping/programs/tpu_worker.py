@@ -1,4 +1,4 @@
-"""The compiler's own process: reads an exported function and a request, compiles, leaves the dumps. Run by `tpu_compiler`."""
+"""The compiler's own process, started by `tpu_compiler`: reads a request, compiles, leaves the dumps."""
 
 from __future__ import annotations
 
