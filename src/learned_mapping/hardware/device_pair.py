@@ -1,0 +1,191 @@
+"""Identical devices joined by synchronous transfers: running time and peak memory of a placed schedule.
+
+REGAL (Section 3.1 and Appendix A.1) charges a schedule for two things: the time until the last device is done, and the
+most memory any device holds. Transfers cost no time of their own. `simulate` is the plain simulator, one Python loop,
+that also returns the traces the figures draw; `learned_mapping.regal.decode` holds the compiled one the searches use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import ComputationGraph
+
+GIB = 2**30
+TRANSFERS = ("rendezvous", "free")
+"""The two readings of "synchronous, zero cost"; see `DevicePair.transfers`."""
+MAX_DEVICES = 8
+MAX_TOTAL_BYTES = 2**61
+"""Largest sum of all tensors and weights a simulation accepts, so that 64-bit sums cannot overflow."""
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["memory_bytes", "flop_per_s", "bytes_per_s"],
+    meta_fields=["devices", "transfers"],
+)
+@dataclass(frozen=True)
+class DevicePair:
+    """Homogeneous devices. The defaults are one TPU v3 core each.
+
+    Half of a TPU v3 chip: 123 TFLOP/s in bfloat16, 32 GiB and 900 GB/s shared by two cores (Jouppi et al., "A
+    domain-specific supercomputer for training deep neural networks", Communications of the ACM 63(7), 2020). Its 16 GiB
+    are also what the paper gives each device (Section 3.1).
+    """
+
+    memory_bytes: float = 16.0 * GIB
+    """Memory of each device, bytes (paper: 16 GiB)."""
+    flop_per_s: float = 61.5e12
+    """Peak arithmetic of each device, FLOP/s. Used only where a graph brings no times of its own."""
+    bytes_per_s: float = 450e9
+    """Memory bandwidth of each device, bytes/s. Used only where a graph brings no times of its own."""
+    devices: int = 2
+    """Number of devices d (paper: 2)."""
+    transfers: str = "rendezvous"
+    """``rendezvous``: a transfer waits until both devices reach it, then both go on. ``free``: it never makes the
+    sender wait, and the receiver waits only where it needs the tensor."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What running a schedule costs, and how it went. S steps, d devices."""
+
+    makespan_s: float
+    """Seconds until the last device is done."""
+    peak_bytes: int
+    """The most bytes any device holds at any time."""
+    device_peak_bytes: tuple[int, ...]
+    """d entries, bytes."""
+    start_s: np.ndarray
+    """[S] float64, when each step starts, in seconds."""
+    finish_s: np.ndarray
+    """[S] float64, when each step ends, in seconds."""
+    memory: tuple[tuple[tuple[float, float, int], ...], ...]
+    """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the step's peak."""
+
+
+def check_pair(pair: DevicePair, source: object = "devices") -> None:
+    """Raises `InputError` unless every parameter is usable."""
+    if not 1 <= pair.devices <= MAX_DEVICES:
+        raise InputError(source, "devices", f"{pair.devices} is outside [1, {MAX_DEVICES}]")
+    if pair.transfers not in TRANSFERS:
+        raise InputError(source, "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
+    for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):
+        value = float(getattr(pair, name))
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(source, name, f"must be above 0 and finite, got {value}")
+
+
+def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
+    """[N] float64, seconds of each op: the graph's own estimates, else a roofline.
+
+    The roofline: the larger of FLOP over peak arithmetic and bytes touched (inputs, outputs, weights) over bandwidth;
+    an op of kind ``input`` takes no time.
+    """
+    if graph.op_seconds is not None:
+        return graph.op_seconds
+    touched = graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes
+    seconds = np.maximum(graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s))
+    return np.where(np.array(graph.op_kinds) == "input", 0.0, seconds)
+
+
+def check_sizes(graph: ComputationGraph, source: object = "graph") -> None:
+    """Raises `InputError` where all tensors and weights together pass `MAX_TOTAL_BYTES`."""
+    # Every device may hold a copy of a tensor, hence the factor.
+    total = MAX_DEVICES * float(graph.tensor_bytes.sum(dtype=float)) + float(graph.op_weight_bytes.sum(dtype=float))
+    if total > MAX_TOTAL_BYTES:
+        raise InputError(source, "tensors", f"{total:.3g} bytes in all devices, at most {MAX_TOTAL_BYTES} supported")
+
+
+def simulate(
+    graph: ComputationGraph, placement: np.ndarray, order: Sequence[tuple[int, int]], pair: DevicePair
+) -> Simulation:
+    """Runs a schedule that is known to obey the rules (`regal.validate` judges those that may not).
+
+    Each device goes through its own part of `order`. Memory, per device: an op allocates its outputs, then the device
+    holds its most, then each input whose last local use this was is freed, and so is an output nobody uses. A transfer
+    allocates at the target, then is sampled on both devices, then frees the tensor at the source if it was the last
+    use there. The graph's outputs stay where they were produced. The weights of an op stay on its device throughout.
+
+    Args:
+      graph: the graph.
+      placement: [N] ints, device of each op.
+      order: S steps: ``(op, -1)`` runs an op, ``(tensor, target)`` sends a tensor from its producer's device.
+      pair: the devices.
+    """
+    seconds = op_seconds(graph, pair)
+    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        inputs[consumer].append(tensor)
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        outputs[producer].append(tensor)
+    uses = _local_uses(graph, placement, order)
+
+    clock = [0.0] * pair.devices
+    arrival: dict[tuple[int, int], float] = {}
+    held = [0] * pair.devices
+    for op in range(graph.num_ops):
+        held[placement[op]] += int(graph.op_weight_bytes[op])
+    peak = list(held)
+    memory: list[list[tuple[float, float, int]]] = [[] for _ in range(pair.devices)]
+    start_s, finish_s = np.zeros(len(order)), np.zeros(len(order))
+
+    def use_once(tensor: int, device: int) -> None:
+        uses[tensor, device] -= 1
+        kept = graph.tensor_is_output[tensor] and placement[graph.tensor_producer[tensor]] == device
+        if uses[tensor, device] == 0 and not kept:
+            held[device] -= int(graph.tensor_bytes[tensor])
+
+    for step, (what, target) in enumerate(order):
+        if target < 0:
+            device = int(placement[what])
+            start = max([clock[device], *(arrival[tensor, device] for tensor in inputs[what])])
+            finish = start + float(seconds[what])
+            clock[device] = finish
+            for tensor in outputs[what]:
+                arrival[tensor, device] = finish
+                held[device] += int(graph.tensor_bytes[tensor])
+            involved = (device,)
+        else:
+            source = int(placement[graph.tensor_producer[what]])
+            if pair.transfers == "rendezvous":
+                start = finish = max(clock[source], clock[target])
+                clock[source] = clock[target] = finish
+            else:
+                start = finish = arrival[what, source]
+            arrival[what, target] = finish
+            held[target] += int(graph.tensor_bytes[what])
+            involved = (source, target)
+        start_s[step], finish_s[step] = start, finish
+        for device in involved:
+            peak[device] = max(peak[device], held[device])
+            memory[device].append((start, finish, held[device]))
+        if target < 0:
+            for tensor in inputs[what]:
+                use_once(tensor, device)
+            for tensor in outputs[what]:
+                if uses.get((tensor, device), 0) == 0 and not graph.tensor_is_output[tensor]:
+                    held[device] -= int(graph.tensor_bytes[tensor])
+        else:
+            use_once(what, source)
+    return Simulation(max(clock), max(peak), tuple(peak), start_s, finish_s, tuple(map(tuple, memory)))
+
+
+def _local_uses(graph: ComputationGraph, placement: np.ndarray, order: Sequence[tuple[int, int]]) -> dict:
+    """(tensor, device) -> how often that copy is read there: by ops of the device, and by transfers out of it."""
+    uses: dict[tuple[int, int], int] = {}
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        key = (tensor, int(placement[consumer]))
+        uses[key] = uses.get(key, 0) + 1
+    for what, target in order:
+        if target >= 0:
+            key = (what, int(placement[graph.tensor_producer[what]]))
+            uses[key] = uses.get(key, 0) + 1
+    return uses

@@ -1,0 +1,111 @@
+"""One scheduling problem: a graph, the devices, the objective; and its arrays as the compiled kernels take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair, check_pair, check_sizes, op_seconds
+from learned_mapping.programs.graph import ComputationGraph
+
+OBJECTIVES = ("runtime", "memory")
+INFEASIBLE = 1e30
+"""Fitness of a schedule over the memory limit starts here, above anything a feasible one can cost (Appendix A.2)."""
+
+
+class Arrays(NamedTuple):
+    """An `Instance` for compiled code. N ops, M tensors, E uses, d devices. Offsets index the array that follows."""
+
+    seconds: np.ndarray
+    """[N] float64."""
+    weight_bytes: np.ndarray
+    """[N] int64."""
+    tensor_bytes: np.ndarray
+    """[M] int64."""
+    tensor_producer: np.ndarray
+    """[M] int32."""
+    tensor_is_output: np.ndarray
+    """[M] bool."""
+    consumer_offsets: np.ndarray
+    """[M + 1] int32."""
+    consumers: np.ndarray
+    """[E] int32, ops that use each tensor."""
+    input_offsets: np.ndarray
+    """[N + 1] int32."""
+    inputs: np.ndarray
+    """[E] int32, tensors each op uses."""
+    output_offsets: np.ndarray
+    """[N + 1] int32."""
+    outputs: np.ndarray
+    """[M] int32, tensors each op produces."""
+    devices: int
+    free_transfers: bool
+    minimise_memory: bool
+    memory_bytes: float
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What is to be scheduled, on what, and what counts.
+
+    Raises:
+      InputError: unknown objective, unusable devices, or tensors too large to sum in 64 bits.
+    """
+
+    graph: ComputationGraph
+    pair: DevicePair = field(default_factory=DevicePair)
+    objective: str = "runtime"
+    """``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device)."""
+
+    def __post_init__(self):
+        if self.objective not in OBJECTIVES:
+            raise InputError("objective", "", f"expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        check_pair(self.pair)
+        check_sizes(self.graph, self.graph.name)
+
+    @property
+    def chromosome_length(self) -> int:
+        """Entries of a chromosome: o d affinities, o priorities, t d transfer priorities (Appendix A.2)."""
+        return self.graph.num_ops * (self.pair.devices + 1) + self.graph.num_tensors * self.pair.devices
+
+    @property
+    def cost_name(self) -> str:
+        return "makespan_s" if self.objective == "runtime" else "peak_bytes"
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        graph, pair = self.graph, self.pair
+        by_consumer = np.argsort(graph.edge_consumer, kind="stable")
+        by_producer = np.argsort(graph.tensor_producer, kind="stable")
+        ops = np.arange(graph.num_ops + 1)
+
+        def contiguous(values, dtype):
+            return np.ascontiguousarray(np.array(values, dtype=dtype))
+
+        return Arrays(
+            seconds=contiguous(op_seconds(graph, pair), np.float64),
+            weight_bytes=contiguous(graph.op_weight_bytes, np.int64),
+            tensor_bytes=contiguous(graph.tensor_bytes, np.int64),
+            tensor_producer=contiguous(graph.tensor_producer, np.int32),
+            tensor_is_output=contiguous(graph.tensor_is_output, bool),
+            consumer_offsets=contiguous(graph.consumer_offsets, np.int32),
+            consumers=contiguous(graph.edge_consumer, np.int32),
+            input_offsets=contiguous(np.searchsorted(graph.edge_consumer[by_consumer], ops), np.int32),
+            inputs=contiguous(graph.edge_tensor[by_consumer], np.int32),
+            output_offsets=contiguous(np.searchsorted(graph.tensor_producer[by_producer], ops), np.int32),
+            outputs=contiguous(by_producer, np.int32),
+            devices=int(pair.devices),
+            free_transfers=pair.transfers == "free",
+            minimise_memory=self.objective == "memory",
+            memory_bytes=float(pair.memory_bytes),
+        )
+
+    def fitness(self, makespan_s: float, peak_bytes: int) -> float:
+        """What the searches minimise: the objective, or `INFEASIBLE` and more past the memory limit."""
+        if peak_bytes > self.pair.memory_bytes:
+            return INFEASIBLE * (peak_bytes / self.pair.memory_bytes)
+        return float(makespan_s if self.objective == "runtime" else peak_bytes)

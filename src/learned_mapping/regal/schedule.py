@@ -1,0 +1,107 @@
+"""A placed schedule and its file, ``learned-mapping/schedule/1``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.hardware.device_pair import MAX_DEVICES
+from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
+from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
+
+RUN_OP = -1
+"""Second entry of a step that runs an op instead of sending a tensor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Where each of N ops runs, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
+
+    placement: np.ndarray
+    """[N] int32, device of each op."""
+    order: np.ndarray
+    """[S, 2] int32: ``(op, RUN_OP)`` runs an op on its device; ``(tensor, target)`` sends a tensor from its producer's
+    device to device `target`. Each device runs its own part of the order, in order."""
+    devices: int
+    """Number of devices d."""
+
+    @classmethod
+    def of(cls, placement: Any, order: Any, devices: int) -> Schedule:
+        """From anything array-like; copies."""
+        return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
+
+    @property
+    def num_transfers(self) -> int:
+        return int((self.order[:, 1] != RUN_OP).sum())
+
+
+def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:
+    """The JSON object of a schedule; `schedule_from_json` turns it back into an equal one."""
+    order: list[dict[str, Any]] = []
+    for what, target in schedule.order.tolist():
+        if target == RUN_OP:
+            order.append({"op": graph.op_names[what]})
+        else:
+            order.append({"transfer": graph.tensor_names[what], "to": target})
+    return {
+        "schema": "learned-mapping/schedule/1",
+        "graph": graph.name,
+        "digest": graph.digest,
+        "devices": schedule.devices,
+        "placement": dict(zip(graph.op_names, schedule.placement.tolist())),
+        "order": order,
+    }
+
+
+def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
+    """The schedule a JSON value describes.
+
+    Raises:
+      InputError: another graph's schedule, an unknown or missing op, a device that does not exist, a malformed step.
+        Broken scheduling rules are no error here.
+    """
+    expect_schema(node, "schedule")
+    top = node.object(("schema", "graph", "digest", "devices", "placement", "order"))
+    top["graph"].string()
+    if top["digest"].string() != graph.digest:
+        Node(node.value["digest"], node.source, "instance").fail(
+            f"is a schedule of graph {top['graph'].value!r} with digest {top['digest'].value[:12]}..., "
+            f"not of {graph.name!r} with {graph.digest[:12]}..."
+        )
+    devices = top["devices"].integer(1, MAX_DEVICES)
+    ops = {name: i for i, name in enumerate(graph.op_names)}
+    tensors = {name: i for i, name in enumerate(graph.tensor_names)}
+    placement = np.full(graph.num_ops, -1)
+    for name, device in top["placement"].mapping(MAX_OPS).items():
+        if name not in ops:
+            device.fail("the graph has no such op")
+        placement[ops[name]] = device.integer(0, devices - 1)
+    missing = np.flatnonzero(placement < 0)
+    if len(missing):
+        top["placement"].fail(f"op {graph.op_names[missing[0]]!r} has no device")
+    order = []
+    for step in top["order"].array(MAX_OPS + MAX_EDGES):
+        if isinstance(step.value, dict) and "op" in step.value:
+            op = step.object(("op",))["op"]
+            if op.string() not in ops:
+                op.fail(f"no op is named {op.value!r}")
+            order.append((ops[op.value], RUN_OP))
+        else:
+            parts = step.object(("transfer", "to"))
+            if parts["transfer"].string() not in tensors:
+                parts["transfer"].fail(f"no tensor is named {parts['transfer'].value!r}")
+            order.append((tensors[parts["transfer"].value], parts["to"].integer(0, devices - 1)))
+    return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices)
+
+
+def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
+    """Reads a schedule file for `graph`; raises `InputError` naming file and field."""
+    return schedule_from_json(read_json(path), graph)
+
+
+def write_schedule(path: str | os.PathLike, schedule: Schedule, graph: ComputationGraph) -> None:
+    """Writes a schedule file, whole or not at all."""
+    write_json(path, schedule_to_json(schedule, graph))

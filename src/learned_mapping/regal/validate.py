@@ -1,0 +1,206 @@
+"""Is this schedule allowed, and what does it cost? Written from the paper alone; shares no code with any method.
+
+The rules of REGAL, Section 2.1, 3.1, Appendix A.1 and A.2. Costs come from another formulation than the simulators use:
+time by letting every device work through its own queue, memory by adding up live intervals at every position.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.schedule import Schedule
+from learned_mapping.verdict import Verdict, Violation
+
+
+def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None) -> Verdict:
+    """Judges a schedule of `graph` on `pair` (the defaults of `DevicePair` when None).
+
+    Returns:
+      A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a rule other than the
+      memory limit is broken.
+    """
+    pair = DevicePair() if pair is None else pair
+    broken: list[Violation] = []
+    placement = [int(device) for device in schedule.placement]
+    steps = [(int(what), int(target)) for what, target in schedule.order]
+    if schedule.devices != pair.devices:
+        return Verdict(
+            (Violation("devices", (), f"the schedule is for {schedule.devices} devices, there are {pair.devices}"),)
+        )
+    if len(placement) != graph.num_ops:
+        return Verdict((Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),))
+    for op, device in enumerate(placement):
+        if not 0 <= device < pair.devices:
+            broken.append(Violation("placement", (graph.op_names[op],), f"there is no device {device}"))
+    for step, (what, target) in enumerate(steps):
+        limit = graph.num_ops if target == -1 else graph.num_tensors
+        if not 0 <= what < limit or not -1 <= target < pair.devices:
+            broken.append(Violation("order", (), f"step {step} is ({what}, {target}): no such op, tensor or device"))
+    if broken:
+        return Verdict(tuple(broken))
+
+    ran: dict[int, int] = {}
+    sent: dict[tuple[int, int], int] = {}
+    for step, (what, target) in enumerate(steps):
+        if target == -1:
+            if what in ran:
+                broken.append(_once(graph.op_names[what], "op", ran[what], step))
+            ran.setdefault(what, step)
+            continue
+        home = placement[graph.tensor_producer[what]]
+        name = graph.tensor_names[what]
+        if target == home:
+            broken.append(Violation("transfer implied", (name,), f"step {step} sends it to device {home}, its home"))
+        elif all(placement[consumer] != target for consumer in graph.consumers(what)):
+            broken.append(
+                Violation("transfer implied", (name,), f"step {step} sends it to device {target}, where no op uses it")
+            )
+        if (what, target) in sent:
+            broken.append(_once(name, f"transfer to device {target}", sent[what, target], step))
+        sent.setdefault((what, target), step)
+    for op in range(graph.num_ops):
+        if op not in ran:
+            broken.append(Violation("every op once", (graph.op_names[op],), "op never runs"))
+    for (tensor, _target), step in sent.items():
+        producer = int(graph.tensor_producer[tensor])
+        if producer in ran and ran[producer] > step:
+            culprits = (graph.op_names[producer], graph.tensor_names[tensor])
+            broken.append(
+                Violation("dataflow", culprits, f"step {step} sends a tensor produced at step {ran[producer]}")
+            )
+    for tensor in range(graph.num_tensors):
+        producer = int(graph.tensor_producer[tensor])
+        for consumer in graph.consumers(tensor):
+            consumer = int(consumer)
+            if consumer not in ran or producer not in ran:
+                continue
+            culprits = (graph.op_names[consumer], graph.tensor_names[tensor])
+            if placement[consumer] == placement[producer]:
+                if ran[producer] > ran[consumer]:
+                    detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
+                    broken.append(Violation("dataflow", culprits, detail))
+            elif (tensor, placement[consumer]) not in sent:
+                detail = f"the input is never sent to device {placement[consumer]}"
+                broken.append(Violation("dataflow", culprits, detail))
+            elif sent[tensor, placement[consumer]] > ran[consumer]:
+                detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, placement[consumer]]}"
+                broken.append(Violation("dataflow", culprits, detail))
+    if broken:
+        return Verdict(tuple(broken))
+
+    ends = [
+        {placement[what]} if target == -1 else {target, placement[graph.tensor_producer[what]]}
+        for what, target in steps
+    ]
+    queues = [[s for s, involved in zip(steps, ends) if device in involved] for device in range(pair.devices)]
+    makespan = _time(graph, placement, queues, pair)
+    peaks = [_peak(graph, placement, queues[device], device) for device in range(pair.devices)]
+    for device, peak in enumerate(peaks):
+        if peak > pair.memory_bytes:
+            detail = f"device {device} holds {peak} bytes, it has {pair.memory_bytes:.0f}"
+            broken.append(Violation("memory limit", (f"device {device}",), detail))
+    return Verdict(tuple(broken), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
+
+
+def _once(name: str, kind: str, first: int, second: int) -> Violation:
+    rule = "every op once" if kind == "op" else "one transfer per tensor and device"
+    return Violation(rule, (name,), f"{kind} at step {first} and again at step {second}")
+
+
+def _tensors_by_op(ops: np.ndarray, tensors: np.ndarray, num_ops: int) -> list[list[int]]:
+    table: list[list[int]] = [[] for _ in range(num_ops)]
+    for op, tensor in zip(ops.tolist(), tensors.tolist()):
+        table[op].append(tensor)
+    return table
+
+
+def _inputs(graph: ComputationGraph) -> list[list[int]]:
+    return _tensors_by_op(graph.edge_consumer, graph.edge_tensor, graph.num_ops)
+
+
+def _outputs(graph: ComputationGraph) -> list[list[int]]:
+    return _tensors_by_op(graph.tensor_producer, np.arange(graph.num_tensors), graph.num_ops)
+
+
+def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
+    """Seconds of each op: the graph's estimates, else arithmetic or traffic, whichever takes longer."""
+    if graph.op_seconds is not None:
+        return [float(s) for s in graph.op_seconds]
+    seconds = []
+    for op, (reads, writes) in enumerate(zip(_inputs(graph), _outputs(graph))):
+        touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in reads + writes)
+        busy = max(float(graph.op_flop[op]) / pair.flop_per_s, touched / pair.bytes_per_s)
+        seconds.append(0.0 if graph.op_kinds[op] == "input" else busy)
+    return seconds
+
+
+def _time(
+    graph: ComputationGraph, placement: list[int], queues: list[list[tuple[int, int]]], pair: DevicePair
+) -> float:
+    """Seconds until all queues are empty. In a rendezvous both ends wait at the head of their queues."""
+    now = [0.0] * pair.devices
+    head = [0] * pair.devices
+    produced: dict[int, float] = {}
+    inputs, seconds = _inputs(graph), _seconds(graph, pair)
+    moved = True
+    while moved:
+        moved = False
+        for device in range(pair.devices):
+            while head[device] < len(queues[device]):
+                what, target = queues[device][head[device]]
+                if target == -1:
+                    origins = [int(graph.tensor_producer[t]) for t in inputs[what]]
+                    if any(origin not in produced for origin in origins):
+                        break
+                    begin = now[device]
+                    if pair.transfers == "free":
+                        begin = max([begin, *(produced[origin] for origin in origins)])
+                    now[device] = produced[what] = begin + seconds[what]
+                    head[device] += 1
+                elif pair.transfers == "free":
+                    head[device] += 1
+                else:
+                    home = placement[graph.tensor_producer[what]]
+                    if not all(
+                        head[end] < len(queues[end]) and queues[end][head[end]] == (what, target)
+                        for end in (home, target)
+                    ):
+                        break
+                    now[home] = now[target] = max(now[home], now[target])
+                    head[home] += 1
+                    head[target] += 1
+                moved = True
+    assert all(head[device] == len(queues[device]) for device in range(pair.devices)), "queues wait for each other"
+    return max(now)
+
+
+def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int) -> int:
+    """Most bytes held on `device`: at each position of its queue, every tensor live there, and its ops' weights."""
+    inputs, outputs = _inputs(graph), _outputs(graph)
+    born: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for position, (what, target) in enumerate(queue):
+        if target == -1:
+            for tensor in inputs[what]:
+                last[tensor] = position
+            for tensor in outputs[what]:
+                born[tensor] = last[tensor] = position
+        elif target == device:
+            born[what] = last[what] = position
+        else:
+            last[what] = position
+    for tensor in born:
+        if graph.tensor_is_output[tensor] and placement[graph.tensor_producer[tensor]] == device:
+            last[tensor] = len(queue)
+    weights = sum(int(graph.op_weight_bytes[op]) for op in range(graph.num_ops) if placement[op] == device)
+    change = [0] * (len(queue) + 2)
+    for tensor, position in born.items():
+        change[position] += int(graph.tensor_bytes[tensor])
+        change[last[tensor] + 1] -= int(graph.tensor_bytes[tensor])
+    peak = held = 0
+    for position in range(len(queue)):
+        held += change[position]
+        peak = max(peak, held)
+    return weights + peak
