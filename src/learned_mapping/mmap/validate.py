@@ -1,0 +1,306 @@
+"""The independent judge of mappings, written from the paper's equations and the resolved rules; slow on purpose.
+
+It shares no code with the game, its kernel or any method. It goes through the decisions in the order they were made
+and keeps the simplest possible books: a list of allocations, the supply left at each step, who copies at each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
+from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.programs.program import Program
+from learned_mapping.verdict import Verdict, Violation
+
+TOLERANCE = 1e-9
+"""Relative slack on seconds of supply and demand, for the rounding of sums."""
+
+CAPACITY = "section 4.1 capacity"
+OVERLAP = "section 4.1 no overlap"
+INTERVAL = "Appendix A interval"
+COVER = "Eq. 5 supply covers demand"
+ONE_COPY = "Eq. 6 one copy at a time"
+SAME_OFFSET = "Eq. 4 alias group at one offset"
+ALL_OR_NONE = "section 4.2 alias group all placed or all dropped"
+SOURCE = "rule 2 data in HBM before it is copied"
+RESIDENT = "rule 1 no copy of a resident tensor"
+PRECEDENT = "section 4.2 NoCopy needs an allocation"
+LIVE_RANGE = "Appendix A NoCopy of an output takes the live range"
+DROPPED = "section 4.2 a dropped buffer has no allocation"
+LATEST = "Appendix A shortest copy interval"
+LOWEST = "Appendix A lowest offset"
+RULES = (
+    CAPACITY, OVERLAP, INTERVAL, COVER, ONE_COPY, SAME_OFFSET, ALL_OR_NONE, SOURCE, RESIDENT, PRECEDENT, LIVE_RANGE,
+    DROPPED, LATEST, LOWEST,
+)  # fmt: skip
+"""Every rule the validator can name. The last two are judged only with ``exact=True``."""
+
+
+@dataclass(frozen=True)
+class _Allocation:
+    """Fast memory held by one buffer: steps [start, end], bytes [offset, offset + size)."""
+
+    buffer: int
+    tensor: int
+    start: int
+    end: int
+    offset: int
+    size: int
+
+
+def validate(
+    program: Program, mapping: Mapping, machine: MemoryHierarchy | None = None, *, exact: bool = False
+) -> Verdict:
+    """Judges a mapping: is it physically valid, and what does it cost?
+
+    Checked are capacity and non-overlap of allocations (section 4.1), Eq. 4, 5 and 6, alias groups placed whole or not
+    at all, the form of each interval, that a copy's source is in HBM before it starts and its target not yet in fast
+    memory, and that NoCopy extends an allocation of the same tensor at its offset. Supply is used up in the order of
+    the decisions: a copy takes what it needs from the step nearest to its instruction on.
+
+    Args:
+      program: the program.
+      mapping: one decision per buffer.
+      machine: for the latency; by default the copy engine of the program's file.
+      exact: also require what the game would have chosen: the shortest copy interval and the lowest free offset.
+
+    Returns:
+      A verdict. Costs of a valid mapping: ``return`` (share of the possible saving), ``saving_s`` (seconds, the sum of
+      L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its stalls).
+    """
+    judge = _Judge(program, mapping, exact)
+    for b in range(program.num_buffers):
+        judge.decide(b)
+    judge.check_alias_groups()
+    judge.check_overlaps()
+    if judge.violations:
+        return Verdict(tuple(judge.violations))
+    saving = _saving_s(program, mapping)
+    possible = program.possible_saving_s
+    return Verdict(
+        (),
+        {
+            "return": saving / possible if possible > 0 else 0.0,
+            "saving_s": saving,
+            "latency_s": program_latency(program, mapping, machine).total_s,
+        },
+    )
+
+
+def _saving_s(program: Program, mapping: Mapping) -> float:
+    saving = 0.0
+    for t in range(program.num_instructions):
+        table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]]
+        entry = 0
+        for b in range(program.buffer_offsets[t], program.buffer_offsets[t + 1]):
+            if mapping.action[b] != 2 and program.buffer_bit[b] >= 0:
+                entry += 2 ** int(program.buffer_bit[b])
+        saving += float(table[0]) - float(table[entry])
+    return saving
+
+
+class _Judge:
+    """The books: what has been decided so far, and every violation found."""
+
+    def __init__(self, program: Program, mapping: Mapping, exact: bool):
+        self.program, self.exact = program, exact
+        self.action, self.offset = mapping.action.tolist(), mapping.offset.tolist()
+        self.start, self.end = mapping.start.tolist(), mapping.end.tolist()
+        self.violations: list[Violation] = []
+        self.supply = program.supply_s.tolist()
+        self.largest_supply = max(self.supply)
+        self.copier: dict[int, int] = {}  # step u -> buffer whose copy takes both u and u + 1
+        self.allocations: list[_Allocation] = []
+        self.of_tensor: dict[int, list[_Allocation]] = {}
+        self.in_hbm_from: dict[int, int | None] = {
+            int(n): 0 for n in np.flatnonzero(program.tensor_is_parameter)
+        }  # None: never
+        self.group_offset: dict[int, int] = {}
+
+    def name(self, b: int) -> str:
+        """A buffer as people say it: the tensor, how it is used, and where."""
+        p = self.program
+        verb = "written by" if p.buffer_is_output[b] else "read by"
+        tensor, instruction = p.tensor_names[p.buffer_tensor[b]], p.instruction_names[p.buffer_instruction[b]]
+        return f"buffer {b}: {tensor} {verb} {instruction}"
+
+    def broken(self, rule: str, detail: str, *buffers: int) -> None:
+        self.violations.append(Violation(rule, tuple(self.name(b) for b in buffers), detail))
+
+    def decide(self, b: int) -> None:
+        """Judges the decision on buffer b given those before it, and enters it in the books."""
+        p = self.program
+        t, tensor, is_output = int(p.buffer_instruction[b]), int(p.buffer_tensor[b]), bool(p.buffer_is_output[b])
+        action, offset, start, end = self.action[b], self.offset[b], self.start[b], self.end[b]
+        size = int(p.buffer_bytes[b])
+        if action == 2:
+            if (offset, start, end) != (-1, -1, -1):
+                self.broken(DROPPED, f"offset {offset} and steps [{start}, {end}], expected none", b)
+            if is_output:
+                self.in_hbm_from[tensor] = t + 1
+            return
+        if offset < 0 or offset + size > p.fast_bytes:
+            self.broken(CAPACITY, f"bytes [{offset}, {offset + size}) of {p.fast_bytes}", b)
+        if action == 0:
+            fits = self.copy_output(b, t, tensor) if is_output else self.copy_input(b, t, tensor)
+        else:
+            fits = self.keep_output(b, t, tensor) if is_output else self.keep_input(b, t, tensor)
+        allocation = _Allocation(b, tensor, start, end, offset, size)
+        if fits and self.exact and not (action == 1 and not is_output):
+            self.check_lowest(allocation)
+        group = int(p.buffer_alias[b])
+        if group >= 0:
+            self.group_offset.setdefault(group, offset)
+        self.allocations.append(allocation)
+        self.of_tensor.setdefault(tensor, []).append(allocation)
+
+    def copy_input(self, b: int, t: int, tensor: int) -> bool:
+        start, end = self.start[b], self.end[b]
+        if end != t or not 0 <= start <= t:
+            self.broken(
+                INTERVAL, f"copy of an input at step {t} holds [{start}, {end}], expected [s, {t}], s <= {t}", b
+            )
+            return False
+        available = self.in_hbm_from.get(tensor)
+        if available is None:
+            self.broken(SOURCE, "its data never gets to HBM", b)
+        elif start < available:
+            self.broken(SOURCE, f"copied from step {start} on, in HBM from step {available} on", b)
+        for other in self.of_tensor.get(tensor, ()):
+            if max(other.start, start) <= min(other.end, t):
+                self.broken(RESIDENT, f"[{start}, {t}] while held over [{other.start}, {other.end}]", b, other.buffer)
+                break
+        self.use_supply(b, list(range(t - 1, start - 1, -1)))
+        return True
+
+    def copy_output(self, b: int, t: int, tensor: int) -> bool:
+        start, end = self.start[b], self.end[b]
+        if start != t or not t <= end < self.program.num_instructions:
+            last = self.program.num_instructions - 1
+            self.broken(INTERVAL, f"copy of an output at {t} holds [{start}, {end}], expected [{t}, e], e <= {last}", b)
+            return False
+        self.in_hbm_from[tensor] = end + 1
+        self.use_supply(b, list(range(t + 1, end + 1)))
+        return True
+
+    def keep_output(self, b: int, t: int, tensor: int) -> bool:
+        last = int(self.program.tensor_live[tensor, 1])
+        self.in_hbm_from[tensor] = None
+        if (self.start[b], self.end[b]) != (t, last):
+            self.broken(LIVE_RANGE, f"holds [{self.start[b]}, {self.end[b]}], expected [{t}, {last}]", b)
+            return False
+        return True
+
+    def keep_input(self, b: int, t: int, tensor: int) -> bool:
+        earlier = self.of_tensor.get(tensor)
+        if not earlier:
+            self.broken(PRECEDENT, "its tensor has no allocation", b)
+            return False
+        latest = max(earlier, key=lambda allocation: allocation.end)
+        expected = (min(latest.end, t) + 1, t)
+        if (self.start[b], self.end[b]) != expected:
+            found = f"holds [{self.start[b]}, {self.end[b]}]"
+            self.broken(INTERVAL, f"{found}, expected [{expected[0]}, {t}] after step {latest.end}", b, latest.buffer)
+        if self.offset[b] != latest.offset:
+            self.broken(PRECEDENT, f"offset {self.offset[b]}, the tensor is at {latest.offset}", b, latest.buffer)
+        return True
+
+    def use_supply(self, b: int, steps: list[int]) -> None:
+        """Eq. 5 and 6 for a copy over `steps`, the one nearest to the instruction first."""
+        demand = float(self.program.buffer_demand_s[b])
+        slack = TOLERANCE * max(demand, self.largest_supply)
+        left, needed = demand, 0
+        for step in steps:
+            if left <= 0:
+                break
+            needed += 1
+            used = min(self.supply[step], left)
+            self.supply[step] -= used
+            left -= used
+        if left > slack:
+            self.broken(COVER, f"{demand:.6g} s needed, steps {_span(steps)} have {demand - left:.6g} s left", b)
+        if self.exact and needed < len(steps):
+            self.broken(LATEST, f"{needed} steps suffice, takes {len(steps)}", b)
+        low, high = (min(steps), max(steps)) if steps else (0, 0)
+        rivals = {self.copier[step] for step in range(low, high) if step in self.copier}
+        for rival in sorted(rivals):
+            self.broken(ONE_COPY, f"both copy over two or more steps of {_span(steps)}", b, rival)
+        for step in range(low, high):
+            self.copier.setdefault(step, b)
+
+    def check_lowest(self, new: _Allocation) -> None:
+        """With ``exact``: the offset is the group's if it has one, else the lowest free one (rule 7)."""
+        group = int(self.program.buffer_alias[new.buffer])
+        if group in self.group_offset:
+            return  # Eq. 4 is judged for the whole group at the end
+        busy = sorted(
+            (a.offset, a.offset + a.size)
+            for a in self.allocations
+            if a.start <= new.end and new.start <= a.end and a.size > 0 and new.size > 0
+        )
+        lowest = 0
+        for low, high in busy:
+            if low >= lowest + new.size:
+                break
+            lowest = max(lowest, high)
+        if new.offset != lowest:
+            self.broken(LOWEST, f"at {new.offset}, {lowest} is free", new.buffer)
+
+    def check_alias_groups(self) -> None:
+        """Eq. 4, and that a group is placed whole or not at all."""
+        p = self.program
+        members: dict[int, list[int]] = {}
+        for b in np.flatnonzero(p.buffer_alias >= 0).tolist():
+            members.setdefault(int(p.buffer_alias[b]), []).append(b)
+        for group, buffers in members.items():
+            placed = [b for b in buffers if self.action[b] != 2]
+            dropped = [b for b in buffers if self.action[b] == 2]
+            if placed and dropped:
+                detail = f"group {group}: {len(placed)} placed, {len(dropped)} dropped"
+                self.broken(ALL_OR_NONE, detail, placed[0], dropped[0])
+            for b in placed[1:]:
+                if self.offset[b] != self.offset[placed[0]]:
+                    detail = f"group {group}: offsets {self.offset[placed[0]]} and {self.offset[b]}"
+                    self.broken(SAME_OFFSET, detail, placed[0], b)
+                    break
+
+    def check_overlaps(self) -> None:
+        """No byte is held twice at one step, but for the step of an in-place update."""
+        held = [a for a in self.allocations if a.start <= a.end and a.size > 0]
+        start = np.array([a.start for a in held], np.int64)
+        end = np.array([a.end for a in held], np.int64)
+        low = np.array([a.offset for a in held], np.int64)
+        high = low + np.array([a.size for a in held], np.int64)
+        for i, one in enumerate(held):
+            in_time = (start[i + 1 :] <= one.end) & (one.start <= end[i + 1 :])
+            meets = in_time & (low[i + 1 :] < high[i]) & (low[i] < high[i + 1 :])
+            for j in np.flatnonzero(meets).tolist():
+                other = held[i + 1 + j]
+                if not self.updates_in_place(one, other) and not self.updates_in_place(other, one):
+                    steps = f"[{max(one.start, other.start)}, {min(one.end, other.end)}]"
+                    common = f"[{max(one.offset, other.offset)}, {min(high[i], high[i + 1 + j])})"
+                    self.broken(OVERLAP, f"both hold bytes {common} over steps {steps}", one.buffer, other.buffer)
+
+    def updates_in_place(self, old: _Allocation, new: _Allocation) -> bool:
+        """Whether `new` takes over the space of `old` in the step where its instruction updates it in place."""
+        p = self.program
+        t, group = int(p.buffer_instruction[new.buffer]), int(p.buffer_alias[new.buffer])
+        if (
+            not p.buffer_is_output[new.buffer]
+            or group < 0
+            or new.start != t
+            or old.end != t
+            or old.offset != new.offset
+        ):
+            return False
+        return any(
+            not p.buffer_is_output[b] and p.buffer_tensor[b] == old.tensor and p.buffer_alias[b] == group
+            for b in range(p.buffer_offsets[t], p.buffer_offsets[t + 1])
+        )
+
+
+def _span(steps: list[int]) -> str:
+    return f"[{min(steps)}, {max(steps)}]" if steps else "(none)"
