@@ -4,6 +4,8 @@ The cost of a move does not grow with the program: it depends on how many alloca
 Decisions come in program order, so every allocation starts at or before the current step t, and one overlaps an
 interval [s, e] with e >= t exactly if it ends at s or later. Those that end at t or later stand in ``live``, sorted by
 offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
+
+All compiled functions stand in this one file, because numba's cache notices a change of a function's own file only.
 """
 
 from __future__ import annotations
@@ -14,6 +16,27 @@ import numpy as np
 from learned_mapping.mmap.arrays import ProgramArrays
 from learned_mapping.mmap.rules import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
 from learned_mapping.mmap.state import NONE, GameState
+
+FEATURES = (
+    "one",
+    "log_benefit",  # ln(1 + benefit now / mean initial benefit)
+    "log_size",  # ln(size / fast memory), at least ln(1e-6)
+    "log_new_steps",  # ln(1 + steps this action occupies anew)
+    "log_density",  # ln of benefit now per byte-step occupied anew, relative to mean benefit per fast memory and step
+    "log_supply",  # ln(1 + supply seconds this action takes / mean supply of a step)
+    "free_of_charge",  # 1 if nothing is occupied anew
+    "log_uses_left",  # ln(1 + later buffers of the tensor)
+    "log_group_left",  # ln(1 + later buffers of the alias group)
+    "offset",  # as a fraction of the fast memory
+    "fill",  # bytes in fast memory at this step, as a fraction
+    "is_output",
+    "log_tensor_density",  # as log_density, with the initial benefits of the tensor's later buffers added
+)
+"""What `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
+log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
+NUM_FEATURES = len(FEATURES)
+RANDOM, PREFERENCES, SAMPLED, LINEAR = 0, 1, 2, 3
+"""What a compiled game chooses its moves by."""
 
 
 @numba.njit(cache=True)
@@ -418,6 +441,84 @@ def step(program: ProgramArrays, state: GameState, action: int) -> float:
     return reward
 
 
-def outcomes(state: GameState) -> np.ndarray:
-    """[3] `OUTCOME` records of the buffer at the cursor, as `evaluate` left them."""
-    return state.outcomes
+@numba.njit(cache=True)
+def action_features(
+    program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
+) -> None:
+    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: mean benefit and supply, s."""
+    game = state.game[0]
+    buffer, outcome = program.buffers[game.cursor], state.outcomes[action]
+    new_steps = max(outcome.end - outcome.start + 1, 0)
+    size = max(buffer.bytes / program.fast_bytes, 1e-6)
+    benefit = max(outcome.reward_s, 0.0) / scale[0]
+    area = max(size * new_steps, 1e-6)
+    features[0] = 1.0
+    features[1] = np.log1p(benefit)
+    features[2] = np.log(size)
+    features[3] = np.log1p(new_steps)
+    features[4] = np.log(max(benefit, 1e-9) / area)
+    features[5] = np.log1p(buffer.demand_s / scale[1]) if action == COPY else 0.0
+    features[6] = 1.0 if new_steps == 0 else 0.0
+    features[7] = np.log1p(buffer.uses_left)
+    features[8] = np.log1p(buffer.group_left)
+    features[9] = outcome.offset / program.fast_bytes
+    features[10] = game.live_bytes / program.fast_bytes
+    features[11] = buffer.is_output
+    features[12] = np.log(max(benefit + max(buffer.benefit_left_s, 0.0) / scale[0], 1e-9) / area)
+
+
+@numba.njit(cache=True)
+def choose(program, state, mode, preferences, weights, scale, features, rng) -> int:
+    """A legal action by the policy `mode` names."""
+    b = state.game[0].cursor
+    if mode == RANDOM:
+        count = state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+        skip = int(rng.random() * count) if count > 1 else 0
+        for action in range(3):
+            if state.outcomes[action].legal != 0:
+                if skip == 0:
+                    return action
+                skip -= 1
+    best, best_score = -1, -np.inf
+    for action in range(3):
+        if state.outcomes[action].legal == 0:
+            continue
+        if mode == LINEAR:
+            score = 0.0
+            if action != DROP:
+                action_features(program, state, scale, action, features)
+                for i in range(len(features)):
+                    score += weights[action, i] * features[i]
+        else:
+            score = preferences[b, action]
+            if mode == SAMPLED:
+                score -= np.log(-np.log(max(rng.random(), 1e-300)))
+        if best < 0 or score > best_score:
+            best, best_score = action, score
+    return best
+
+
+@numba.njit(cache=True)
+def play_on(program, state, mode, preferences, weights, scale, stop, rng) -> None:
+    """Plays on until `stop` buffers are decided."""
+    features = np.zeros(NUM_FEATURES)
+    while state.game[0].cursor < stop:
+        if evaluate(program, state) == 0:
+            drop_backup(program, state)
+        else:
+            action = choose(program, state, mode, preferences, weights, scale, features, rng)
+            apply(program, state, action)
+
+
+@numba.njit(cache=True)
+def play_games(program, state, mode, preferences, weights, scale, rng, values) -> int:
+    """Fills `values` with the returns of whole games; returns the decisions made, those taken back included."""
+    moves = 0
+    for i in range(len(values)):
+        restart(program, state)
+        p = preferences[i if len(preferences) > 1 else 0]
+        w = weights[i if len(weights) > 1 else 0]
+        play_on(program, state, mode, p, w, scale, len(program.buffers), rng)
+        values[i] = state.game[0].saved_s / program.possible_saving_s if program.possible_saving_s > 0.0 else 0.0
+        moves += state.game[0].moves
+    return moves

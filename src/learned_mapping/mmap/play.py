@@ -19,35 +19,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import kernel
 from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.rules import ACTION_NAMES, COPY, DROP, NO_COPY
+from learned_mapping.mmap.kernel import FEATURES, NUM_FEATURES
+from learned_mapping.mmap.rules import ACTION_NAMES
 from learned_mapping.mmap.state import GameState, copy_state, new_state
 from learned_mapping.programs.program import Program
 
-FEATURES = (
-    "one",
-    "log_benefit",  # ln(1 + benefit now / mean initial benefit)
-    "log_size",  # ln(size / fast memory), at least ln(1e-6)
-    "log_new_steps",  # ln(1 + steps this action occupies anew)
-    "log_density",  # ln of benefit now per byte-step occupied anew, relative to mean benefit per fast memory and step
-    "log_supply",  # ln(1 + supply seconds this action takes / mean supply of a step)
-    "free_of_charge",  # 1 if nothing is occupied anew
-    "log_uses_left",  # ln(1 + later buffers of the tensor)
-    "log_group_left",  # ln(1 + later buffers of the alias group)
-    "offset",  # as a fraction of the fast memory
-    "fill",  # bytes in fast memory at this step, as a fraction
-    "is_output",
-    "log_tensor_density",  # as log_density, with the initial benefits of the tensor's later buffers added
-)
-"""What `play_linear_policy` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
-log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
-NUM_FEATURES = len(FEATURES)
-_RANDOM, _PREFERENCES, _SAMPLED, _LINEAR = 0, 1, 2, 3
+__all__ = [
+    "FEATURES",
+    "Game",
+    "PlayedGame",
+    "linear_policy_returns",
+    "play_linear_policy",
+    "play_preferences",
+    "play_random",
+    "play_sampled",
+    "preference_returns",
+    "random_returns",
+]
 
 
 class PlayedGame(NamedTuple):
@@ -67,89 +60,6 @@ class PlayedGame(NamedTuple):
     """Dead ends met."""
     moves: int
     """Decisions made, those taken back included: the game steps that rates count."""
-
-
-@numba.njit(cache=True)
-def action_features(
-    program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
-) -> None:
-    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: mean benefit and supply, s."""
-    game = state.game[0]
-    buffer, outcome = program.buffers[game.cursor], state.outcomes[action]
-    new_steps = max(outcome.end - outcome.start + 1, 0)
-    size = max(buffer.bytes / program.fast_bytes, 1e-6)
-    benefit = max(outcome.reward_s, 0.0) / scale[0]
-    area = max(size * new_steps, 1e-6)
-    features[0] = 1.0
-    features[1] = np.log1p(benefit)
-    features[2] = np.log(size)
-    features[3] = np.log1p(new_steps)
-    features[4] = np.log(max(benefit, 1e-9) / area)
-    features[5] = np.log1p(buffer.demand_s / scale[1]) if action == COPY else 0.0
-    features[6] = 1.0 if new_steps == 0 else 0.0
-    features[7] = np.log1p(buffer.uses_left)
-    features[8] = np.log1p(buffer.group_left)
-    features[9] = outcome.offset / program.fast_bytes
-    features[10] = game.live_bytes / program.fast_bytes
-    features[11] = buffer.is_output
-    features[12] = np.log(max(benefit + max(buffer.benefit_left_s, 0.0) / scale[0], 1e-9) / area)
-
-
-@numba.njit(cache=True)
-def _choose(program, state, mode, preferences, weights, scale, features, rng) -> int:
-    """A legal action by the policy `mode` names."""
-    b = state.game[0].cursor
-    if mode == _RANDOM:
-        count = state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
-        skip = int(rng.random() * count) if count > 1 else 0
-        for action in range(3):
-            if state.outcomes[action].legal != 0:
-                if skip == 0:
-                    return action
-                skip -= 1
-    best, best_score = -1, -np.inf
-    for action in range(3):
-        if state.outcomes[action].legal == 0:
-            continue
-        if mode == _LINEAR:
-            score = 0.0
-            if action != DROP:
-                action_features(program, state, scale, action, features)
-                for i in range(len(features)):
-                    score += weights[action, i] * features[i]
-        else:
-            score = preferences[b, action]
-            if mode == _SAMPLED:
-                score -= np.log(-np.log(max(rng.random(), 1e-300)))
-        if best < 0 or score > best_score:
-            best, best_score = action, score
-    return best
-
-
-@numba.njit(cache=True)
-def _play(program, state, mode, preferences, weights, scale, stop, rng) -> None:
-    """Plays on until `stop` buffers are decided."""
-    features = np.zeros(NUM_FEATURES)
-    while state.game[0].cursor < stop:
-        if kernel.evaluate(program, state) == 0:
-            kernel.drop_backup(program, state)
-        else:
-            action = _choose(program, state, mode, preferences, weights, scale, features, rng)
-            kernel.apply(program, state, action)
-
-
-@numba.njit(cache=True)
-def _returns(program, state, mode, preferences, weights, scale, rng, values) -> int:
-    """Fills `values` with the returns of whole games; returns the decisions made, those taken back included."""
-    moves = 0
-    for i in range(len(values)):
-        kernel.restart(program, state)
-        p = preferences[i if len(preferences) > 1 else 0]
-        w = weights[i if len(weights) > 1 else 0]
-        _play(program, state, mode, p, w, scale, len(program.buffers), rng)
-        values[i] = state.game[0].saved_s / program.possible_saving_s
-        moves += state.game[0].moves
-    return moves
 
 
 _NO_PREFERENCES = np.zeros((1, 3))
@@ -245,32 +155,32 @@ class Game:
 
     def play_random(self, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with random legal moves until `stop` buffers are decided (default: all)."""
-        self._play(_RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
+        self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then NoCopy."""
-        self._play(_PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _rng())
+        self._play(kernel.PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _rng())
 
     def play_sampled(self, logits: np.ndarray, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with legal actions drawn from softmax(logits [B, 3])."""
-        self._play(_SAMPLED, self._preferences(logits), _NO_WEIGHTS, stop, rng)
+        self._play(kernel.SAMPLED, self._preferences(logits), _NO_WEIGHTS, stop, rng)
 
     def play_linear_policy(self, weights: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
-        self._play(_LINEAR, _NO_PREFERENCES, _weights(weights), stop, _rng())
+        self._play(kernel.LINEAR, _NO_PREFERENCES, _weights(weights), stop, _rng())
 
     def _preferences(self, preferences: np.ndarray) -> np.ndarray:
         return _checked(preferences, (self.program.num_buffers, 3), "preferences")
 
     def _play(self, mode, preferences, weights, stop, rng) -> None:
         stop = self.program.num_buffers if stop is None else min(int(stop), self.program.num_buffers)
-        _play(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
+        kernel.play_on(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
         self._settle()
 
     def returns(self, mode, count, preferences, weights, rng) -> tuple[np.ndarray, int]:
         """Returns of `count` games from the start, and the decisions they took; see the functions of this module."""
         values = np.zeros(count)
-        moves = _returns(self.program, self.state, mode, preferences, weights, self.scale, rng, values)
+        moves = kernel.play_games(self.program, self.state, mode, preferences, weights, self.scale, rng, values)
         return values, int(moves)
 
     def played(self) -> PlayedGame:
@@ -339,17 +249,17 @@ def play_linear_policy(program: Program | ProgramArrays, weights: np.ndarray) ->
 
 def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """[count] returns of random games, and the decisions made; `game` is reused and ends in the last one."""
-    return game.returns(_RANDOM, count, _NO_PREFERENCES[None], _NO_WEIGHTS[None], rng)
+    return game.returns(kernel.RANDOM, count, _NO_PREFERENCES[None], _NO_WEIGHTS[None], rng)
 
 
 def preference_returns(game: Game, preferences: np.ndarray) -> tuple[np.ndarray, int]:
     """[P] returns of the games that preferences [P, B, 3] play, and the decisions made; `game` ends in the last one."""
     preferences = _checked(preferences, (len(preferences), game.program.num_buffers, 3), "preferences")
-    return game.returns(_PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _rng())
+    return game.returns(kernel.PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _rng())
 
 
 def linear_policy_returns(game: Game, weights: np.ndarray) -> tuple[np.ndarray, int]:
     """[P] returns of the games that weights [P, 2, len(FEATURES)] play, and the decisions made; `game` ends in the
     last one."""
     weights = _checked(weights, (len(weights), 2, NUM_FEATURES), "weights")
-    return game.returns(_LINEAR, len(weights), _NO_PREFERENCES[None], weights, _rng())
+    return game.returns(kernel.LINEAR, len(weights), _NO_PREFERENCES[None], weights, _rng())
