@@ -1,0 +1,152 @@
+"""The compiled kernel against the plain reference simulator, move by move, on programs made to be awkward."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.mmap.play import Game
+from learned_mapping.mmap.reference import ReferenceGame
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.programs.program import Program, make_program
+from learned_mapping.programs.synthetic import random_program
+
+STEPS_PER_KIND = 26_000
+"""Game steps compared for each of the four kinds of program: above 10^5 together."""
+
+
+def awkward_program(rng: np.random.Generator) -> Program:
+    """A small valid program with what real ones rarely have: alias groups over unrelated buffers of equal size, empty
+    tensors, tensors larger than the fast memory, idle steps, several outputs, unused outputs, buffers not varied,
+    latencies that are not monotone."""
+    num_steps = int(rng.integers(3, 25))
+    sizes, is_parameter = [], []
+    for _ in range(int(rng.integers(1, 5))):
+        sizes.append(int(rng.choice([0, 4, 4, 8, 8, 12, 40])))
+        is_parameter.append(True)
+    buffers, offsets, tables = [], [0], []
+    for t in range(num_steps):
+        readable = len(sizes)
+        reads = rng.choice(readable, size=min(readable, int(rng.integers(0, 4))), replace=False)
+        writes = range(readable, readable + int(rng.integers(0, 3)))
+        for _ in writes:
+            sizes.append(int(rng.choice([0, 4, 4, 8, 8, 12, 40])))
+            is_parameter.append(False)
+        here = [(t, int(n), False) for n in reads] + [(t, n, True) for n in writes]
+        varied = rng.permutation(len(here))[: int(rng.integers(0, 4))]
+        bits = {int(j): bit for bit, j in enumerate(varied)}
+        buffers += [(*buffer, bits.get(j, -1)) for j, buffer in enumerate(here)]
+        table = rng.choice([0.0, 0.5, 1.0, 2.0], size=1 << len(bits)) + rng.random(1 << len(bits))
+        table[-1] = rng.choice([0.0, 0.25, 1.0, 1.0, 3.0])
+        tables += table.tolist()
+        offsets.append(len(tables))
+    alias = np.full(len(buffers), -1)
+    free = rng.random(len(buffers)) < rng.choice([0.0, 0.3, 0.8])
+    for group in range(int(rng.integers(1, 6))):
+        size = int(rng.choice([0, 4, 8, 12]))
+        members = [b for b in range(len(buffers)) if free[b] and alias[b] < 0 and sizes[buffers[b][1]] == size]
+        first = int(rng.integers(0, max(len(members), 1)))
+        alias[members[first : first + int(rng.integers(1, 6))]] = group
+    instructions, tensors, is_output, bits = zip(*buffers) if buffers else ((), (), (), ())
+    return make_program(
+        name="awkward",
+        fast_bytes=int(rng.choice([12, 20, 32])),
+        copy_bytes_per_s=float(rng.choice([4.0, 3.0, 16.0])),
+        instruction_names=[f"i{t}" for t in range(num_steps)],
+        instruction_kinds=["fusion"] * num_steps,
+        tensor_names=[f"t{n}" for n in range(len(sizes))],
+        tensor_bytes=sizes,
+        tensor_is_parameter=is_parameter,
+        tensor_is_output=[not p and rng.random() < 0.2 for p in is_parameter],
+        buffer_instruction=instructions,
+        buffer_tensor=tensors,
+        buffer_is_output=is_output,
+        buffer_alias=alias,
+        buffer_bit=bits,
+        latency_offsets=offsets,
+        latency_s=tables,
+    )
+
+
+def compare_states(game: Game, reference: ReferenceGame) -> None:
+    """Asserts that all three actions are the same here: legality, interval, offset and reward, bit for bit."""
+    assert game.cursor == reference.state.cursor
+    assert game.resets == reference.resets
+    assert game.over == reference.over
+    if game.over:
+        return
+    legal = reference.outcomes()
+    for action in (COPY, NO_COPY, DROP):
+        assert bool(game.legal[action]) == (action in legal), (game.cursor, action)
+        if action in legal:
+            found, expected = game.outcomes[action], legal[action]
+            assert tuple(found)[1:4] == (expected.start, expected.end, expected.offset), (game.cursor, action)
+            assert found["reward_s"] == expected.reward_s
+
+
+def compare_game(program: Program, rng: np.random.Generator, place: float) -> int:
+    """Plays both games by the same random moves, placing with probability `place` where legal; returns the steps."""
+    game, reference, steps = Game(program), ReferenceGame(program), 0
+    while not reference.over:
+        compare_states(game, reference)
+        legal = np.flatnonzero(game.legal)
+        placing = legal[legal != DROP]
+        choices = placing if len(placing) and rng.random() < place else legal
+        action = int(rng.choice(choices))
+        game.step(action)
+        reference.step(action)
+        steps += 1
+        if rng.random() < 0.02:
+            # Taking decisions back and making them again must change nothing.
+            prefix = int(rng.integers(0, game.cursor + 1))
+            taken = game.state.moves["action"][prefix : game.cursor].copy()
+            game.rewind(prefix)
+            for move in taken:
+                game.step(int(move))
+    compare_states(game, reference)
+    played = game.played()
+    assert list(zip(played.action, played.start, played.end, played.offset)) == reference.state.taken
+    assert game.state.supply_s.tolist() == reference.state.supply_s
+    assert set(np.flatnonzero(game.state.steps["joined"]).tolist()) == reference.state.joined
+    assert float(game.state.game["saved_s"][0]) == reference.state.saved_s
+    return steps
+
+
+def synthetic(rng: np.random.Generator) -> Program:
+    """A program of the synthetic family at a random difficulty."""
+    return random_program(
+        rng,
+        int(rng.integers(10, 70)),
+        alias_fraction=float(rng.choice([0.0, 0.2, 0.6])),
+        alias_chain=float(rng.choice([0.3, 0.9])),
+        locality=float(rng.choice([2.0, 10.0])),
+        fast_fraction=float(rng.choice([0.1, 0.4])),
+        copy_ratio=float(rng.choice([0.3, 1.0, 3.0])),
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("generate", [awkward_program, synthetic])
+def test_kernel_equals_reference_at_every_step(generate, seed):
+    """Catches any difference between the kernel and the rules as the reference has them: legality, intervals, offsets,
+    rewards, supplies, dead ends and what Drop-backup returns to; and any trace a rewind leaves behind."""
+    rng = np.random.default_rng(seed)
+    steps = resets = 0
+    while steps < STEPS_PER_KIND:
+        program = generate(rng)
+        game_steps = compare_game(program, rng, place=float(rng.choice([0.3, 0.7, 0.95])))
+        steps += game_steps
+        resets += game_steps > program.num_buffers
+    assert resets > 10, "too few games met a dead end for the test to mean anything"
+
+
+def test_kernel_equals_reference_on_a_longer_program():
+    """Catches what only shows with many allocations and long lists per step."""
+    rng = np.random.default_rng(5)
+    assert compare_game(random_program(rng, 600, alias_fraction=0.3, locality=20.0), rng, place=0.8) >= 600
+
+
+def test_toy_game_is_the_same_by_both():
+    """Catches a reference that disagrees with the kernel on the instance the rules are explained with."""
+    for seed in range(20):
+        compare_game(toy_program(), np.random.default_rng(seed), place=0.5)
