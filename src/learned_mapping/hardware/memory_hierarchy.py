@@ -135,7 +135,9 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
        results.
     6. While the engine is busy, instructions lose ``contention * copy_bytes_per_s / hbm_bytes_per_s`` of their speed.
 
-    For a valid mapping with no contention and no write-back nothing ever waits: that is what Eq. 5 and 6 are for.
+    Eq. 5 and 6 promise that nothing ever waits. Four things break the promise in mappings the game allows: contention;
+    write-backs; reading from HBM, or overwriting in place, what is still being copied there; and a short copy in a step
+    in the middle of a long one (Eq. 6 lets them share it), which the engine cannot interrupt.
 
     Args:
       program: the program; its tables are L_I, whatever machine they were made for.
