@@ -105,7 +105,7 @@ def test_a_killed_worker_costs_its_own_run_once(tmp_path):
 
 def test_a_run_that_always_dies_is_reported_and_the_others_are_stored(tmp_path):
     runs = runs_of("killed_always", range(4), kill=[2])
-    with pytest.raises(RunsFailedError, match="1 of 4 runs failed: random on toy, seed 2: .*died 2 times"):
+    with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed: random on toy, seed 2: .*died 2 times"):
         execute(runs, store=tmp_path, jobs=2, progress=False)
     assert [read_record(tmp_path, run) is not None for run in runs] == [True, True, False, True]
 
