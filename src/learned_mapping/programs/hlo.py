@@ -75,6 +75,8 @@ class Instruction:
     """The text between the parentheses, such as a parameter's number."""
     attributes: str
     is_root: bool
+    line: str = ""
+    """The whole line as printed, without indentation."""
 
     def attribute(self, key: str) -> str | None:
         """The text of ``key=value``, braces balanced; None where there is none."""
@@ -94,6 +96,8 @@ class Computation:
 
     name: str
     instructions: tuple[Instruction, ...]
+    line: str = ""
+    """The opening line as printed."""
 
     @functools.cached_property
     def by_name(self) -> dict[str, Instruction]:
@@ -144,11 +148,11 @@ def parse_module(text: str, source: object = "HLO text") -> Module:
             match = re.match(r"(ENTRY )?%?([^\s(]+)", stripped)
             if match is None:
                 raise InputError(source, f"line {number}", "a computation without a name")
-            current, instructions = match.group(2), []
+            current, instructions, opening = match.group(2), [], stripped
             if match.group(1):
                 entry = current
         elif current is not None and stripped.startswith("}"):
-            computations[current] = Computation(current, tuple(instructions))
+            computations[current] = Computation(current, tuple(instructions), opening)
             current = None
         elif current is not None and " = " in stripped:
             try:
@@ -175,7 +179,7 @@ def _parse_instruction(line: str) -> Instruction:
     argument = argument[1:-1]
     opcode = match.group(1)
     operands = () if opcode in ("parameter", "constant") else tuple(re.findall(r"%([\w.\-]+)", argument))
-    return Instruction(name.lstrip("%").strip(), shape, opcode, operands, argument, attributes, is_root)
+    return Instruction(name.lstrip("%").strip(), shape, opcode, operands, argument, attributes, is_root, line)
 
 
 _COMMENT = re.compile(r"(?:\s|/\*.*?\*/)*")
