@@ -1,8 +1,8 @@
 """A synthetic HLO module that holds single instructions of a program under many placements of their arrays.
 
 Paper 1 measures every instruction under every subset of its buffers in fast memory (Appendix A). Without the chip,
-the compiler's own estimate stands in for the measurement: each probe is a clone of an instruction in which some operands and
-results lie in fast memory. One compilation of the module's back end prices all of them.
+the compiler's own estimate stands in: each probe is a clone of an instruction in which some operands and results lie in
+fast memory. One compilation of the module's back end prices all of them.
 """
 
 from __future__ import annotations

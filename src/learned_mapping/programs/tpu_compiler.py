@@ -27,6 +27,7 @@ from learned_mapping.programs.hlo import Module, parse_module
 TOPOLOGY = "v4:2x2x1"
 """The generation of paper 1: its CMEM is memory space 3."""
 CMEM_SPACE = 3
+NO_CMEM_FLAG = "--xla_tpu_cmem_memory_space_assignment=false"
 CMEM_BYTES = 64 * 2**20
 """CMEM that one core of the described topology may use."""
 
@@ -93,15 +94,34 @@ def compile_for_tpu(
       InputError: the extra ``tpu`` is not installed.
       CompilerError: the compiler fails or runs past the limit.
     """
-    for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
-        if importlib.util.find_spec(package) is None:
-            raise InputError("extract", package, f"{what} is not installed: pip install 'learned-mapping[tpu]'")
+    require_compiler()
     with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
         exported = _export(function, arguments, donate)
         Path(folder, "function.bin").write_bytes(exported)
         request = {"topology": topology, "donate": list(donate)}
         Path(folder, "request.json").write_text(json.dumps(request))
         return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
+
+
+def require_compiler() -> None:
+    """Raises `InputError` where the extra ``tpu`` is not installed."""
+    for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
+        if importlib.util.find_spec(package) is None:
+            raise InputError("extract", package, f"{what} is not installed: pip install 'learned-mapping[tpu]'")
+
+
+def compiler_environment(flags: Sequence[str]) -> dict[str, str]:
+    """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags."""
+    return dict(
+        os.environ,
+        TPU_SKIP_MDS_QUERY="1",
+        JAX_PLATFORMS="cpu",
+        TPU_ACCELERATOR_TYPE="v4-8",
+        TPU_WORKER_HOSTNAMES="localhost",
+        ALLOW_MULTIPLE_LIBTPU_LOAD="1",
+        TPU_MIN_LOG_LEVEL="3",
+        LIBTPU_INIT_ARGS=" ".join(flags),
+    )
 
 
 def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> bytes:
@@ -117,16 +137,8 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
     dumps.mkdir()
     flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
     if not cmem:
-        flags.append("--xla_tpu_cmem_memory_space_assignment=false")
-    environment = dict(
-        os.environ,
-        TPU_SKIP_MDS_QUERY="1",
-        JAX_PLATFORMS="cpu",
-        TPU_ACCELERATOR_TYPE="v4-8",
-        TPU_WORKER_HOSTNAMES="localhost",
-        ALLOW_MULTIPLE_LIBTPU_LOAD="1",
-        LIBTPU_INIT_ARGS=" ".join(flags),
-    )
+        flags.append(NO_CMEM_FLAG)
+    environment = compiler_environment(flags)
     wanted = _GENERATED if cycles else _ASSIGNED
     started = time.monotonic()
     log = open(folder / "log.txt", "w+")

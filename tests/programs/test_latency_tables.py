@@ -1,0 +1,69 @@
+"""Latency tables: would catch a placement that cannot exist being priced, and a fill-in that promises too much."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learned_mapping.programs.hlo import parse_module
+from learned_mapping.programs.hlo_program import hlo_program
+from learned_mapping.programs.latency_tables import complete_table, plan, subset_key, varied_units
+
+DATA = Path(__file__).parent / "data"
+MIB = 2**20
+
+IN_PLACE = """HloModule tiny, is_scheduled=true
+
+ENTRY %main (x: f32[8,128], y: f32[1,128]) -> f32[8,128] {
+  %x = f32[8,128]{1,0:T(8,128)} parameter(0)
+  %y = f32[1,128]{1,0:T(1,128)} parameter(1)
+  %i = s32[]{:T(128)} parameter(2)
+  %copy = f32[8,128]{1,0:T(8,128)} copy(%x)
+  ROOT %update = f32[8,128]{1,0:T(8,128)} dynamic-update-slice(%copy, %y, %i, %i)
+}
+"""
+
+
+def test_every_measured_entry_is_kept_and_the_rest_lies_between_bounds():
+    prices = {"": 100, "0": 60, "1": 80, "0,1": 55, "2": 100, "0,1,2": 50}
+    table = complete_table(3, prices)
+    for key, value in prices.items():
+        assert table[sum(1 << int(u) for u in key.split(",") if u)] == value
+    # {0, 2} is not priced: additive 60, and the only priced superset costs 50.
+    assert table[0b101] == 60
+    # {1, 2}: additive 80.
+    assert table[0b110] == 80
+
+
+def test_savings_that_overlap_are_not_added_up():
+    # Each array alone saves 40 of 100, but together they cannot beat the compute limit of 55.
+    table = complete_table(3, {"": 100, "0": 60, "1": 60, "2": 60, "0,1,2": 55})
+    assert table[0b011] == 55 and table[0b111] == 55
+
+
+def test_without_the_slow_latency_there_is_no_table():
+    assert complete_table(2, {"": None, "0": 5}) is None
+
+
+def test_arrays_updated_in_place_are_priced_together():
+    program = hlo_program(parse_module(IN_PLACE))
+    units = varied_units(program, 1, 64 * MIB)
+    names = [[program.tensor_names[program.buffer_tensor[b]] for b in unit] for unit in units]
+    assert names == [["copy", "update"], ["y"]]
+
+
+@pytest.mark.parametrize("fast_bytes", [64 * MIB, 20 * MIB, 3 * MIB])
+def test_plans_price_each_kind_of_work_once_and_only_what_fits(fast_bytes):
+    module = parse_module(gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode())
+    program = hlo_program(module)
+    planned = plan(module, program, fast_bytes=fast_bytes)
+    assert len({p.signature for p in planned}) == len(planned) < len(program.instructions)
+    sizes = program.tensor_bytes[program.buffer_tensor]
+    for item in planned:
+        assert frozenset() in item.subsets and len(set(map(subset_key, item.subsets))) == len(item.subsets)
+        for subset in item.subsets:
+            assert sum(int(sizes[b]) for u in subset for b in item.units[u]) <= fast_bytes
+    assert np.all([len(p.units) <= 8 for p in planned])
