@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def copy_mathjax() -> None:
-    """Takes MathJax's single file out of the installed wheel; it is served with the pages and not part of the sources."""
+    """Takes MathJax's single file out of the installed wheel: it is served with the pages, not kept in the sources."""
     for file in importlib.metadata.files("sphinx-mathjax-offline") or ():
         if file.name == "tex-svg.js":
             target = BOOK / "extra" / "vendor" / "mathjax" / "tex-svg.js"

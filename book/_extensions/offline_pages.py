@@ -1,4 +1,4 @@
-"""Takes out of the pages what would run code on somebody else's server: the theme's live-code button and its address."""
+"""Takes out of the pages the theme's live-code button, which would run code on somebody else's server."""
 
 from __future__ import annotations
 

@@ -13,16 +13,7 @@ FETCHED = {
     ("video", "src"), ("video", "poster"), ("audio", "src"), ("track", "src"), ("embed", "src"), ("object", "data"),
     ("input", "src"), ("image", "href"), ("image", "xlink:href"), ("use", "href"), ("use", "xlink:href"),
 }  # fmt: skip
-FETCHING_LINKS = {
-    "stylesheet",
-    "preload",
-    "prefetch",
-    "preconnect",
-    "dns-prefetch",
-    "modulepreload",
-    "icon",
-    "manifest",
-}
+FETCHING_LINKS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "icon"}
 CSS_URL = re.compile(r"""url\(\s*['"]?([^'")]+)|@import\s+['"]([^'"]+)""")
 
 
