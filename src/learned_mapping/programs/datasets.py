@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,49 @@ from learned_mapping.programs import zoo
 from learned_mapping.programs.formats import write_graph, write_program
 from learned_mapping.programs.synthetic import peak_live_bytes
 
-GRAPHS = ("bert_large_inference",)
-"""Members of the zoo stored as graphs."""
-PROGRAMS = ("alexnet_train_batch_32",)
-"""Members of the zoo stored as programs."""
+GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert_large_inference": ("bert_large_inference", {}),
+    "alexnet_inference": ("alexnet_inference", {}),
+    "lenet_inference": ("lenet_inference", {}),
+    "vgg11_inference": ("vgg16_inference", {"depth": 11}),
+    "vgg16_inference": ("vgg16_inference", {}),
+    "vgg19_inference": ("vgg16_inference", {"depth": 19}),
+    "squeezenet_inference": ("squeezenet_inference", {}),
+    "mobilenet_inference": ("mobilenet_inference", {}),
+    "mobilenet_half_inference": ("mobilenet_inference", {"width": 0.5}),
+    "unet_inference": ("unet_inference", {}),
+    "unet_depth_3_inference": ("unet_inference", {"depth": 3, "channels": 32}),
+    "densenet121_inference": ("densenet121_inference", {}),
+    "densenet_small_inference": ("densenet121_inference", {"blocks": (4, 6, 8, 6), "growth": 16}),
+    "resnet50_inference": ("resnet50_inference", {}),
+    "resnet101_inference": ("resnet50_inference", {"depth": 101}),
+    "inception_inference": ("inception_inference", {}),
+    "mlp_mixer_inference": ("mlp_mixer_inference", {}),
+    "mlp_mixer_4_layers_inference": ("mlp_mixer_inference", {"layers": 4}),
+    "wavenet_inference": ("wavenet_inference", {}),
+    "wavenet_1_cycle_inference": ("wavenet_inference", {"cycles": 1}),
+    "lstm_4_steps": ("lstm", {"steps": 4}),
+    "lstm_8_steps": ("lstm", {"steps": 8}),
+    "lstm_1_layer_16_steps": ("lstm", {"steps": 16, "layers": 1}),
+    "gru_4_steps": ("gru", {"steps": 4}),
+    "gru_8_steps": ("gru", {"steps": 8}),
+    "bidirectional_tagger": ("bidirectional_tagger", {}),
+    "bidirectional_tagger_6_steps": ("bidirectional_tagger", {"steps": 6}),
+}
+"""Stored graphs: member of the zoo and options. All but the first have no attention."""
+PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    name: (name, {})
+    for name in (
+        "alexnet_train_batch_32",
+        "wavenet_coherent_batch32",
+        "AlphaTensor",
+        "tensor2tensor_transformer_bf16",
+        "transformer_train",
+        "resnet50_inference",
+        "lstm",
+    )
+}
+"""Stored programs: member of the zoo and options."""
 
 
 def build_graphs(folder: str | os.PathLike, names: Iterable[str] = GRAPHS) -> list[dict[str, Any]]:
@@ -23,7 +63,8 @@ def build_graphs(folder: str | os.PathLike, names: Iterable[str] = GRAPHS) -> li
     rows = []
     for name in names:
         path = Path(folder) / f"{name}.json.gz"
-        graph = zoo.graph(name)
+        member, options = GRAPHS[name]
+        graph = replace(zoo.graph(member, **options), name=name)
         write_graph(path, graph)
         rows.append(
             {
@@ -43,7 +84,8 @@ def build_programs(folder: str | os.PathLike, machine: Any, names: Iterable[str]
     rows = []
     for name in names:
         path = Path(folder) / f"{name}.json.gz"
-        program = zoo.program(name, machine)
+        member, options = PROGRAMS[name]
+        program = replace(zoo.program(member, machine, **options), name=name)
         write_program(path, program)
         demand = float(program.buffer_demand_s[~program.buffer_is_output].sum())
         rows.append(

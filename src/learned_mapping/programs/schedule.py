@@ -152,6 +152,7 @@ def _assemble(
     updates: set[tuple[int, int]],
     same_as: Callable[[int], int],
 ) -> Program:
+    pairs = sorted(updates)
     last_read = {v: t for t, instruction in enumerate(instructions) for v in instruction.reads}
     results = {same_as(v) for v in flow.outputs if v is not None}
     held = {same_as(v) for v in [*flow.arguments, *flow.constants]}
@@ -165,7 +166,7 @@ def _assemble(
         writes = {v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])}
         if not reads and not writes:
             continue
-        pair = next(((a, r) for a, r in updates if a in reads and r in writes), None)
+        pair = next(((a, r) for a, r in pairs if a in reads and r in writes), None)
         if pair is None and instruction.in_place is not None:
             target = instruction.in_place[0]
             written = next(iter(writes), None)

@@ -10,11 +10,11 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
-from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph
 
 PARAMETER_CHAIN = frozenset(
     "convert_element_type reduce_precision reshape squeeze expand_dims broadcast_in_dim transpose rev slice copy "
-    "copy_p stop_gradient".split()
+    "copy_p stop_gradient split".split()
 )
 """Primitives that only rearrange or convert: on parameters alone they fold into the op that uses the result."""
 
@@ -92,8 +92,8 @@ def parameter_mask(args: Sequence[Any], parameters: Any, source: str = "paramete
 
 def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> ComputationGraph:
     """The graph of a dataflow whose argument leaves are parameters where `is_parameter` says so; see `trace`."""
-    held: dict[int, frozenset[int]] = {v: frozenset([v]) for v, flag in zip(flow.arguments, is_parameter) if flag}
-    held.update({v: frozenset([v]) for v in flow.constants})
+    leaves = [*(v for v, flag in zip(flow.arguments, is_parameter) if flag), *flow.constants]
+    held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
     used = {v for operation in flow.operations for v in operation.inputs}
     used.update(v for v in flow.outputs if v is not None)
     names: list[str] = []
@@ -120,15 +120,20 @@ def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> Computati
             flop.append(0.0)
             weights.append(0)
     for operation in flow.operations:
-        own = frozenset().union(*(held.get(v, frozenset()) for v in operation.inputs))
+        own: dict[int, int] = {}
+        for value in operation.inputs:
+            for leaf, size in held.get(value, {}).items():
+                own[leaf] = max(own.get(leaf, 0), size)
         if operation.kind in PARAMETER_CHAIN and operation.inputs and all(v in held for v in operation.inputs):
-            held.update(dict.fromkeys(operation.outputs, own))
+            for value in operation.outputs:
+                part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES
+                held[value] = {leaf: min(size, part) for leaf, size in own.items()}
             continue
         op = len(names)
         names.append(operation.name)
         kinds.append(operation.kind)
         flop.append(operation.flop)
-        weights.append(sum(flow.values[v].bytes for v in own))
+        weights.append(sum(own.values()))
         edges += [(tensor_of[v], op) for v in operation.inputs if v in tensor_of]
         for value in operation.outputs:
             if value in used:
@@ -162,7 +167,7 @@ def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> Computati
 def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> ComputationGraph:
     """Folds cheap ops that depend on no input (constants, iotas, masks built from them) into every op that uses them.
 
-    An op folds when it holds no weights, its kind is in `FOLDED_KINDS`, every tensor it uses comes from a folded op,
+    An op folds when its kind is in `FOLDED_KINDS`, every tensor it uses comes from a folded op,
     none of its tensors leaves the graph, and its arithmetic with all that is folded into it is at most `flop_fraction`
     of the graph's. Each consumer recomputes it: the FLOPs are added there. What is folded costs no memory and no
     transfer.
@@ -172,14 +177,14 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
         incoming[consumer].append(tensor)
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
-    flop = graph.op_flop.copy()
+    flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
     folded = np.zeros(graph.num_ops, bool)
     for op in graph.topological_order.tolist():
         producers = {int(graph.tensor_producer[t]) for t in incoming[op]}
         flop[op] += sum(flop[p] for p in producers if folded[p])
+        weights[op] += sum(weights[p] for p in producers if folded[p])
         folded[op] = (
             graph.op_kinds[op] in FOLDED_KINDS
-            and not graph.op_weight_bytes[op]
             and op not in kept_alive
             and flop[op] <= limit
             and all(folded[p] for p in producers)
@@ -198,7 +203,7 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
         op_names=[graph.op_names[i] for i in ops],
         op_kinds=[graph.op_kinds[i] for i in ops],
         op_flop=flop[ops],
-        op_weight_bytes=graph.op_weight_bytes[ops],
+        op_weight_bytes=weights[ops],
         op_seconds=None if graph.op_seconds is None else graph.op_seconds[ops],
         tensor_names=[graph.tensor_names[i] for i in tensors],
         tensor_producer=new_op[graph.tensor_producer[tensors]],

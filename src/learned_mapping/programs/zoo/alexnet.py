@@ -1,4 +1,4 @@
-"""AlexNet (Krizhevsky et al. 2012): five convolutions and three dense layers."""
+"""AlexNet (Krizhevsky et al. 2012, sizes of Krizhevsky 2014): five convolutions and three dense layers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import jax.numpy as jnp
 
 
 def alexnet(images: jax.Array, *, classes: int = 1000, training: bool = False) -> jax.Array:
-    """Class scores [B, classes] of images [B, 224, 224, 3], with the paper's response normalisation and dropout."""
-    x = jax.nn.relu(hk.Conv2D(96, 11, stride=4, name="conv_1")(images))
+    """Class scores [B, classes] of images [B, 224, 224, 3].
+
+    The single-tower layer sizes of the author's later version, with the response normalisation and the dropout of the
+    first.
+    """
+    x = jax.nn.relu(hk.Conv2D(64, 11, stride=4, padding="VALID", name="conv_1")(images))
     x = hk.max_pool(_response_norm(x), (3, 3, 1), (2, 2, 1), "VALID")
-    x = jax.nn.relu(hk.Conv2D(256, 5, name="conv_2")(x))
+    x = jax.nn.relu(hk.Conv2D(192, 5, name="conv_2")(x))
     x = hk.max_pool(_response_norm(x), (3, 3, 1), (2, 2, 1), "VALID")
     x = jax.nn.relu(hk.Conv2D(384, 3, name="conv_3")(x))
     x = jax.nn.relu(hk.Conv2D(384, 3, name="conv_4")(x))
@@ -30,7 +34,12 @@ def _response_norm(
 ) -> jax.Array:
     """Local response normalisation across channels."""
     window = jax.lax.reduce_window(
-        jnp.square(x), 0.0, jax.lax.add, (1, 1, 1, depth), (1, 1, 1, 1), [(0, 0)] * 3 + [(depth // 2, depth // 2)]
+        jnp.square(x),
+        x.dtype.type(0),
+        jax.lax.add,
+        (1, 1, 1, depth),
+        (1, 1, 1, 1),
+        [(0, 0)] * 3 + [(depth // 2, depth // 2)],
     )
     return x / (bias + alpha * window) ** beta
 

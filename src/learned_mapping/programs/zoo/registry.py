@@ -1,4 +1,4 @@
-"""The registry of the zoo: names as the papers have them, default options, and where each model comes from."""
+"""The registry of the zoo: graphs and programs of its members by name."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
-import optax
-
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.schedule import schedule
 from learned_mapping.programs.trace import trace
-from learned_mapping.programs.zoo.alexnet import alexnet_loss
-from learned_mapping.programs.zoo.bert import bert_question_answering
-from learned_mapping.programs.zoo.model import Example, array, inference, train_step
+from learned_mapping.programs.zoo.members import BUILDERS
+from learned_mapping.programs.zoo.model import Example
 
 
 @dataclass(frozen=True)
@@ -30,33 +26,7 @@ class Model:
     """The publication."""
 
 
-def _alexnet_train(batch: int = 32, classes: int = 1000) -> Example:
-    return train_step(
-        alexnet_loss,
-        array(batch, 224, 224, 3),
-        array(batch, dtype=jnp.int32),
-        optimiser=optax.sgd(0.01, momentum=0.9),
-        random=True,
-    )
-
-
-def _bert_inference(
-    batch: int = 1, length: int = 384, layers: int = 24, width: int = 1024, heads: int = 16, vocabulary: int = 30_522
-) -> Example:
-    tokens = array(batch, length, dtype=jnp.int32)
-
-    def forward(tokens: Any, segments: Any, mask: Any) -> Any:
-        return bert_question_answering(
-            tokens, segments, mask, layers=layers, width=width, heads=heads, vocabulary=vocabulary
-        )
-
-    return inference(forward, tokens, tokens, tokens)
-
-
-ZOO: dict[str, Model] = {
-    "alexnet_train_batch_32": Model(_alexnet_train, "Krizhevsky et al. 2012, ImageNet classification with deep CNNs"),
-    "bert_large_inference": Model(_bert_inference, "Devlin et al. 2018, BERT"),
-}
+ZOO: dict[str, Model] = {name: Model(build, source) for name, (build, source) in BUILDERS.items()}
 """Members by name."""
 
 
@@ -65,18 +35,19 @@ def example(name: str, **options: Any) -> Example:
 
     Args:
       name: a key of `ZOO`.
-      **options: keyword arguments of the member's `build`.
+      **options: keyword arguments of the member's builder, or of the model it builds.
 
     Raises:
       InputError: unknown member or option.
     """
     if name not in ZOO:
         raise InputError("zoo", "", f"no model is named {name!r}, known are {', '.join(ZOO)}")
-    known = inspect.signature(ZOO[name].build).parameters
-    for option in options:
-        if option not in known:
-            raise InputError("zoo", name, f"no option is named {option!r}, known are {', '.join(known)}")
-    return ZOO[name].build(**options)
+    build = ZOO[name].build
+    try:
+        inspect.signature(build).bind(**options)
+        return build(**options)
+    except TypeError as error:
+        raise InputError("zoo", name, f"options {sorted(options)} do not fit: {error}") from None
 
 
 def graph(name: str, **options: Any) -> ComputationGraph:
