@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair, check_pair, check_sizes, op_seconds, simulate
+from learned_mapping.programs.graph import make_graph
+
+
+def fork(**changes):
+    """a makes x (8 bytes) for b on the same device and c on the other; sizes of their results 4 and 2, both outputs."""
+    arguments = dict(
+        name="fork",
+        op_names=["a", "b", "c"],
+        op_kinds=["map", "map", "map"],
+        op_flop=[2.0, 30.0, 4.0],
+        op_weight_bytes=[0, 100, 0],
+        op_seconds=[1.0, 4.0, 2.0],
+        tensor_names=["x", "y", "z"],
+        tensor_producer=[0, 1, 2],
+        tensor_bytes=[8, 4, 2],
+        tensor_is_output=[False, True, True],
+        edge_tensor=[0, 0],
+        edge_consumer=[1, 2],
+    )
+    return make_graph(**(arguments | changes))
+
+
+EAGER = [(0, -1), (0, 1), (1, -1), (2, -1)]
+LAZY = [(0, -1), (1, -1), (0, 1), (2, -1)]
+
+
+@pytest.mark.parametrize(
+    ("transfers", "order", "makespan"),
+    [("rendezvous", EAGER, 5.0), ("rendezvous", LAZY, 7.0), ("free", EAGER, 5.0), ("free", LAZY, 5.0)],
+)
+def test_running_time_by_hand(transfers, order, makespan):
+    """Catches a rendezvous that does not wait for the sender's queue, and a free transfer that does."""
+    result = simulate(fork(), np.array([0, 0, 1]), order, DevicePair(transfers=transfers))
+    assert result.makespan_s == makespan
+
+
+def test_memory_by_hand():
+    """Catches a tensor freed too early or too late, an output freed at all, weights forgotten."""
+    result = simulate(fork(), np.array([0, 0, 1]), LAZY, DevicePair())
+    # Device 0: weights 100; x 8; then x and y 112, and x still waits for its transfer. Device 1: x, then x and z.
+    assert [b for _, _, b in result.memory[0]] == [108, 112, 112]
+    assert [b for _, _, b in result.memory[1]] == [8, 10]
+    assert result.device_peak_bytes == (112, 10) and result.peak_bytes == 112
+
+
+def test_a_result_nobody_uses_is_held_while_its_op_runs():
+    graph = fork(tensor_is_output=[False, False, True])
+    result = simulate(graph, np.array([0, 0, 0]), [(0, -1), (1, -1), (2, -1)], DevicePair())
+    assert [b for _, _, b in result.memory[0]] == [108, 112, 110]
+
+
+def test_seconds_come_from_the_graph_or_a_roofline():
+    """Catches weights left out of the traffic, and an input that takes time."""
+    pair = DevicePair(flop_per_s=10.0, bytes_per_s=56.0)
+    assert op_seconds(fork(), pair).tolist() == [1.0, 4.0, 2.0]
+    derived = op_seconds(fork(op_seconds=None, op_kinds=["input", "map", "map"]), pair)
+    np.testing.assert_allclose(derived, [0.0, 3.0, 0.4])
+
+
+def test_parameters_are_a_pytree():
+    """A sensitivity sweep maps over the numbers; the number of devices and the kind of transfer stay static."""
+    doubled = jax.tree.map(lambda value: 2 * value, DevicePair())
+    assert doubled == DevicePair(memory_bytes=2**35, flop_per_s=123e12, bytes_per_s=900e9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("devices", 0), ("devices", 9), ("transfers", "async"), ("memory_bytes", 0.0), ("bytes_per_s", float("nan"))],
+)
+def test_unusable_devices_are_refused(field, value):
+    with pytest.raises(InputError, match=field):
+        check_pair(DevicePair(**{field: value}))
+
+
+def test_sizes_that_overflow_are_refused():
+    with pytest.raises(InputError, match="bytes in all devices"):
+        check_sizes(fork(tensor_names=["x"] + [f"y{i}" for i in range(999)], tensor_producer=[0] * 1000,
+                         tensor_bytes=[2**50] * 1000, tensor_is_output=[False] * 1000))  # fmt: skip

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.programs.graph import make_graph
+
+
+def _random_graph(rng: np.random.Generator, num_ops: int):
+    """Odder than the families of `programs.synthetic`: ops with no, one or two outputs, with many users or with none,
+    empty tensors, graph outputs that are used inside too."""
+    producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], []
+    for op in range(num_ops):
+        for _ in range(int(rng.integers(0, 3))):
+            for consumer in rng.permutation(np.arange(op + 1, num_ops))[: rng.integers(0, 4)].tolist():
+                edge_tensor.append(len(producer))
+                edge_consumer.append(consumer)
+            producer.append(op)
+            sizes.append(int(rng.integers(0, 100)))
+            outputs.append(bool(rng.random() < 0.2))
+    return make_graph(
+        name="random",
+        op_names=[f"op{i}" for i in range(num_ops)],
+        op_kinds=["map"] * num_ops,
+        op_flop=np.zeros(num_ops),
+        op_weight_bytes=rng.integers(0, 20, num_ops),
+        op_seconds=np.where(rng.random(num_ops) < 0.2, 0.0, rng.random(num_ops)),
+        tensor_names=[f"t{i}" for i in range(len(producer))],
+        tensor_producer=producer,
+        tensor_bytes=sizes,
+        tensor_is_output=outputs,
+        edge_tensor=edge_tensor,
+        edge_consumer=edge_consumer,
+    )
+
+
+@pytest.fixture(scope="session")
+def odd_graph():
+    """A function (rng, number of ops) -> graph."""
+    return _random_graph
+
+
+@pytest.fixture(scope="session")
+def diamond():
+    """a makes x for b and c, whose results d joins; b is slow. The hand-worked example of the book's chapter."""
+    return make_graph(
+        name="diamond",
+        op_names=["a", "b", "c", "d"],
+        op_kinds=["map"] * 4,
+        op_flop=[0] * 4,
+        op_seconds=[1.0, 4.0, 2.0, 1.0],
+        tensor_names=["x", "y", "z", "w"],
+        tensor_producer=[0, 1, 2, 3],
+        tensor_bytes=[8, 4, 2, 1],
+        tensor_is_output=[False, False, False, True],
+        edge_tensor=[0, 0, 1, 2],
+        edge_consumer=[1, 2, 3, 3],
+    )

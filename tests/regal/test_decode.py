@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.decode import decode, decode_reference, encode, evaluate, fitness_of, make_workspace
+from learned_mapping.regal.instance import INFEASIBLE, Instance
+from learned_mapping.regal.validate import validate
+
+
+def agree(instance, chromosome):
+    """Kernel, plain decoder, plain simulator and validator say the same of one chromosome, to the last bit."""
+    work = make_workspace(instance)
+    makespan, peak, steps = evaluate(instance.arrays, chromosome, work)
+    plain = decode_reference(instance, chromosome)
+    compiled = decode(instance, chromosome)
+    assert compiled.order.tolist() == plain.order.tolist() and steps == len(plain.order)
+    assert compiled.placement.tolist() == plain.placement.tolist()
+    simulation = simulate(instance.graph, plain.placement, plain.order.tolist(), instance.pair)
+    verdict = validate(instance.graph, plain, instance.pair)
+    assert verdict.valid, verdict
+    assert makespan == simulation.makespan_s == verdict.costs["makespan_s"]
+    assert peak == simulation.peak_bytes == verdict.costs["peak_bytes"]
+
+
+def test_ten_thousand_random_schedules_without_a_mismatch(odd_graph):
+    """Catches any difference between the compiled decoder and simulator, their plain versions, and the validator."""
+    rng = np.random.default_rng(0)
+    for trial in range(2000):
+        pair = DevicePair(devices=int(rng.integers(1, 4)), transfers=("rendezvous", "free")[trial % 2])
+        instance = Instance(odd_graph(rng, int(rng.integers(1, 16))), pair)
+        for draw in range(5):
+            chromosome = rng.random(instance.chromosome_length)
+            # Rounded ones are full of ties.
+            agree(instance, np.round(chromosome, 1) if draw % 2 else chromosome)
+
+
+@pytest.mark.parametrize("family", sorted(GRAPH_FAMILIES))
+def test_every_family_at_a_hundred_ops(family):
+    rng = np.random.default_rng(1)
+    instance = Instance(random_graph(rng, family, 100))
+    for _ in range(20):
+        agree(instance, rng.random(instance.chromosome_length))
+
+
+def test_a_schedule_survives_encoding(odd_graph):
+    """Catches an encoding that does not reach every schedule the decoder can make."""
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        instance = Instance(odd_graph(rng, 12))
+        schedule = decode(instance, rng.random(instance.chromosome_length))
+        again = decode(instance, encode(instance, schedule))
+        assert again.order.tolist() == schedule.order.tolist()
+        assert again.placement.tolist() == schedule.placement.tolist()
+
+
+def test_priorities_by_hand(diamond):
+    """The transfer goes between b and c as its priority says; equal priorities go to the lower number."""
+    instance = Instance(diamond)
+    affinity = [1, 0, 1, 0, 0, 1, 1, 0]
+    ops = [0.5, 0.9, 0.5, 0.5]
+    for x_to_1, expected in ((0.95, [0, "x", 1, 2, "z", 3]), (0.1, [0, 1, "x", 2, "z", 3])):
+        transfers = [0, x_to_1, 0, 0, 0, 0, 0, 0]
+        order = decode(instance, np.array([*affinity, *ops, *transfers], float)).order
+        found = [what if target < 0 else diamond.tensor_names[what] for what, target in order.tolist()]
+        assert found == expected
+
+
+def test_relabelling_the_devices_changes_nothing(odd_graph):
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        instance = Instance(odd_graph(rng, 14))
+        n, m = instance.graph.num_ops, instance.graph.num_tensors
+        chromosome = rng.random(instance.chromosome_length)
+        flipped = chromosome.copy()
+        flipped[: 2 * n] = chromosome[: 2 * n].reshape(n, 2)[:, ::-1].ravel()
+        flipped[3 * n :] = chromosome[3 * n :].reshape(m, 2)[:, ::-1].ravel()
+        work = make_workspace(instance)
+        first = evaluate(instance.arrays, chromosome, work)
+        assert evaluate(instance.arrays, flipped, work) == first
+
+
+def test_infeasible_is_worse_than_any_feasible(diamond):
+    """Catches a fitness that trades running time against memory."""
+    rng = np.random.default_rng(4)
+    tight = Instance(diamond, DevicePair(memory_bytes=13))
+    found = {True: [], False: []}
+    for _ in range(200):
+        chromosome = rng.random(tight.chromosome_length)
+        work = make_workspace(tight)
+        makespan, peak, _ = evaluate(tight.arrays, chromosome, work)
+        value = fitness_of(tight.arrays, chromosome, work)
+        assert value == tight.fitness(makespan, peak)
+        found[peak <= 13].append((value, peak))
+    assert found[True] and found[False]
+    assert max(value for value, _ in found[True]) < INFEASIBLE <= min(value for value, _ in found[False])
+    assert sorted(found[False]) == sorted(found[False], key=lambda pair: pair[::-1]), "more bytes too many is worse"
+
+
+def test_unknown_objective(diamond):
+    with pytest.raises(InputError, match="objective"):
+        Instance(diamond, objective="energy")

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.cp_sat import cp_sat
+from learned_mapping.regal.instance import OBJECTIVES, Instance
+from learned_mapping.regal.list_schedule import depth_first
+from learned_mapping.regal.methods import METHODS, schedule_costs, solve
+from learned_mapping.regal.partition import bisect, cut_weight, partition
+from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.validate import validate
+
+QUICK = [name for name in METHODS if name != "cp-sat"]
+
+
+@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_method_makes_valid_schedules_it_prices_rightly(method, objective, odd_graph):
+    """Conformance over the registry: valid on odd graphs, both readings, equal seeds equal schedules."""
+    rng = np.random.default_rng(0)
+    for transfers in ("rendezvous", "free"):
+        for num_ops in (1, 2, 9, 40):
+            instance = Instance(odd_graph(rng, num_ops), DevicePair(transfers=transfers), objective)
+            result = solve(instance, method, seed=5, samples=200)
+            verdict = validate(instance.graph, result.solution, instance.pair)
+            assert verdict.valid, verdict
+            assert verdict.costs == {name: result.metrics[name] for name in verdict.costs}
+            assert result.curve["y"][-1] == result.metrics[instance.cost_name]
+            again = solve(instance, method, seed=5, samples=200)
+            assert again.solution.order.tolist() == result.solution.order.tolist()
+
+
+@pytest.mark.parametrize("method", ["gp-dfs", "gp-list", "list-scheduler", "brkga", "local-search"])
+def test_three_devices(method):
+    instance = Instance(random_graph(np.random.default_rng(1), "layered", 60), DevicePair(devices=3))
+    result = solve(instance, method, samples=2000)
+    assert validate(instance.graph, result.solution, instance.pair).valid
+    assert len(set(result.solution.placement.tolist())) == 3 or method == "list-scheduler"
+
+
+def test_unknown_method_lists_the_known(diamond):
+    with pytest.raises(InputError, match="brkga-tuned, local-search"):
+        solve(Instance(diamond), "simulated-annealing")
+
+
+def exhaustive(instance):
+    """The optimum, by trying every placement and every order."""
+    graph = instance.graph
+    best = np.inf
+    for rest in itertools.product((0, 1), repeat=graph.num_ops - 1):
+        placement = np.array((0, *rest))
+        needs = {(op, -1): set() for op in range(graph.num_ops)}
+        for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+            producer, target = int(graph.tensor_producer[tensor]), int(placement[consumer])
+            if placement[producer] == target:
+                needs[consumer, -1].add((producer, -1))
+            else:
+                needs.setdefault((tensor, target), set()).add((producer, -1))
+                needs[consumer, -1].add((tensor, target))
+        waiting = [((), frozenset())]
+        while waiting:
+            order, done = waiting.pop()
+            if len(order) == len(needs):
+                result = simulate(graph, placement, order, instance.pair)
+                best = min(best, instance.fitness(result.makespan_s, result.peak_bytes))
+            for step, before in needs.items():
+                if step not in done and before <= done:
+                    waiting.append(((*order, step), done | {step}))
+    return best
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_cp_sat_finds_the_exhaustive_optimum(objective, odd_graph):
+    """Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost it reports)."""
+    rng = np.random.default_rng(5)
+    tried = 0
+    while tried < 6:
+        graph = odd_graph(rng, int(rng.integers(3, 6)))
+        if graph.num_edges < 3 or graph.num_ops + graph.num_tensors > 9:
+            continue
+        tried += 1
+        instance = Instance(graph, DevicePair(), objective)
+        optimum = exhaustive(instance)
+        result = cp_sat(instance)
+        assert result.optimal and result.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
+        assert result.bound <= optimum and result.bound >= 0.9999 * optimum
+        assert validate(graph, result.schedule).valid
+
+
+def test_cp_sat_method_improves_on_its_start_and_proves_it():
+    instance = Instance(random_graph(np.random.default_rng(2), "attention", 14))
+    result = solve(instance, "cp-sat", samples=200)
+    assert validate(instance.graph, result.solution).valid and result.metrics["optimal"] == 1.0
+    others = [solve(instance, name, samples=5000).metrics["makespan_s"] for name in QUICK]
+    assert result.metrics["bound"] <= result.metrics["makespan_s"] <= min(others) * (1 + 1e-6)
+
+
+def test_cp_sat_refuses_what_it_does_not_model(diamond):
+    for pair in (DevicePair(devices=3), DevicePair(transfers="free")):
+        with pytest.raises(InputError, match="modelled"):
+            cp_sat(Instance(diamond, pair))
+
+
+def test_bisection_finds_a_planted_cut():
+    """Two dense communities joined by three edges: any decent partitioner finds the cut of three."""
+    rng = np.random.default_rng(0)
+    n = 200
+    adjacency = [{} for _ in range(n)]
+    for u, v in rng.integers(0, n, (3000, 2)).tolist():
+        if u != v and u // 100 == v // 100:
+            adjacency[u][v] = adjacency[v][u] = 1.0
+    for k in range(3):
+        adjacency[k][150 + k] = adjacency[150 + k][k] = 1.0
+    side = bisect(adjacency, np.ones(n), 0.5, 0.05, rng)
+    assert cut_weight(adjacency, side) == 3.0 and abs(side.sum() - 100) <= 3
+
+
+@pytest.mark.parametrize("family", sorted(GRAPH_FAMILIES))
+def test_partitions_are_balanced(family):
+    """Catches refinement that trades the balance for the cut."""
+    graph = random_graph(np.random.default_rng(3), family, 300)
+    adjacency = [{} for _ in range(graph.num_ops)]
+    for u, v in graph.op_edges.tolist():
+        adjacency[u][v] = adjacency[v][u] = 1.0
+    for parts in (2, 3, 4):
+        side = partition(adjacency, graph.op_seconds, parts, np.random.default_rng(0))
+        load = np.bincount(side, weights=graph.op_seconds, minlength=parts)
+        assert load.max() <= 1.15 * graph.op_seconds.sum() / parts + graph.op_seconds.max()
+        random_cut = np.mean([side[u] != v for u, v in zip(range(300), np.random.default_rng(1).permutation(side))])
+        assert cut_weight(adjacency, side) / len(graph.op_edges) < 0.5 * random_cut
+
+
+def test_depth_first_keeps_a_chain_together():
+    """On two chains joined at the end, depth first finishes one chain before it starts the other."""
+    from learned_mapping.programs.graph import make_graph
+
+    graph = make_graph(
+        name="chains", op_names=list("abcdef") + ["join"], op_kinds=["map"] * 7, op_flop=[0] * 7,
+        op_seconds=[1.0] * 7, tensor_names=[f"t{i}" for i in range(6)], tensor_producer=[0, 1, 2, 3, 4, 5],
+        tensor_bytes=[100, 10, 1, 100, 10, 2], edge_tensor=[0, 1, 3, 4, 2, 5], edge_consumer=[1, 2, 4, 5, 6, 6],
+    )  # fmt: skip
+    instance = Instance(graph, objective="memory")
+    schedule = depth_first(instance, np.zeros(7, int))
+    assert schedule.order[:, 0].tolist() in ([0, 1, 2, 3, 4, 5, 6], [3, 4, 5, 0, 1, 2, 6])
+    breadth = Schedule.of(np.zeros(7, int), [(op, -1) for op in (0, 3, 1, 4, 2, 5, 6)], 2)
+    assert schedule_costs(instance, schedule)["peak_bytes"] < schedule_costs(instance, breadth)["peak_bytes"]
