@@ -56,6 +56,8 @@ class Allocation:
 class Compilation:
     """What one run of the compiler left behind."""
 
+    before_text: str
+    """The dump that `before` was read from."""
     before: Module
     """Scheduled, before memory assignment: the game's instruction sequence."""
     assigned: Module
@@ -168,6 +170,7 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
     if not _complete(dumps, wanted):
         raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
     return Compilation(
+        before_text=_find(dumps, _BEFORE).read_text(encoding="utf-8", errors="replace"),
         before=_module(dumps, _BEFORE),
         assigned=_module(dumps, _ASSIGNED),
         generated=_module(dumps, _GENERATED) if cycles else None,

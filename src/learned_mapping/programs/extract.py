@@ -1,0 +1,137 @@
+"""A memory-mapping game from the real TPU compiler, with the compiler's own mapping beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.programs.hlo_probe import signature
+from learned_mapping.programs.hlo_program import HloProgram, estimated_cycles, hlo_program, placements
+from learned_mapping.programs.latency_tables import (
+    CLOCK_HZ,
+    complete_table,
+    plan,
+    price,
+    varied_units,
+)
+from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
+from learned_mapping.programs.tpu_compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
+
+HBM_BYTES_PER_CYCLE = 614e9 / CLOCK_HZ
+"""HBM bandwidth of TPUv4i, 614 GB/s (Jouppi et al. 2021, table 1), for instructions the compiler does not price."""
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """A program with what its compiler knows about it."""
+
+    program: Program
+    fast: np.ndarray
+    """[B] bool, which buffers the compiler itself put into CMEM."""
+    slow_cycles: float
+    """Cycles with everything in HBM, by the tables."""
+    compiler_cycles: float
+    """Cycles under the compiler's own mapping, by the tables."""
+    compiled_cycles: float | None
+    """Cycles under the compiler's own mapping, by its own full compilation; None where that was not asked for."""
+    unpriced: int
+    """Instructions for which the compiler estimates nothing: charged by their bytes at HBM's bandwidth, saving none."""
+
+
+def extract(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    name: str,
+    donate: Sequence[int] = (),
+    cycles: bool = False,
+    copy_bytes_per_s: float = 614e9,
+    known: Mapping[str, Mapping[str, int | None]] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Extracted:
+    """Compiles a function, prices its instructions and builds the game.
+
+    Args:
+      function, arguments, donate: as in `tpu_compiler.compile_for_tpu`.
+      name: the program's name.
+      cycles: also run the full compilation, to compare with.
+      copy_bytes_per_s: bandwidth of the copy engine.
+      known: prices found earlier (`latency_tables.price`).
+      progress: called with (probes done, probes in all).
+
+    Raises:
+      InputError: the extra ``tpu`` is not installed.
+      CompilerError: the compiler fails.
+    """
+    compilation = compile_for_tpu(function, arguments, donate=donate, cycles=cycles)
+    program = hlo_program(compilation.before)
+    planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
+    prices = price(compilation.before_text, program, planned, space=CMEM_SPACE, known=known, progress=progress)
+    return assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
+
+
+def assemble(
+    compilation: Compilation,
+    program: HloProgram,
+    prices: Mapping[str, Mapping[str, int | None]],
+    *,
+    name: str,
+    copy_bytes_per_s: float,
+) -> Extracted:
+    """The game of a compiled program, given the prices of its instructions (cycles, from `latency_tables.price`)."""
+    num_buffers = len(program.buffer_tensor)
+    bit = np.full(num_buffers, NOT_VARIED, np.int8)
+    offsets, latencies, unpriced = [0], [], 0
+    fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
+    compiler_cycles = 0.0
+    for t, instruction in enumerate(program.instructions):
+        units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)
+        key = signature(compilation.before, instruction)
+        table = None if program.opaque[t] else complete_table(len(units), prices.get(key, {}))
+        if table is None:
+            unpriced += 1
+            used = program.buffer_instruction == t
+            cost = float(program.tensor_bytes[program.buffer_tensor[used]].sum()) / HBM_BYTES_PER_CYCLE
+            units, table = (), np.array([cost])
+        varied = sorted(b for unit in units for b in unit)
+        for position, b in enumerate(varied):
+            bit[b] = position
+        for entry in range(1 << len(varied)):
+            placed = {b for position, b in enumerate(varied) if entry >> position & 1}
+            # An in-place update is fast only when both its buffers are.
+            inside = sum(1 << u for u, unit in enumerate(units) if placed.issuperset(unit))
+            latencies.append(table[inside] / CLOCK_HZ)
+        chosen = sum(1 << u for u, unit in enumerate(units) if all(fast[b] for b in unit))
+        compiler_cycles += float(table[chosen])
+        offsets.append(len(latencies))
+    result = make_program(
+        name=name,
+        fast_bytes=CMEM_BYTES,
+        copy_bytes_per_s=copy_bytes_per_s,
+        instruction_names=[i.name for i in program.instructions],
+        instruction_kinds=[i.opcode for i in program.instructions],
+        tensor_names=program.tensor_names,
+        tensor_bytes=program.tensor_bytes,
+        tensor_is_parameter=program.tensor_is_parameter,
+        tensor_is_output=program.tensor_is_output,
+        buffer_instruction=program.buffer_instruction,
+        buffer_tensor=program.buffer_tensor,
+        buffer_is_output=program.buffer_is_output,
+        buffer_alias=np.where(program.buffer_alias >= 0, program.buffer_alias, NO_ALIAS),
+        buffer_bit=bit,
+        latency_offsets=offsets,
+        latency_s=latencies,
+        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced},
+    )
+    generated = compilation.generated
+    return Extracted(
+        program=result,
+        fast=fast,
+        slow_cycles=float(result.slow_s.sum() * CLOCK_HZ),
+        compiler_cycles=compiler_cycles,
+        compiled_cycles=None if generated is None else float(np.nansum(estimated_cycles(program, generated))),
+        unpriced=unpriced,
+    )

@@ -1,0 +1,78 @@
+"""Extraction from the real compiler: runs only where the extra ``tpu`` is installed; assembly is tested everywhere."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.extract import assemble, extract
+from learned_mapping.programs.hlo import parse_module
+from learned_mapping.programs.hlo_program import hlo_program
+from learned_mapping.programs.latency_tables import CLOCK_HZ, plan, subset_key
+from learned_mapping.programs.tpu_compiler import Compilation
+
+DATA = Path(__file__).parent / "data"
+HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
+
+
+def text(stage: str) -> str:
+    return gzip.decompress((DATA / f"mlp_train.{stage}.txt.gz").read_bytes()).decode()
+
+
+def test_a_game_is_assembled_from_prices():
+    """Would catch prices that reach the wrong instruction, subset or unit of time."""
+    modules = {stage: parse_module(text(stage)) for stage in ("before", "assigned", "generated")}
+    compilation = Compilation(text("before"), **modules, allocations=(), seconds=0.0, peak_bytes=0)
+    program = hlo_program(modules["before"])
+    planned = plan(modules["before"], program, fast_bytes=64 * 2**20)
+    rng = np.random.default_rng(0)
+    prices = {
+        p.signature: {subset_key(s): int(100_000 - 10_000 * len(s) - rng.integers(100)) for s in p.subsets}
+        for p in planned
+    }
+    dropped = planned[0].signature
+    prices[dropped] = {}
+    extracted = assemble(compilation, program, prices, name="mlp_train", copy_bytes_per_s=614e9)
+    game = extracted.program
+    entries = np.diff(game.latency_offsets)
+    assert extracted.unpriced == 1 and entries[planned[0].instruction] == 1
+    # multiply.2 works on scalars, which are no buffers.
+    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == ["fusion.28", "multiply.2"]
+    item = planned[1]
+    t = item.instruction
+    table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * CLOCK_HZ
+    for subset in item.subsets:
+        entry = sum(1 << int(game.buffer_bit[b]) for u in subset for b in item.units[u])
+        assert table[entry] == pytest.approx(prices[item.signature][subset_key(subset)])
+    assert extracted.compiled_cycles == 716746
+    assert extracted.compiler_cycles < extracted.slow_cycles
+    assert extracted.fast.sum() == 28
+
+
+@pytest.mark.skipif(HAS_COMPILER, reason="the extra tpu is installed")
+def test_without_the_compiler_the_error_says_what_to_install():
+    with pytest.raises(InputError, match=r"learned-mapping\[tpu\]"):
+        extract(abs, (), name="nothing")
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs the extra tpu")
+def test_the_real_compiler_prices_a_small_function():
+    import jax
+    import jax.numpy as jnp
+
+    def function(weights, x):
+        for w in weights:
+            x = jnp.tanh(x @ w)
+        return x
+
+    array = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
+    extracted = extract(function, ([array] * 3, array), name="small", cycles=True)
+    assert extracted.program.num_buffers >= 9 and extracted.unpriced == 0
+    # The tables and the compiler's full compilation speak of the same cycles.
+    assert extracted.compiler_cycles == pytest.approx(extracted.compiled_cycles, rel=0.02)
+    assert extracted.compiler_cycles <= extracted.slow_cycles
