@@ -34,6 +34,7 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.ordering import order_instructions
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
+from learned_mapping.programs.user_function import load_example
 
 ALLOCATION_BYTES = 512
 """Granularity of buffer sizes."""
@@ -70,6 +71,27 @@ def schedule(
         raise InputError(flow.name, "donated", f"no argument has position {bad[0]}: the function takes {len(args)}")
     leaves = [v for v, position in zip(flow.arguments, flow.argument_of_leaf) if position in positions]
     return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, leaves))
+
+
+def schedule_function(
+    spec: str,
+    arguments: Sequence[str] = (),
+    *,
+    machine: Any,
+    name: str | None = None,
+    donated: Sequence[int] = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+) -> Program:
+    """The program of a user's function; `spec` and `arguments` as in `user_function.load_example`.
+
+    Raises:
+      InputError: as `load_example` and `schedule`.
+    """
+    example = load_example(spec, arguments, donated=donated)
+    name = name or spec.rpartition(":")[2]
+    return schedule(
+        example.function, *example.args, machine=machine, name=name, donated=example.donated, unroll_limit=unroll_limit
+    )
 
 
 def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
@@ -152,21 +174,21 @@ def _assemble(
     updates: set[tuple[int, int]],
     same_as: Callable[[int], int],
 ) -> Program:
-    pairs = sorted(updates)
+    argument_of = {result: argument for argument, result in updates}
     last_read = {v: t for t, instruction in enumerate(instructions) for v in instruction.reads}
     results = {same_as(v) for v in flow.outputs if v is not None}
     held = {same_as(v) for v in [*flow.arguments, *flow.constants]}
     tensor_of: dict[int, int] = {}
     names, kinds, bits, offsets, tables = [], [], [], [0], []
     instruction_of, tensor_ids, is_output, alias = [], [], [], []
-    group_of: dict[int, int] = {}
+    num_groups = 0
     for instruction in instructions:
         t = len(names)
         reads = {v: b for v, b in instruction.reads.items() if not _is_scalar(flow.values[v])}
         writes = {v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])}
         if not reads and not writes:
             continue
-        pair = next(((a, r) for a, r in pairs if a in reads and r in writes), None)
+        pair = next(((argument_of[v], v) for v in writes if argument_of.get(v) in reads), None)
         if pair is None and instruction.in_place is not None:
             target = instruction.in_place[0]
             written = next(iter(writes), None)
@@ -176,10 +198,8 @@ def _assemble(
                     pair = (target, written)
         if pair is not None and instruction.in_place is not None and pair[0] == instruction.in_place[0]:
             reads[pair[0]] = writes[pair[1]] = instruction.in_place[1]
-        group = NO_ALIAS
-        if pair is not None:
-            group = len(group_of)
-            group_of[group] = t
+        group = num_groups if pair is not None else NO_ALIAS
+        num_groups += pair is not None
         buffers = [(v, b, False) for v, b in reads.items()] + [(v, b, True) for v, b in writes.items()]
         touched = [b for _, b, _ in buffers]
         bit_of = {position: bit for bit, position in enumerate(varied_buffers(touched))}

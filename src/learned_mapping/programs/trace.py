@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.programs.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph
+from learned_mapping.programs.user_function import load_example
 
 PARAMETER_CHAIN = frozenset(
     "convert_element_type reduce_precision reshape squeeze expand_dims broadcast_in_dim transpose rev slice copy "
@@ -59,6 +60,30 @@ def trace(
     mask = parameter_mask(args, parameters, flow.name)
     graph = graph_of_dataflow(flow, mask)
     return fold_sources(graph) if fold else graph
+
+
+def trace_function(
+    spec: str,
+    arguments: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    parameters: Sequence[int] = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+) -> ComputationGraph:
+    """The graph of a user's function, such as ``trace_function("model:forward", ["f32[9,8]", "f32[2,9]"],
+    parameters=[0])``.
+
+    Args:
+      spec, arguments, parameters: as in `user_function.load_example`.
+      name: the graph's name, by default the function's.
+      unroll_limit: operations that unrolling one loop may make.
+
+    Raises:
+      InputError: as `load_example` and `trace`.
+    """
+    example = load_example(spec, arguments, parameters=parameters)
+    name = name or spec.rpartition(":")[2]
+    return trace(example.function, *example.args, name=name, parameters=example.parameters, unroll_limit=unroll_limit)
 
 
 def parameter_mask(args: Sequence[Any], parameters: Any, source: str = "parameters") -> list[bool]:

@@ -6,7 +6,7 @@ function and arguments with other options than the defaults.
 
 from __future__ import annotations
 
-from learned_mapping.programs.zoo.model import Example as Example
+from learned_mapping.programs.user_function import Example as Example
 from learned_mapping.programs.zoo.registry import ZOO as ZOO
 from learned_mapping.programs.zoo.registry import Model as Model
 from learned_mapping.programs.zoo.registry import example as example

@@ -9,12 +9,13 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
+from learned_mapping.programs.user_function import Example
 from learned_mapping.programs.zoo import alphatensor, convolutional, recurrent, transformer, wavenet
 from learned_mapping.programs.zoo.alexnet import alexnet, alexnet_loss, cross_entropy
 from learned_mapping.programs.zoo.bert import bert_question_answering
 from learned_mapping.programs.zoo.inception import inception
 from learned_mapping.programs.zoo.mixer import mlp_mixer
-from learned_mapping.programs.zoo.model import Example, array, inference, train_step
+from learned_mapping.programs.zoo.model import array, inference, train_step
 from learned_mapping.programs.zoo.resnet import resnet
 
 Builder = Callable[..., Example]

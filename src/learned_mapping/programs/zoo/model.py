@@ -1,26 +1,16 @@
-"""What a model of the zoo gives: a function, its abstract arguments, and which of them are parameters."""
+"""Examples from haiku models: inference, and training steps. Nothing is allocated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
 
-
-class Example(NamedTuple):
-    """A JAX function with example arguments that hold no data."""
-
-    function: Callable
-    args: tuple[Any, ...]
-    """Pytrees of `jax.ShapeDtypeStruct`."""
-    parameters: tuple[int, ...]
-    """Positions of the arguments that are parameters, optimiser state or model state."""
-    donated: tuple[int, ...] = ()
-    """Positions of the arguments that results may overwrite."""
+from learned_mapping.programs.user_function import Example
 
 
 def array(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:

@@ -12,8 +12,8 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.schedule import schedule
 from learned_mapping.programs.trace import trace
+from learned_mapping.programs.user_function import Example
 from learned_mapping.programs.zoo.members import BUILDERS
-from learned_mapping.programs.zoo.model import Example
 
 
 @dataclass(frozen=True)

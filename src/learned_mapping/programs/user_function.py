@@ -1,0 +1,162 @@
+"""A user's own JAX function, named on the command line: ``MODULE:FUNCTION`` and ``DTYPE[SHAPE]`` arguments."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from learned_mapping.errors import InputError
+
+MAX_ELEMENTS = 2**48
+DTYPES = {
+    "bool": "bool", "pred": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f32": "float32",
+    "f64": "float64", "c64": "complex64",
+}  # fmt: skip
+"""Short names of element types, as XLA writes them; the long names do as well."""
+
+
+class Example(NamedTuple):
+    """A JAX function with example arguments that hold no data."""
+
+    function: Callable
+    args: tuple[Any, ...]
+    """Pytrees of `jax.ShapeDtypeStruct`."""
+    parameters: tuple[int, ...] = ()
+    """Positions of the arguments that are parameters, optimiser state or model state."""
+    donated: tuple[int, ...] = ()
+    """Positions of the arguments that results may overwrite."""
+
+
+def parse_argument(text: str) -> jax.ShapeDtypeStruct:
+    """The abstract array that ``DTYPE[SHAPE]`` names, such as ``f32[8,128]``, ``bf16[1024]`` or ``i32[]``.
+
+    Raises:
+      InputError: the text is not of that form, the type is unknown, or the array absurdly large.
+    """
+    match = re.fullmatch(r"\s*([A-Za-z0-9]+)\s*\[([0-9,\s]*)\]\s*", text)
+    if match is None:
+        raise InputError("--arg", text, "expected DTYPE[SHAPE], such as f32[8,128] or i32[]")
+    dtype, shape = match.groups()
+    if dtype not in DTYPES and dtype not in DTYPES.values():
+        raise InputError("--arg", text, f"unknown element type {dtype!r}, known are {', '.join(DTYPES)}")
+    sizes = [part.strip() for part in shape.split(",")] if shape.strip() else []
+    if any(not size.isdigit() or len(size) > 15 for size in sizes):
+        raise InputError("--arg", text, "expected a comma-separated list of sizes between the brackets")
+    dimensions = tuple(int(size) for size in sizes)
+    if len(dimensions) > 32 or float(np.prod([float(max(d, 1)) for d in dimensions])) > MAX_ELEMENTS:
+        raise InputError("--arg", text, f"more than 32 dimensions or {MAX_ELEMENTS} elements")
+    return jax.ShapeDtypeStruct(dimensions, jax.numpy.dtype(DTYPES.get(dtype, dtype)))
+
+
+def load_example(
+    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = (), donated: Sequence[int] = ()
+) -> Example:
+    """The function that ``MODULE:FUNCTION`` names, with its arguments.
+
+    With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no arguments and
+    return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the way for functions of pytrees.
+
+    Args:
+      spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
+        name of the function, dotted where it is an attribute of something.
+      arguments: the abstract arguments.
+      parameters: positions of the arguments that are parameters.
+      donated: positions of the arguments that results may overwrite.
+
+    Raises:
+      InputError: the module or function is missing, fails to import, or returns something else.
+    """
+    function = _load(spec)
+    if arguments:
+        args: Any = tuple(parse_argument(text) for text in arguments)
+        return Example(function, args, tuple(parameters), tuple(donated))
+    try:
+        takes = len(
+            [
+                p
+                for p in inspect.signature(function).parameters.values()
+                if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            ]
+        )
+    except (TypeError, ValueError):
+        takes = 0
+    if takes:
+        raise InputError(
+            spec, "", f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function without "
+            "arguments that returns (function, args)",
+        )  # fmt: skip
+    try:
+        result = function()
+    except Exception as error:
+        raise InputError(spec, "", f"fails ({_one_line(error)})") from error
+    if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
+        raise InputError(
+            spec, "", f"expected (function, args), got {type(result).__name__}: name a function of no arguments that "
+            "returns one, or give --arg DTYPE[SHAPE] for each argument",
+        )  # fmt: skip
+    found = Example(*result)
+    if not isinstance(found.args, tuple | list):
+        raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(found.args).__name__}")
+    return Example(
+        found.function, tuple(found.args), tuple(parameters) or _positions(spec, found.parameters),
+        tuple(donated) or _positions(spec, found.donated),
+    )  # fmt: skip
+
+
+def _positions(spec: str, value: Any) -> tuple[int, ...]:
+    value = (value,) if isinstance(value, int) else value
+    if not isinstance(value, tuple | list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in value):
+        raise InputError(spec, "", f"expected positions of arguments, got {value!r}")
+    return tuple(value)
+
+
+def _load(spec: str) -> Callable:
+    module_name, separator, name = spec.rpartition(":")
+    if not separator or not module_name or not name:
+        raise InputError(spec, "", "expected MODULE:FUNCTION")
+    found: Any = _import(spec, module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InputError(spec, name, f"{module_name} has no such function")
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(spec, name, f"is no function but {type(found).__name__}")
+    return found
+
+
+def _import(spec: str, module_name: str) -> Any:
+    path = Path(module_name)
+    if path.suffix == ".py" and not path.is_file():
+        raise InputError(path, "", "no such file")
+    here = str(path.parent if path.suffix == ".py" else Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        if path.suffix != ".py":
+            return importlib.import_module(module_name)
+        loader = importlib.util.spec_from_file_location(path.stem, path)
+        assert loader is not None and loader.loader is not None
+        module = importlib.util.module_from_spec(loader)
+        sys.modules.setdefault(path.stem, module)
+        loader.loader.exec_module(module)
+        return module
+    except ModuleNotFoundError as error:
+        raise InputError(spec, "", f"cannot be imported: no module named {error.name!r}") from error
+    except (Exception, SystemExit) as error:
+        raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
+    finally:
+        sys.path.remove(here)
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0][:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
