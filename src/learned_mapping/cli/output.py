@@ -1,0 +1,87 @@
+"""What the commands print and where they write."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import InputError
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on one line; numbers that JSON lacks become null."""
+    print(json.dumps(_finite(value), allow_nan=False, default=_plain))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Left-aligned columns, two spaces apart; the first row is the head."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
+    """The path of an output file, before any work is spent on its content.
+
+    Raises:
+      InputError: another ending, a folder, one of the inputs, or a place that cannot be written.
+    """
+    path = Path(out)
+    if not str(path).endswith(tuple(endings)):
+        raise InputError(out, "", f"the name of this output ends in {' or '.join(endings)}")
+    try:
+        if path.is_dir():
+            raise InputError(out, "", "is a folder, expected a file")
+        if path.exists() and any(Path(source).exists() and path.samefile(source) for source in inputs):
+            raise InputError(out, "", "would overwrite an input")
+        folder = path.absolute().parent
+        while not folder.exists():
+            folder = folder.parent
+        if not folder.is_dir():
+            raise InputError(out, "", f"cannot be written ({folder} is not a folder)")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(out, "", f"cannot be written (no permission in {folder})")
+    except (OSError, ValueError) as error:
+        raise InputError(out, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
+    return path
+
+
+@contextmanager
+def search_progress(label: str, seconds: float | None, samples: int | None) -> Iterator[Any]:
+    """A callback (samples, seconds, best) for `Budget` that moves a bar on a terminal's stderr."""
+    from tqdm import tqdm
+
+    total = samples if samples is not None else seconds
+    unit = "evaluation" if samples is not None else "s"
+    bar = tqdm(total=total, desc=label, unit=unit, file=sys.stderr, disable=None, leave=False, unit_scale=True)
+
+    def report(done_samples: int, done_seconds: float, best: float | None) -> None:
+        bar.n = done_samples if samples is not None else round(done_seconds, 1)
+        if best is not None:
+            bar.set_postfix_str(f"best {best:.6g}", refresh=False)
+        bar.refresh()
+
+    try:
+        yield report
+    finally:
+        bar.close()

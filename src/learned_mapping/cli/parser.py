@@ -1,0 +1,179 @@
+"""The commands of `lmap` and their options. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+PAPERS = ("mmap", "mcm", "regal")
+PROFILES = ("quick", "full", "paper")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        text = message.removeprefix("argument ")
+        print(f"lmap: {text} (lmap {' '.join(self.prog.split()[1:])} --help)".replace("  ", " "), file=sys.stderr)
+        raise SystemExit(2)
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """An option's type: a whole number in [low, high]."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is outside [{low}, {high}]")
+        return value
+
+    return convert
+
+
+def positive(high: float) -> Callable[[str], float]:
+    """An option's type: a finite number above 0 and at most `high`."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+        if not math.isfinite(value) or not 0 < value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is outside (0, {high:g}]")
+        return value
+
+    return convert
+
+
+def _late(module: str, function: str) -> Callable[[Any], int]:
+    """A command whose module is imported when it runs."""
+
+    def run(options: Any) -> int:
+        return getattr(importlib.import_module(f"learned_mapping.cli.{module}"), function)(options)
+
+    return run
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.")
+    parser.add_argument("--version", action="version", version=f"lmap {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _experiment_commands(commands)
+    _solution_commands(commands)
+    _program_commands(commands)
+    return parser
+
+
+def _version() -> str:
+    import learned_mapping
+
+    return learned_mapping.__version__
+
+
+def _add(commands: Any, name: str, help_text: str, run: Callable[[Any], int]) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
+    command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    command.set_defaults(run=run)
+    return command
+
+
+def _experiment_commands(commands: Any) -> None:
+    _add(
+        commands,
+        "artifacts",
+        "every table and figure: what is stored, how old, fresh or stale",
+        _late("experiments", "artifacts"),
+    )
+    make = _add(
+        commands,
+        "make",
+        "regenerate tables and figures; runs already done are not redone",
+        _late("experiments", "make"),
+    )
+    make.add_argument("ids", nargs="*", metavar="ID", help="such as regal.table1 (see: lmap artifacts)")
+    make.add_argument("--all", action="store_true", help="every one")
+    make.add_argument("--profile", choices=PROFILES, default="quick", help="how much work (default: quick)")
+    make.add_argument("--seeds", type=integer(1, 10_000), help="runs per method and instance (default: the profile's)")
+    where = make.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=integer(1, 1024), default=1, help="local processes (default: 1)")
+    where.add_argument("--cluster", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, or auto")
+    make.add_argument(
+        "--reuse-stale", action="store_true", help="use runs of older code too; the result shows as stale"
+    )
+
+
+def _solution_commands(commands: Any) -> None:
+    solve = _add(commands, "solve", "map a program or a graph of your own", _late("solutions", "solve"))
+    solve.add_argument("paper", choices=PAPERS)
+    solve.add_argument("instance", metavar="INSTANCE", help="a program (mmap) or a graph (mcm, regal)")
+    solve.add_argument("--method", required=True, help="such as greedy-tuned, optimum, brkga")
+    solve.add_argument("--out", required=True, metavar="SOLUTION.json", help="the solution's file, .json or .json.gz")
+    solve.add_argument("--seconds", type=positive(1e7), help="time limit")
+    solve.add_argument(
+        "--samples", "--evaluations", type=integer(1, 10**12), help="limit in evaluations of the cost model"
+    )
+    solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
+    _hardware_options(solve)
+    solve.add_argument("--objective", choices=("runtime", "memory"), default="runtime", help="regal: what to minimise")
+
+    check = _add(commands, "check", "judge a solution by the independent validator", _late("solutions", "check"))
+    check.add_argument("paper", choices=PAPERS)
+    check.add_argument("instance", metavar="INSTANCE")
+    check.add_argument("solution", metavar="SOLUTION")
+    _hardware_options(check, chips=False)
+
+    show = _add(commands, "show", "draw a program, a graph or a solution", _late("solutions", "show"))
+    show.add_argument("instance", metavar="INSTANCE")
+    show.add_argument("solution", metavar="SOLUTION", nargs="?")
+    show.add_argument("--out", required=True, metavar="FILE.svg")
+
+
+def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -> None:
+    if chips:
+        command.add_argument(
+            "--chips", type=integer(1, 4096), default=36, help="mcm: chips in the package (default: 36)"
+        )
+        command.add_argument("--devices", type=integer(1, 8), default=2, help="regal: devices (default: 2)")
+    command.add_argument(
+        "--transfers", choices=("rendezvous", "free"), default="rendezvous", help="regal: what a transfer blocks"
+    )
+    command.add_argument("--memory-gib", type=positive(1e6), help="regal: memory of a device in GiB (default: 16)")
+
+
+def _program_commands(commands: Any) -> None:
+    trace = _add(commands, "trace", "a graph, or a program, from your own JAX function", _late("programs", "trace"))
+    trace.add_argument(
+        "function",
+        metavar="MODULE:FUNCTION",
+        help="a function, or one without arguments that returns (function, arguments)",
+    )
+    trace.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="DTYPE[SHAPE]",
+        help="an argument, such as f32[32,224,224,3]; repeat",
+    )
+    trace.add_argument("--parameters", default="", metavar="I,J", help="positions of the arguments that are parameters")
+    trace.add_argument("--name", help="of the graph (default: the function's)")
+    trace.add_argument("--unroll-limit", type=integer(1, 10**6), help="operations that unrolling one loop may make")
+    trace.add_argument("--program", action="store_true", help="write a scheduled program for `lmap solve mmap`")
+    trace.add_argument("--out", required=True, metavar="FILE.json")
+
+    extract = _add(
+        commands, "extract", "a program from the real TPU compiler (extra: tpu)", _late("programs", "extract")
+    )
+    extract.add_argument("function", metavar="MODULE:FUNCTION")
+    extract.add_argument("--arg", action="append", default=[], metavar="DTYPE[SHAPE]")
+    extract.add_argument("--out", required=True, metavar="PROGRAM.json")
+
+    data = _add(commands, "data", "the data sets that come with the project", _late("programs", "data"))
+    data.add_argument("action", choices=("list", "verify"), nargs="?", default="list")

@@ -1,0 +1,166 @@
+"""The three problems as the command line sees them: how to read, solve, judge, write and draw each."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import Node, read_json, schema_name
+from learned_mapping.verdict import Verdict
+
+GIB = 2**30
+
+
+def read_graph_file(path: str) -> Any:
+    """A graph from ``.json``, ``.json.gz``, or TensorFlow's ``CostGraphDef`` text (``.pbtxt``)."""
+    if Path(path).suffix in (".pbtxt", ".txt"):
+        if importlib.util.find_spec("learned_mapping.programs.costgraph") is None:
+            raise InputError(path, "", "CostGraphDef files cannot be read by this version")
+        from learned_mapping.programs.costgraph import read_costgraph
+
+        return read_costgraph(path)
+    from learned_mapping.programs.formats import read_graph
+
+    return read_graph(path)
+
+
+class MemoryMapping:
+    """Paper 1: a program, and a mapping of its buffers."""
+
+    solution_schema = "mapping"
+
+    def read_instance(self, path: str) -> Any:
+        from learned_mapping.programs.formats import read_program
+
+        return read_program(path)
+
+    def read(self, path: str, program: Any) -> Any:
+        from learned_mapping.mmap.mapping import read_mapping
+
+        return read_mapping(path, program)
+
+    def write(self, path: Path, mapping: Any, program: Any) -> None:
+        from learned_mapping.mmap.mapping import write_mapping
+
+        write_mapping(path, mapping, program)
+
+    def solve(self, program: Any, options: Any, progress: Any) -> Any:
+        from learned_mapping.mmap.methods import solve
+
+        limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
+        return solve(program, options.method, **limits, progress=progress)
+
+    def validate(self, program: Any, mapping: Any, options: Any) -> Verdict:
+        from learned_mapping.mmap.validate import validate
+
+        return validate(program, mapping)
+
+    def show(self, program: Any, mapping: Any | None) -> str:
+        from learned_mapping.figures.mmap import show
+
+        return show(program, mapping)
+
+
+class Partitioning:
+    """Paper 2: a graph, and the chip of each op."""
+
+    solution_schema = "partition"
+
+    def read_instance(self, path: str) -> Any:
+        return read_graph_file(path)
+
+    def read(self, path: str, graph: Any) -> Any:
+        from learned_mapping.mcm.partition import read_partition
+
+        return read_partition(path, graph)
+
+    def write(self, path: Path, partition: Any, graph: Any) -> None:
+        from learned_mapping.mcm.partition import write_partition
+
+        write_partition(path, partition, graph)
+
+    def solve(self, graph: Any, options: Any, progress: Any) -> Any:
+        from learned_mapping.mcm.methods import solve
+
+        limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
+        return solve(graph, options.method, chips=options.chips, **limits, progress=progress)
+
+    def validate(self, graph: Any, partition: Any, options: Any) -> Verdict:
+        from learned_mapping.mcm.validate import validate
+
+        return validate(graph, partition)
+
+    def show(self, graph: Any, partition: Any | None) -> str:
+        from learned_mapping.figures.mcm import show
+
+        return show(graph, partition)
+
+
+class Scheduling:
+    """Paper 3: a graph, and a placed schedule of its ops."""
+
+    solution_schema = "schedule"
+
+    def read_instance(self, path: str) -> Any:
+        return read_graph_file(path)
+
+    def read(self, path: str, graph: Any) -> Any:
+        from learned_mapping.regal.schedule import read_schedule
+
+        return read_schedule(path, graph)
+
+    def write(self, path: Path, schedule: Any, graph: Any) -> None:
+        from learned_mapping.regal.schedule import write_schedule
+
+        write_schedule(path, schedule, graph)
+
+    def solve(self, graph: Any, options: Any, progress: Any) -> Any:
+        from learned_mapping.regal.instance import Instance
+        from learned_mapping.regal.methods import solve
+
+        instance = Instance(graph, _devices(options, options.devices), options.objective)
+        limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
+        return solve(instance, options.method, **limits, progress=progress)
+
+    def validate(self, graph: Any, schedule: Any, options: Any) -> Verdict:
+        from learned_mapping.regal.validate import validate
+
+        return validate(graph, schedule, _devices(options, schedule.devices))
+
+    def show(self, graph: Any, schedule: Any | None) -> str:
+        from learned_mapping.figures.regal import show
+
+        return show(graph, schedule)
+
+
+PROBLEMS = {"mmap": MemoryMapping(), "mcm": Partitioning(), "regal": Scheduling()}
+
+
+def problem_of_files(instance: str, solution: str | None) -> Any:
+    """Which problem the files belong to, by their schemas; a graph alone is drawn as paper 3 draws it.
+
+    Raises:
+      InputError: the file is no solution, or not of an instance of this kind.
+    """
+    if solution is None:
+        if Path(instance).suffix in (".pbtxt", ".txt"):
+            return PROBLEMS["regal"]
+        return PROBLEMS["mmap" if schema_name(read_json(instance)) == "program" else "regal"]
+    node = read_json(solution)
+    name = schema_name(node)
+    for problem in PROBLEMS.values():
+        if problem.solution_schema == name:
+            return problem
+    kinds = ", ".join(problem.solution_schema for problem in PROBLEMS.values())
+    Node(node.value["schema"], solution, "schema").fail(f"expected a solution ({kinds}), got {node.value['schema']!r}")
+
+
+def _devices(options: Any, devices: int) -> Any:
+    from learned_mapping.hardware.device_pair import DevicePair
+
+    pair = {"devices": devices, "transfers": options.transfers}
+    if options.memory_gib is not None:
+        pair["memory_bytes"] = options.memory_gib * GIB
+    return DevicePair(**pair)

@@ -1,0 +1,124 @@
+"""``lmap trace``, ``lmap extract`` and ``lmap data``."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.cli.output import check_out, print_json, print_table
+from learned_mapping.errors import InputError
+
+JSON_ENDINGS = (".json", ".json.gz")
+
+
+def positions(text: str) -> tuple[int, ...]:
+    """``0,2`` as (0, 2); raises `InputError` for anything else."""
+    try:
+        found = tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise InputError("--parameters", "", f"expected positions such as 0,2, got {text!r}") from None
+    if any(position < 0 for position in found):
+        raise InputError("--parameters", "", f"a position is negative in {text!r}")
+    return found
+
+
+def trace(options: Any) -> int:
+    """Traces a user's function into a graph file, or with ``--program`` a program file."""
+    out = check_out(options.out, JSON_ENDINGS, [])
+    from learned_mapping.programs.formats import write_graph, write_program
+    from learned_mapping.programs.user_function import trace_function
+
+    limits = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+    graph = trace_function(
+        options.function,
+        arguments=options.arg,
+        parameters=positions(options.parameters),
+        name=options.name,
+        **limits,
+    )
+    if options.program:
+        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+        from learned_mapping.programs.schedule import schedule_graph
+
+        program = schedule_graph(graph, MemoryHierarchy())
+        write_program(out, program)
+        report = {
+            "name": program.name,
+            "instructions": program.num_instructions,
+            "buffers": program.num_buffers,
+            "possible_saving_s": program.possible_saving_s,
+        }
+    else:
+        write_graph(out, graph)
+        report = {
+            "name": graph.name,
+            "ops": graph.num_ops,
+            "edges": graph.num_edges,
+            "flop": float(graph.op_flop.sum()),
+            "weight_bytes": int(graph.op_weight_bytes.sum()),
+        }
+    if options.json:
+        print_json({**report, "out": str(out)})
+    else:
+        name, *facts = report.items()
+        print(f"{name[1]}: " + ", ".join(f"{value:,.6g} {key}" for key, value in facts) + f" -> {out}")
+    return 0
+
+
+def extract(options: Any) -> int:
+    """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
+    out = check_out(options.out, JSON_ENDINGS, [])
+    for package in ("libtpu", "flatbuffers"):
+        if importlib.util.find_spec(package) is None:
+            raise InputError("extract", package, "is not installed; it needs: pip install 'learned-mapping[tpu]'")
+    from learned_mapping.programs.extract import extract as extract_program
+    from learned_mapping.programs.formats import write_program
+    from learned_mapping.programs.user_function import resolve_function
+
+    function, arguments, name = resolve_function(options.function, arguments=options.arg)
+    extracted = extract_program(function, arguments, name=name)
+    write_program(out, extracted.program)
+    report = {
+        "name": name,
+        "buffers": extracted.program.num_buffers,
+        "slow_cycles": extracted.slow_cycles,
+        "compiler_cycles": extracted.compiler_cycles,
+        "out": str(out),
+    }
+    if options.json:
+        print_json(report)
+    else:
+        print(f"{name}: {extracted.program.num_buffers:,} buffers -> {out}")
+    return 0
+
+
+def data(options: Any) -> int:
+    """Lists the files of the data sets, or verifies that each reads as what it says it is."""
+    from learned_mapping.experiments.results import data_folder
+    from learned_mapping.programs.formats import graph_from_json, program_from_json
+    from learned_mapping.programs.json_io import read_json, schema_name
+
+    readers = {"graph": graph_from_json, "program": program_from_json}
+    rows = []
+    for path in sorted(data_folder().rglob("*.json*")):
+        relative = path.relative_to(data_folder())
+        if relative.parts[0] == "results" or not path.name.endswith(JSON_ENDINGS):
+            continue
+        row = {"file": relative.as_posix(), "bytes": path.stat().st_size}
+        if options.action == "verify":
+            node = read_json(path)
+            kind = schema_name(node)
+            instance = readers[kind](node) if kind in readers else None
+            row |= {"kind": kind, "digest": getattr(instance, "digest", ""), "sha256": _sha256(path)}
+        rows.append(row)
+    if options.json:
+        print_json({"files": rows})
+    elif rows:
+        print_table([tuple(rows[0]), *(tuple(str(cell) for cell in row.values()) for row in rows)])
+    return 0
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
