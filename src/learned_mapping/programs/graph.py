@@ -21,8 +21,10 @@ MAX_SECONDS = 1e9
 
 
 def frozen_array(values: Any, dtype: Any) -> np.ndarray:
-    """A read-only copy of `values`."""
+    """A read-only copy of `values`, without negative zeros, so that equal values have equal bytes."""
     array = np.array(values, dtype=dtype)
+    if array.dtype.kind == "f":
+        array += 0.0
     array.setflags(write=False)
     return array
 

@@ -17,6 +17,7 @@ from learned_mapping.errors import InputError
 
 MAX_FILE_BYTES = 512 * 2**20
 """Largest JSON text accepted, after decompression, in bytes."""
+MAX_METADATA_DEPTH = 20
 
 
 class Node:
@@ -110,7 +111,16 @@ class Node:
         """A free-form object: anything JSON can hold."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
+        if _depth(self.value, MAX_METADATA_DEPTH) > MAX_METADATA_DEPTH:
+            self.fail(f"nested deeper than {MAX_METADATA_DEPTH} levels")
         return self.value
+
+
+def _depth(value: Any, limit: int) -> int:
+    """How deeply lists and objects nest; counts no further than `limit` + 1."""
+    if not isinstance(value, dict | list) or limit < 0:
+        return 0
+    return 1 + max((_depth(v, limit - 1) for v in (value.values() if isinstance(value, dict) else value)), default=0)
 
 
 def _shorten(value: Any) -> str:
@@ -172,8 +182,20 @@ def parse_json(data: bytes, source: object) -> Node:
             raise InputError(source, "(number)", f"an integer of {len(digits)} digits")
         return int(digits)
 
+    def parse_number(digits):
+        number = float(digits)
+        if not math.isfinite(number):
+            raise InputError(source, "(number)", f"{_shorten(digits)} is beyond the range of a float")
+        return number
+
     try:
-        value = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constants, parse_int=parse_integer)
+        value = json.loads(
+            text,
+            object_pairs_hook=no_duplicates,
+            parse_constant=no_constants,
+            parse_int=parse_integer,
+            parse_float=parse_number,
+        )
     except json.JSONDecodeError as error:
         raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON ({error.msg})") from None
     except RecursionError:

@@ -138,12 +138,15 @@ class Program:
         )  # fmt: skip
 
     def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Program:
-        """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second)."""
-        return replace(
-            self,
-            fast_bytes=self.fast_bytes if fast_bytes is None else int(fast_bytes),
-            copy_bytes_per_s=self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s),
-        )
+        """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second).
+
+        Raises:
+          InputError: the memory is negative or the bandwidth not above 0.
+        """
+        fast_bytes = self.fast_bytes if fast_bytes is None else int(fast_bytes)
+        copy_bytes_per_s = self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s)
+        _check_memory("memory", fast_bytes, copy_bytes_per_s)
+        return replace(self, fast_bytes=fast_bytes, copy_bytes_per_s=copy_bytes_per_s)
 
 
 def make_program(
@@ -185,10 +188,7 @@ def make_program(
     check_distinct(source, "tensors", tensor_names)
     if len(instruction_kinds) != t:
         raise InputError(source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions")
-    check_values(source, "memory.fast_bytes", [fast_bytes], 1, MAX_BYTES)
-    check_values(source, "memory.copy_bytes_per_s", [copy_bytes_per_s], 1, 1e18)
-    if not copy_bytes_per_s > 0:
-        raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
+    _check_memory(source, fast_bytes, copy_bytes_per_s)
     check_values(source, "tensor_bytes", tensor_bytes, n, MAX_BYTES)
     check_values(source, "tensor_is_parameter", tensor_is_parameter, n, 1)
     check_values(source, "tensor_is_output", tensor_is_output, n, 1)
@@ -223,6 +223,13 @@ def make_program(
     _check_aliases(program, source)
     _check_latencies(program, source)
     return program
+
+
+def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
+    check_values(source, "memory.fast_bytes", [fast_bytes], 1, MAX_BYTES)
+    check_values(source, "memory.copy_bytes_per_s", [copy_bytes_per_s], 1, 1e18)
+    if not copy_bytes_per_s > 0:
+        raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
 
 
 def _renumbered(alias: np.ndarray) -> np.ndarray:
