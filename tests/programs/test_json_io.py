@@ -1,0 +1,87 @@
+"""Reading JSON from strangers and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import Node, parse_json, read_bytes, read_json, write_bytes, write_json
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    """Would catch a write that truncates the target before it knows that it can finish."""
+    path = tmp_path / "result.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError):
+        write_json(path, {"a": float("nan")})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_unwritable_places_are_input_errors(tmp_path):
+    """Would catch a traceback for an output path that is a folder or lies under a file."""
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file" / "out.json", tmp_path / "folder"):
+        with pytest.raises(InputError):
+            write_bytes(path, b"x")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_written_files_have_usual_permissions(tmp_path):
+    """Would catch files that only their owner can read, the default of temporary files."""
+    umask = os.umask(0o022)
+    try:
+        write_bytes(tmp_path / "x", b"")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_bomb_is_refused(tmp_path):
+    """Would catch a small compressed file that fills the memory."""
+    write_bytes(tmp_path / "bomb.gz", b"0" * 10_000_000)
+    assert (tmp_path / "bomb.gz").stat().st_size < 20_000
+    with pytest.raises(InputError, match="more than"):
+        read_bytes(tmp_path / "bomb.gz", limit=1_000_000)
+
+
+def test_nodes_say_where_they_stand():
+    """Would catch an accessor that accepts a neighbouring type, or loses its place."""
+    top = parse_json(b'{"a": [1, {"b": 2.5}], "c": true}', "f").object(("a", "c"))
+    item = top["a"].array(2)[1].object(("b",))["b"]
+    assert item.number(0, 3) == 2.5 and item.field == "a[1].b"
+    for attempt in (
+        lambda: item.integer(0, 3),
+        lambda: item.number(0, 2),
+        lambda: item.string(),
+        lambda: item.boolean(),
+        lambda: item.array(1),
+        lambda: item.choice("x"),
+        lambda: item.metadata(),
+        lambda: item.mapping(1),
+        lambda: top["c"].integer(0, 1),
+        lambda: top["c"].number(0, 1),
+        lambda: top["a"].array(1),
+    ):
+        with pytest.raises(InputError):
+            attempt()
+
+
+def test_schema_is_checked(tmp_path):
+    """Would catch a file of one kind read as another."""
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": "learned-mapping/mapping/1"}')
+    assert read_json(path, "mapping").value
+    with pytest.raises(InputError, match="learned-mapping/graph/1"):
+        read_json(path, "graph")
+
+
+def test_long_values_are_shortened():
+    """Would catch a message as long as the file."""
+    with pytest.raises(InputError) as caught:
+        Node("x" * 100_000, "f", "a").integer(0, 1)
+    assert len(str(caught.value)) < 200
