@@ -1,0 +1,113 @@
+"""Every way to map a program that does not learn, by name, behind one call: `solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.memory_hierarchy import program_latency
+from learned_mapping.mmap.evolution import evolution_logits, evolution_policy, evolution_warm
+from learned_mapping.mmap.greedy import ThresholdRule, greedy, greedy_tuned
+from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.rules import toy_program
+from learned_mapping.mmap.search import Search, random_play
+from learned_mapping.mmap.segment_search import segment_search
+from learned_mapping.programs.program import Program
+
+SECONDS = 10.0
+"""Every search gets this much unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A mapping and how it came about."""
+
+    solution: Mapping
+    metrics: dict[str, float]
+    """``return`` (share of the possible saving), ``saving_s``, ``latency_s`` (the whole program, with stalls),
+    ``resets`` (dead ends in the best game)."""
+    curve: dict[str, Any]
+    """The best return over time and samples, as `Budget.curve` gives it."""
+    samples: int
+    """Games played; a game played on from the middle of another counts as one."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to map."""
+
+    description: str
+    run: Callable[[Search, np.random.Generator], Any] = field(repr=False)
+    search: bool = True
+    """Whether more budget gives a better mapping; a rule needs a game or two."""
+
+
+METHODS: dict[str, Method] = {
+    "random": Method("the best of games of random legal moves", random_play),
+    "greedy": Method("place whenever legal", lambda search, rng: greedy(search), search=False),
+    "greedy-tuned": Method("place what saves enough per byte and step; the price is tuned on the program",
+                           lambda search, rng: greedy_tuned(search)),
+    "evolution-logits": Method("evolution strategies over a preference per buffer and action", evolution_logits),
+    "evolution-policy": Method("evolution strategies over a linear policy on the game's features", evolution_policy),
+    "evolution-warm": Method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
+    "segment-search": Method("local search from the game of greedy-tuned: redecide a few buffers, play on",
+                             segment_search),
+}  # fmt: skip
+"""By name, in the order of the tables."""
+
+
+def solve(
+    program: Program,
+    method: str,
+    *,
+    seed: int = 0,
+    seconds: float | None = None,
+    samples: int | None = None,
+    cpu: bool = False,
+    progress: Callable[[int, float, float | None], None] | None = None,
+) -> Result:
+    """Maps `program`.
+
+    Args:
+      program: what to map.
+      method: a key of `METHODS`.
+      seed: decides every random choice. With a limit in samples the result depends on nothing else.
+      seconds, samples: the budget; `SECONDS` where both are None. Every method finishes at least one game.
+      cpu, progress: as in `Budget`.
+
+    Raises:
+      InputError: an unknown method, or a budget that is not positive.
+    """
+    if method not in METHODS:
+        raise InputError("method", "", f"{method!r} is none of {', '.join(METHODS)}")
+    if seconds is None and samples is None:
+        seconds = SECONDS
+    Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
+    warm_up()
+    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
+    search = Search(program, budget)
+    METHODS[method].run(search, np.random.default_rng(seed))
+    solution = search.mapping()
+    saving = search.best.value * program.possible_saving_s
+    metrics = {
+        "return": search.best.value,
+        "saving_s": saving,
+        "latency_s": program_latency(program, solution).total_s,
+        "resets": float(search.best.resets),
+    }
+    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+
+
+def warm_up() -> None:
+    """Compiles the kernel, so that no method's budget pays for it."""
+    search = Search(toy_program(), Budget(samples=4))
+    search.play_preferences(np.zeros((search.program.num_buffers, 3)))
+    search.play_linear_policy(ThresholdRule().weights())
+    search.game.rewind(1)
+    search.game.play_random(np.random.default_rng(0))

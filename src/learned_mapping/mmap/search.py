@@ -1,0 +1,66 @@
+"""What every search over games of the MMapGame shares: the best game so far, under a budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.play import Game, PlayedGame
+from learned_mapping.programs.program import Program
+
+CHUNK_MOVES = 20_000
+"""Decisions between two looks at the clock, about a tenth of a second."""
+
+
+class Search:
+    """A program, a reusable game, the budget and the best finished game.
+
+    Args:
+      program: what to map.
+      budget: when to stop; one sample is one game, played to its end from wherever it starts.
+    """
+
+    def __init__(self, program: Program, budget: Budget):
+        self.program, self.budget = program, budget
+        self.game = Game(program)
+        self.best: PlayedGame | None = None
+
+    @property
+    def chunk(self) -> int:
+        """Games to play between two looks at the clock, at most what is left of the samples."""
+        games = max(1, CHUNK_MOVES // max(self.program.num_buffers, 1))
+        left = self.budget.remaining_samples
+        return games if left is None else max(1, min(games, left))
+
+    def finish(self) -> float:
+        """Counts the game that has just been played to its end; returns its return."""
+        value = self.game.value
+        if self.budget.record(value):
+            self.best = self.game.played()
+        return value
+
+    def play_preferences(self, preferences: np.ndarray) -> float:
+        """One whole game by preferences [B, 3]."""
+        self.game.restart()
+        self.game.play_preferences(preferences)
+        return self.finish()
+
+    def play_linear_policy(self, weights: np.ndarray) -> float:
+        """One whole game by a linear policy, weights [2, len(FEATURES)]."""
+        self.game.restart()
+        self.game.play_linear_policy(weights)
+        return self.finish()
+
+    def mapping(self) -> Mapping:
+        """The best game's solution; something has been played."""
+        best = self.best
+        return make_mapping(self.program, best.action, best.offset, best.start, best.end)
+
+
+def random_play(search: Search, rng: np.random.Generator) -> None:
+    """The best of games of uniformly random legal moves."""
+    while not search.budget.spent():
+        search.game.restart()
+        search.game.play_random(rng)
+        search.finish()

@@ -1,0 +1,222 @@
+"""The validator against the game, and against mappings broken on purpose, one rule at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap import validate as module
+from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping, read_mapping, write_mapping
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.program import Program, make_program
+from mmap_games import as_mapping, games, hard_program
+
+COPY, KEEP, DROP = 0, 1, 2
+IN_HBM = (DROP, -1, -1, -1)
+
+
+def program(
+    uses: list[tuple[int, str, bool]],
+    *,
+    sizes: dict[str, int] | None = None,
+    parameters: str = "",
+    aliases: dict[int, int] | None = None,
+    fast_bytes: int = 8,
+    copy_bytes_per_s: float = 4.0,
+    steps: int | None = None,
+) -> Program:
+    """Buffers (step, tensor, is_output); tensors of 4 bytes; each step supplies 1 s, in which 4 bytes are copied."""
+    names = sorted({tensor for _, tensor, _ in uses})
+    steps = max(t for t, _, _ in uses) + 1 if steps is None else steps
+    tables, bits, offsets = [], [], [0]
+    for t in range(steps):
+        count = sum(step == t for step, _, _ in uses)
+        bits += range(count)
+        tables += [1.0 + count - bin(subset).count("1") for subset in range(1 << count)]
+        offsets.append(len(tables))
+    return make_program(
+        name="hand",
+        fast_bytes=fast_bytes,
+        copy_bytes_per_s=copy_bytes_per_s,
+        instruction_names=[f"i{t}" for t in range(steps)],
+        instruction_kinds=["fusion"] * steps,
+        tensor_names=names,
+        tensor_bytes=[(sizes or {}).get(name, 4) for name in names],
+        tensor_is_parameter=[name in parameters for name in names],
+        tensor_is_output=[False] * len(names),
+        buffer_instruction=[t for t, _, _ in uses],
+        buffer_tensor=[names.index(tensor) for _, tensor, _ in uses],
+        buffer_is_output=[output for _, _, output in uses],
+        buffer_alias=[(aliases or {}).get(i, -1) for i in range(len(uses))],
+        buffer_bit=bits,
+        latency_offsets=offsets,
+        latency_s=tables,
+    )
+
+
+def mapping(of: Program, *decisions: tuple[int, int, int, int]) -> Mapping:
+    return make_mapping(of, *(np.array(column) for column in zip(*decisions)))
+
+
+TWO_READS = program([(0, "x", True), (1, "x", False), (2, "x", False), (3, "x", False)])
+"""x is written at step 0 and read at 1, 2 and 3."""
+PARAMETERS = program([(2, "a", False), (2, "b", False), (3, "a", False)], parameters="ab")
+"""a and b are read at step 2, a again at 3."""
+UPDATE = program([(0, "x", True), (1, "x", False), (1, "y", True), (2, "y", False)], aliases={1: 0, 2: 0})
+"""y is x updated in place at step 1."""
+
+
+def broken_rules(of: Program, *decisions: tuple[int, int, int, int], exact: bool = False) -> list[str]:
+    verdict = validate(of, mapping(of, *decisions), exact=exact)
+    assert all(violation.culprits for violation in verdict.violations)
+    return [violation.rule for violation in verdict.violations]
+
+
+def test_valid_by_hand():
+    """The unbroken mappings that the cases below break."""
+    verdict = validate(
+        TWO_READS, mapping(TWO_READS, (KEEP, 0, 0, 3), (KEEP, 0, 2, 1), (KEEP, 0, 3, 2), (KEEP, 0, 4, 3))
+    )
+    assert verdict.valid
+    assert verdict.costs == {"return": 1.0, "saving_s": 4.0, "latency_s": 4.0}
+    assert not broken_rules(TWO_READS, IN_HBM, IN_HBM, (COPY, 0, 1, 2), (KEEP, 0, 3, 3), exact=True)
+    assert not broken_rules(PARAMETERS, (COPY, 0, 1, 2), (COPY, 4, 0, 2), (KEEP, 0, 3, 3))
+    assert not broken_rules(UPDATE, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "of", "decisions"),
+    [
+        (module.CAPACITY, TWO_READS, [(KEEP, 5, 0, 3), IN_HBM, IN_HBM, IN_HBM]),
+        (module.OVERLAP, PARAMETERS, [(COPY, 0, 1, 2), (COPY, 3, 0, 2), IN_HBM]),
+        (module.INTERVAL, TWO_READS, [IN_HBM, IN_HBM, (COPY, 0, 1, 3), IN_HBM]),
+        (module.INTERVAL, TWO_READS, [(COPY, 0, 0, 1), IN_HBM, (KEEP, 0, 1, 2), IN_HBM]),
+        (module.INTERVAL, TWO_READS, [(COPY, 0, 0, 4), IN_HBM, IN_HBM, IN_HBM]),
+        (module.COVER, TWO_READS, [IN_HBM, IN_HBM, (COPY, 0, 2, 2), IN_HBM]),
+        (module.COVER, PARAMETERS, [(COPY, 0, 1, 2), (COPY, 4, 1, 2), IN_HBM]),
+        (module.SAME_OFFSET, UPDATE, [(KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 4, 1, 2), IN_HBM]),
+        (module.ALL_OR_NONE, UPDATE, [(KEEP, 0, 0, 1), (KEEP, 0, 2, 1), IN_HBM, IN_HBM]),
+        (module.SOURCE, TWO_READS, [(KEEP, 0, 0, 3), IN_HBM, IN_HBM, (COPY, 0, 2, 3)]),
+        (module.SOURCE, TWO_READS, [IN_HBM, IN_HBM, (COPY, 0, 0, 2), IN_HBM]),
+        (module.RESIDENT, PARAMETERS, [(COPY, 0, 1, 2), IN_HBM, (COPY, 4, 2, 3)]),
+        (module.PRECEDENT, TWO_READS, [IN_HBM, (KEEP, 0, 1, 1), IN_HBM, IN_HBM]),
+        (module.PRECEDENT, TWO_READS, [(COPY, 0, 0, 1), IN_HBM, (KEEP, 4, 2, 2), IN_HBM]),
+        (module.LIVE_RANGE, TWO_READS, [(KEEP, 0, 0, 2), IN_HBM, IN_HBM, IN_HBM]),
+        (module.DROPPED, TWO_READS, [(DROP, 0, 0, 0), IN_HBM, IN_HBM, IN_HBM]),
+    ],
+)
+def test_each_rule_is_named_when_broken(rule, of, decisions):
+    """Catches a check that never fires."""
+    assert rule in broken_rules(of, *decisions)
+
+
+def test_two_long_copies_may_not_run_together():
+    """Both copies take steps 1 and 2, each half-supplied: Eq. 5 holds, Eq. 6 does not."""
+    of = program([(3, "a", False), (3, "b", False)], parameters="ab", sizes={"a": 6, "b": 6}, fast_bytes=12)
+    assert broken_rules(of, (COPY, 0, 1, 3), (COPY, 6, 0, 3)) == [module.ONE_COPY]
+
+
+def test_an_in_place_update_may_share_its_step_only():
+    """x held one step longer than the update collides with y; so does an unrelated tensor at the same step."""
+    longer = program(
+        [(0, "x", True), (1, "x", False), (1, "y", True), (2, "x", False), (2, "y", False)], aliases={1: 0, 2: 0}
+    )
+    kept = (KEEP, 0, 0, 2), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2), (KEEP, 0, 3, 2)
+    assert broken_rules(longer, *kept) == [module.OVERLAP]
+    unrelated = program([(0, "x", True), (1, "x", False), (1, "y", True), (2, "y", False)])
+    assert module.OVERLAP in broken_rules(unrelated, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2))
+
+
+def test_exact_judges_offsets_and_copy_lengths():
+    """Physically fine, but not what the game does: a gap below, and a copy that starts a step early."""
+    assert broken_rules(TWO_READS, (KEEP, 4, 0, 3), IN_HBM, IN_HBM, IN_HBM) == []
+    assert broken_rules(TWO_READS, (KEEP, 4, 0, 3), IN_HBM, IN_HBM, IN_HBM, exact=True) == [module.LOWEST]
+    early = IN_HBM, IN_HBM, IN_HBM, (COPY, 0, 1, 3)
+    assert broken_rules(TWO_READS, *early) == []
+    assert broken_rules(TWO_READS, *early, exact=True) == [module.LATEST]
+
+
+def test_every_rule_has_a_case():
+    """Catches a rule added without a test."""
+    source = open(__file__, encoding="utf-8").read()
+    for name, value in vars(module).items():
+        if value in module.RULES:
+            assert f"module.{name}" in source, name
+
+
+def test_accepts_what_the_game_plays():
+    """Catches disagreement between two readings of the rules: intervals, offsets, supplies, returns."""
+    for seed in range(40):
+        of = hard_program(seed)
+        for game in games(of, seed):
+            verdict = validate(of, as_mapping(of, game), exact=True)
+            assert verdict.valid, str(verdict)
+            assert verdict.costs["return"] == pytest.approx(game.value, abs=1e-12)
+            assert verdict.costs["latency_s"] >= of.slow_s.sum() - verdict.costs["saving_s"] - 1e-12
+
+
+def test_moved_allocations_are_caught():
+    """Shifting one placed buffer of a full game by a byte breaks at least one rule in nearly every case."""
+    of = hard_program(3, 60)
+    game = games(of, 3)[1]
+    caught = tried = 0
+    for b in np.flatnonzero((game.action != DROP) & (of.buffer_bytes > 0)):
+        offset = game.offset.copy()
+        offset[b] += 1
+        tried += 1
+        caught += not validate(of, make_mapping(of, game.action, offset, game.start, game.end), exact=True).valid
+    assert tried > 10 and caught == tried
+
+
+def test_all_dropped_is_valid_everywhere():
+    for seed in range(5):
+        verdict = validate(hard_program(seed), all_dropped(hard_program(seed)), exact=True)
+        assert verdict.valid and verdict.costs["saving_s"] == 0.0
+
+
+def test_files_round_trip(tmp_path):
+    of = hard_program(1)
+    original = as_mapping(of, games(of, 1)[1])
+    write_mapping(tmp_path / "m.json.gz", original, of)
+    assert read_mapping(tmp_path / "m.json.gz", of) == original
+
+
+def _valid_json(of: Program) -> dict:
+    decision = {"action": "nocopy", "offset": 0, "start": 0, "end": 3}
+    return {
+        "schema": "learned-mapping/mapping/1",
+        "instance": {"name": of.name, "digest": of.digest},
+        "decisions": [decision, {"action": "drop"}, {"action": "drop"}, {"action": "drop"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("instance", lambda value: value["instance"].update(digest="0" * 64)),
+        ("instance.name", lambda value: value["instance"].update(name=3)),
+        ("decisions", lambda value: value["decisions"].pop()),
+        ("decisions", lambda value: value.update(decisions={})),
+        ("decisions[0]", lambda value: value["decisions"][0].pop("end")),
+        ("decisions[0].offset", lambda value: value["decisions"][0].update(offset=-1)),
+        ("decisions[0].offset", lambda value: value["decisions"][0].update(offset=1e3)),
+        ("decisions[0].start", lambda value: value["decisions"][0].update(start=2**40)),
+        ("decisions[1]", lambda value: value["decisions"][1].update(offset=0)),
+        ("decisions[1].action", lambda value: value["decisions"][1].update(action="evict")),
+        ("decisions[1]", lambda value: value["decisions"][1].update(colour="red")),
+        ("schema", lambda value: value.update(schema="learned-mapping/schedule/1")),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, field, change):
+    """Each names the file and the field; catches a fault that surfaces as a traceback or goes through."""
+    value = _valid_json(TWO_READS)
+    write_json(tmp_path / "m.json", value)
+    assert validate(TWO_READS, read_mapping(tmp_path / "m.json", TWO_READS)).valid
+    change(value)
+    write_json(tmp_path / "m.json", value)
+    with pytest.raises(InputError) as caught:
+        read_mapping(tmp_path / "m.json", TWO_READS)
+    assert caught.value.field == field
+    assert "m.json" in caught.value.source

@@ -1,0 +1,37 @@
+"""Programs and finished games that several tests share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.play import PlayedGame, play_preferences, play_random
+from learned_mapping.programs.program import Program
+from learned_mapping.programs.synthetic import random_program
+
+
+def hard_program(seed: int, num_buffers: int | None = None) -> Program:
+    """A synthetic program with alias groups, tight memory and a slow copy engine, all drawn from the seed."""
+    rng = np.random.default_rng(seed)
+    return random_program(
+        rng,
+        int(rng.integers(10, 80)) if num_buffers is None else num_buffers,
+        alias_fraction=rng.uniform(0.0, 0.5),
+        parameter_fraction=rng.uniform(0.0, 0.7),
+        fast_fraction=rng.uniform(0.1, 1.0),
+        copy_ratio=rng.uniform(0.1, 3.0),
+        compute_bound=0.5,
+    )
+
+
+def as_mapping(program: Program, game: PlayedGame) -> Mapping:
+    return make_mapping(program, game.action, game.offset, game.start, game.end)
+
+
+def games(program: Program, seed: int) -> list[PlayedGame]:
+    """A random game, and two that place much, one of them without NoCopy of outputs."""
+    rng = np.random.default_rng(seed)
+    preferences = rng.standard_normal((program.num_buffers, 3)) + np.array([1.0, 1.0, 0.0])
+    copying = preferences.copy()
+    copying[program.buffer_is_output, 1] -= 3.0
+    return [play_random(program, rng), play_preferences(program, preferences), play_preferences(program, copying)]
