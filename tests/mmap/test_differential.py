@@ -1,10 +1,16 @@
-"""The compiled kernel against the plain reference simulator, move by move, on programs made to be awkward."""
+"""The compiled kernel against the plain reference simulator, and the JAX environment against the kernel, move by move,
+on programs made to be awkward. The reference meets the kernel only, to keep the test short: what equals the kernel at
+every step equals the reference."""
 
 from __future__ import annotations
 
+import functools
+
+import jax
 import numpy as np
 import pytest
 
+from learned_mapping.mmap import env, kernel
 from learned_mapping.mmap.play import Game
 from learned_mapping.mmap.reference import ReferenceGame
 from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
@@ -12,7 +18,9 @@ from learned_mapping.programs.program import Program, make_program
 from learned_mapping.programs.synthetic import random_program
 
 STEPS_PER_KIND = 26_000
-"""Game steps compared for each of the four kinds of program: above 10^5 together."""
+"""Game steps compared in each of four cases: above 10^5 together."""
+BATCH, BATCHES, SCAN = 700, 4, 130
+"""Programs per batch of the JAX environment, batches, and steps of each game: above 10^5 before games end."""
 
 
 def awkward_program(rng: np.random.Generator) -> Program:
@@ -150,3 +158,79 @@ def test_toy_game_is_the_same_by_both():
     """Catches a reference that disagrees with the kernel on the instance the rules are explained with."""
     for seed in range(20):
         compare_game(toy_program(), np.random.default_rng(seed), place=0.5)
+
+
+@functools.partial(jax.jit, static_argnames=("capacity", "steps"))
+def play_env(programs: env.EnvProgram, key: jax.Array, place: jax.Array, capacity: int, steps: int):
+    """Plays one random game per stacked program; returns per game and step the outcomes before the move, the action,
+    and what is left at the end."""
+
+    def one_game(program, key, place):
+        def move(state, key):
+            position = state.position
+            key_action, key_place = jax.random.split(key)
+            placing = position.legal.at[DROP].set(False)
+            prefer = placing.any() & (jax.random.uniform(key_place) < place)
+            legal = jax.numpy.where(prefer, placing, position.legal)
+            action = jax.numpy.argmax(jax.random.uniform(key_action, (3,)) * legal)
+            after, reward = env.step(program, state, action)
+            names = ("cursor", "legal", "start", "end", "offset", "reward_s")
+            seen = {name: getattr(position, name) for name in names}
+            return after, seen | {"over": state.over, "resets": state.resets, "action": action, "reward": reward}
+
+        return jax.lax.scan(move, env.reset(program, capacity), jax.random.split(key, steps))
+
+    return jax.vmap(one_game)(programs, jax.random.split(key, len(place)), place)
+
+
+def compare_env(program: Program, seen: dict[str, np.ndarray], final: dict[str, np.ndarray]) -> int:
+    """Replays a recorded game of the environment on the kernel, asserting equality at every step; returns the steps."""
+    game = Game(program)
+    outcomes, cursors, resets, rewards = [], [], [], []
+    steps = int(np.argmax(seen["over"])) if seen["over"].any() else len(seen["over"])
+    for action in seen["action"][:steps].tolist():
+        outcomes.append(game.state.outcomes.copy())
+        cursors.append(game.cursor)
+        resets.append(game.resets)
+        if not game.state.outcomes["legal"][action]:
+            break
+        rewards.append(kernel.step(game.program, game.state, action))
+    expected = np.stack(outcomes)
+    legal = expected["legal"] != 0
+    count = len(rewards)
+    assert count == steps, f"step {count} plays an action the kernel finds illegal"
+    assert cursors == seen["cursor"][:steps].tolist()
+    assert resets == seen["resets"][:steps].tolist()
+    assert rewards == seen["reward"][:steps].tolist()
+    np.testing.assert_array_equal(legal, seen["legal"][:steps])
+    for name, neutral in (("start", -1), ("end", -1), ("offset", -1), ("reward_s", 0)):
+        np.testing.assert_array_equal(np.where(legal, expected[name], neutral), seen[name][:steps], name)
+    assert game.over == seen["over"].any() or steps == len(seen["over"])
+    assert game.cursor == final["cursor"]
+    assert float(game.state.game["saved_s"][0]) == final["saved_s"]
+    assert game.state.supply_s.tolist() == final["supply_s"][: program.num_instructions].tolist()
+    assert game.state.moves["action"][: game.cursor].tolist() == final["action"][: game.cursor].tolist()
+    return steps
+
+
+def test_env_equals_kernel_at_every_step():
+    """Catches any difference between the JAX environment and the kernel, in a batch of different programs: legality,
+    intervals, offsets, rewards, supplies, Drop-backup; and a capacity that fails without raising its flag."""
+    rng = np.random.default_rng(11)
+    batches = [[(awkward_program, synthetic)[i % 2](rng) for i in range(BATCH)] for _ in range(BATCHES)]
+    steps = resets = overflows = 0
+    with env.exact():
+        sizes = env.env_sizes(*(program for batch in batches for program in batch))
+        for i, batch in enumerate(batches):
+            stacked = env.env_programs(batch, sizes)
+            place = rng.choice([0.3, 0.7, 0.95], size=BATCH)
+            final, seen = jax.device_get(play_env(stacked, jax.random.key(i), place, capacity=11, steps=SCAN))
+            overflows += int(final.overflow.sum())
+            for j, program in enumerate(batch):
+                if final.overflow[j]:
+                    continue
+                last = {name: getattr(final.position, name)[j] for name in ("cursor", "saved_s", "supply_s", "action")}
+                steps += compare_env(program, {name: values[j] for name, values in seen.items()}, last)
+            resets += int(final.resets.sum())
+    assert steps > 100_000 and resets > 100
+    assert 0 < overflows < BATCH * BATCHES // 4, "the flag should be tried, and rarely"

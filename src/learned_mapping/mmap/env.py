@@ -1,0 +1,541 @@
+"""The MMapGame of `rules` in JAX: pure `reset` and `step` of one game, for the caller to vmap and jit.
+
+The program is an argument (`EnvProgram`), so programs of equal shape share one compilation. Seconds are float64, as in
+the kernel, because Eq. 5 compares sums of supplies with demands: use everything here inside ``with exact():``.
+
+Allocations stand in a list of fixed capacity, sorted by offset. When it is full, the allocation that ended first makes
+room. A later question that reaches back to a forgotten step could then be answered wrongly: the state raises its
+`overflow` flag, and stays exact as long as the flag is down. With capacity B the flag cannot rise.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.play import Game, PlayedGame
+from learned_mapping.mmap.rules import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.programs.program import Program
+
+UNUSED = 2**30
+"""The offset of an empty slot: above every fast memory."""
+
+
+def exact():
+    """A context in which JAX computes in float64, which the environment needs."""
+    return jax.enable_x64(True)
+
+
+class EnvSizes(NamedTuple):
+    """The shapes of an `EnvProgram`; programs padded to the same sizes share a compilation and can be stacked."""
+
+    buffers: int
+    instructions: int
+    tensors: int
+    groups: int
+    latencies: int
+    updated: int
+
+
+class EnvProgram(NamedTuple):
+    """A program on the device. [B] arrays are int32 unless said otherwise."""
+
+    num_buffers: jax.Array
+    """[]: how many of the B buffers are the program's, the others being padding."""
+    instruction: jax.Array
+    tensor: jax.Array
+    is_output: jax.Array
+    """[B] bool."""
+    alias: jax.Array
+    group_left: jax.Array
+    """Later buffers of the same alias group."""
+    bit: jax.Array
+    size: jax.Array
+    """Bytes; one more than the fast memory holds where larger."""
+    live_end: jax.Array
+    updated: jax.Array
+    """[B, K]: tensors an output may overlap at its step because its instruction updates them in place, or -1."""
+    demand_s: jax.Array
+    """[B] float64."""
+    table_start: jax.Array
+    """[T + 1]."""
+    latency_s: jax.Array
+    """float64."""
+    supply_s: jax.Array
+    """[T] float64."""
+    in_hbm_from: jax.Array
+    """[N]: 0 for parameters, else NEVER."""
+    tensor_size: jax.Array
+    """[N]: as `size`."""
+    num_groups: jax.Array
+    """[max(G, 1)] zeros; its shape tells G."""
+    fast_bytes: jax.Array
+    """[]."""
+
+
+class Position(NamedTuple):
+    """All of a state that Drop-backup takes back. T steps, N tensors, G groups, B buffers, C slots; int32."""
+
+    cursor: jax.Array
+    """The buffer to decide next; B when the game is over."""
+    supply_s: jax.Array
+    """[T] float64: W."""
+    joined: jax.Array
+    """[T] bool: one copy runs through both u and u + 1."""
+    slot_offset: jax.Array
+    """[C], ascending; `UNUSED` in an empty slot."""
+    slot_top: jax.Array
+    """[C]: offset + size."""
+    slot_end: jax.Array
+    """[C]: last step; -1 in an empty slot."""
+    slot_tensor: jax.Array
+    """[C]."""
+    forgotten: jax.Array
+    """The latest last step of an allocation that had to make room, or -1."""
+    tensor_end: jax.Array
+    """[N]: last step of the latest allocation, or -1."""
+    tensor_offset: jax.Array
+    """[N]."""
+    tensor_blocked: jax.Array
+    """[N] bool: another allocation occupies the latest allocation's bytes after its end."""
+    in_hbm_from: jax.Array
+    """[N]."""
+    group_status: jax.Array
+    """[G]."""
+    group_offset: jax.Array
+    """[G]."""
+    placed: jax.Array
+    """B' of the current instruction as an index into its table."""
+    open_groups: jax.Array
+    saved_s: jax.Array
+    """[] float64: sum of the rewards."""
+    action: jax.Array
+    """[B] int8: the decisions so far."""
+    legal: jax.Array
+    """[3] bool, of the buffer at the cursor; all False when the game is over."""
+    start: jax.Array
+    """[3]: the first step of I(b) under each action."""
+    end: jax.Array
+    """[3]."""
+    offset: jax.Array
+    """[3]."""
+    reward_s: jax.Array
+    """[3] float64."""
+    leftover_s: jax.Array
+    """[] float64: supply left at the far step of the copy."""
+
+
+class EnvState(NamedTuple):
+    """A game in progress."""
+
+    position: Position
+    backup: Position
+    """The latest prefix with no alias group open."""
+    forced: jax.Array
+    """[G] bool: groups that may only be dropped."""
+    resets: jax.Array
+    moves: jax.Array
+    """Decisions made, those taken back included."""
+    overflow: jax.Array
+    """[] bool: the capacity was too small for the game to be exact."""
+
+    @property
+    def over(self) -> jax.Array:
+        """[] bool."""
+        return ~self.position.legal.any(axis=-1)
+
+
+def _updated_tensors(arrays: ProgramArrays) -> list[list[int]]:
+    """Per buffer, the tensors it may overlap as the in-place update of rule 7."""
+    updated: list[list[int]] = [[] for _ in range(arrays.num_buffers)]
+    readers: dict[tuple[int, int], list[int]] = {}
+    columns = (arrays.buffers[name].tolist() for name in ("instruction", "alias", "is_output", "tensor"))
+    for b, (t, alias, is_output, tensor) in enumerate(zip(*columns)):
+        if alias >= 0 and is_output:
+            updated[b] = readers.get((t, alias), [])
+        elif alias >= 0:
+            readers.setdefault((t, alias), []).append(tensor)
+    return updated
+
+
+def env_sizes(*programs: Program | ProgramArrays) -> EnvSizes:
+    """The smallest sizes that hold all the programs."""
+    sizes = []
+    for arrays in map(program_arrays, programs):
+        width = max((len(operands) for operands in _updated_tensors(arrays)), default=0)
+        sizes.append(
+            (
+                arrays.num_buffers, arrays.num_instructions, len(arrays.is_parameter), arrays.num_groups,
+                len(arrays.latency_s), width,
+            )
+        )  # fmt: skip
+    return EnvSizes(*(max(max(column), 1) for column in zip(*sizes)))
+
+
+def env_program(program: Program | ProgramArrays) -> EnvProgram:
+    """A program for `reset` and `step`.
+
+    Raises:
+      InputError: not inside `exact`, or the fast memory has 2^30 bytes or more.
+    """
+    return jax.tree.map(jnp.asarray, _env_arrays(program_arrays(program), env_sizes(program)))
+
+
+def env_programs(programs: Sequence[Program | ProgramArrays], sizes: EnvSizes | None = None) -> EnvProgram:
+    """Programs stacked along a leading axis, for a vmap over different programs.
+
+    Args:
+      programs: P of them.
+      sizes: pad to these; the default is what holds them all. Padded steps supply nothing, so no game differs.
+
+    Raises:
+      InputError: as `env_program`, or `sizes` is too small.
+    """
+    sizes = env_sizes(*programs) if sizes is None else sizes
+    stacked = [_env_arrays(program_arrays(program), sizes) for program in programs]
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *stacked)
+
+
+def _env_arrays(arrays: ProgramArrays, sizes: EnvSizes) -> EnvProgram:
+    if not jax.config.jax_enable_x64:
+        raise InputError("environment", "", "float64 is off; use `with learned_mapping.mmap.env.exact():`")
+    if arrays.fast_bytes >= UNUSED:
+        raise InputError("environment", "fast_bytes", f"{arrays.fast_bytes} is 2^30 or more")
+    for name, have, need in zip(EnvSizes._fields, sizes, env_sizes(arrays)):
+        if have < need:
+            raise InputError("environment", f"sizes.{name}", f"{have} is below the program's {need}")
+    buffers = arrays.buffers
+    size = np.minimum(buffers["bytes"], arrays.fast_bytes + 1)
+    tensor_size = np.zeros(len(arrays.is_parameter), np.int64)
+    tensor_size[buffers["tensor"]] = size
+    updated = [operands + [-1] * (sizes.updated - len(operands)) for operands in _updated_tensors(arrays)]
+
+    def padded(values, length: int, dtype=np.int32) -> np.ndarray:
+        values = np.asarray(values)
+        result = np.zeros((length, *values.shape[1:]), dtype)
+        result[: len(values)] = values
+        return result
+
+    names = ("instruction", "tensor", "alias", "group_left")
+    return EnvProgram(
+        **{name: padded(buffers[name], sizes.buffers) for name in names},
+        num_buffers=np.int32(arrays.num_buffers),
+        is_output=padded(buffers["is_output"] != 0, sizes.buffers, bool),
+        bit=padded(buffers["bit"], sizes.buffers),
+        size=padded(size, sizes.buffers),
+        live_end=padded(buffers["live_end"], sizes.buffers),
+        updated=padded(np.reshape(updated, (-1, sizes.updated)), sizes.buffers),
+        demand_s=padded(buffers["demand_s"], sizes.buffers, np.float64),
+        table_start=padded(arrays.table_start, sizes.instructions + 1),
+        latency_s=padded(arrays.latency_s, sizes.latencies, np.float64),
+        supply_s=padded(arrays.supply_s, sizes.instructions, np.float64),
+        in_hbm_from=padded(np.where(arrays.is_parameter, 0, NEVER), sizes.tensors),
+        tensor_size=padded(tensor_size, sizes.tensors),
+        num_groups=np.zeros(sizes.groups, np.int32),
+        fast_bytes=np.int32(arrays.fast_bytes),
+    )
+
+
+def capacity_for(program: Program | ProgramArrays, seed: int = 0, margin: float = 1.5) -> int:
+    """Slots for the environment: B for small programs (never an overflow); else `margin` times the most allocations any
+    move of some compiled games, random ones and one that places all it can, had to look at."""
+    arrays = program_arrays(program)
+    if arrays.num_buffers <= 128:
+        return max(arrays.num_buffers, 1)
+    game, rng, most = Game(arrays), np.random.default_rng(seed), 0
+    for i in range(4):
+        game.restart()
+        if i == 0:
+            game.play_preferences(np.tile([1.0, 2.0, 0.0], (arrays.num_buffers, 1)))
+        else:
+            game.play_random(rng)
+        most = max(most, _most_overlapping(arrays, game.played()))
+    return min(arrays.num_buffers, -(-int(margin * most) // 16) * 16)
+
+
+def _most_overlapping(arrays: ProgramArrays, played: PlayedGame) -> int:
+    """The most allocations that end at or after the start of a later decided one."""
+    ends: list[int] = []
+    most = 0
+    steps = arrays.buffers["instruction"].tolist()
+    for t, action, start, end in zip(steps, played.action.tolist(), played.start.tolist(), played.end.tolist()):
+        reach = start if action == COPY else t
+        most = max(most, len(ends) - bisect.bisect_left(ends, reach))
+        if action != DROP and start <= end:
+            bisect.insort(ends, end)
+    return most + 1
+
+
+def reset(program: EnvProgram, capacity: int) -> EnvState:
+    """The state before the first decision.
+
+    Args:
+      program: from `env_program`.
+      capacity: C, slots for allocations; see `capacity_for`. Static under jit.
+    """
+    num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
+    integer, no = jnp.int32, jnp.zeros((), bool)
+    zero, nothing = jnp.zeros((), integer), jnp.zeros((), program.supply_s.dtype)
+    position = Position(
+        cursor=zero,
+        supply_s=program.supply_s,
+        joined=jnp.zeros(program.supply_s.shape, bool),
+        slot_offset=jnp.full(capacity, UNUSED, integer),
+        slot_top=jnp.full(capacity, UNUSED, integer),
+        slot_end=jnp.full(capacity, -1, integer),
+        slot_tensor=jnp.full(capacity, -1, integer),
+        forgotten=zero - 1,
+        tensor_end=jnp.full(num_tensors, -1, integer),
+        tensor_offset=jnp.full(num_tensors, NO_OFFSET, integer),
+        tensor_blocked=jnp.zeros(num_tensors, bool),
+        in_hbm_from=program.in_hbm_from,
+        group_status=jnp.full(num_groups, UNDECIDED, integer),
+        group_offset=jnp.full(num_groups, NO_OFFSET, integer),
+        placed=zero,
+        open_groups=zero,
+        saved_s=nothing,
+        action=jnp.full(num_buffers, -1, jnp.int8),
+        legal=jnp.zeros(3, bool),
+        start=jnp.zeros(3, integer),
+        end=jnp.zeros(3, integer),
+        offset=jnp.zeros(3, integer),
+        reward_s=jnp.zeros(3, program.supply_s.dtype),
+        leftover_s=nothing,
+    )
+    forced = jnp.zeros(num_groups, bool)
+    position, overflow = _evaluate(program, position, forced)
+    return EnvState(position, position, forced, zero, zero, no | overflow)
+
+
+def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvState, jax.Array]:
+    """Makes a move and settles a dead end by Drop-backup.
+
+    Args:
+      program: from `env_program`.
+      state: of one game.
+      action: [] integer. An illegal action, or any after the end, changes nothing.
+
+    Returns:
+      The next state, and the reward of the move in seconds; what a reset takes back shows in ``position.saved_s``.
+    """
+    before = state.position
+    valid = before.legal[action]
+    reward = jnp.where(valid, before.reward_s[action], 0.0)
+    after = _apply(program, before, action, valid)
+    after, overflow = _evaluate(program, after, state.forced)
+    backup = _select(after.open_groups == 0, after, state.backup)
+    over = after.cursor == program.num_buffers
+    dead = ~over & ~after.legal.any()
+    group = jnp.maximum(program.alias[jnp.minimum(after.cursor, len(program.size) - 1)], 0)
+    forced = state.forced | (dead & (jnp.arange(len(state.forced)) == group))
+    restart_group = program.alias[jnp.minimum(backup.cursor, len(program.size) - 1)]
+    may_place = ~((restart_group >= 0) & forced[jnp.maximum(restart_group, 0)])
+    legal = backup.legal & jnp.stack([may_place, may_place, jnp.ones_like(may_place)])
+    restarted = backup._replace(
+        legal=legal,
+        start=jnp.where(legal, backup.start, -1),
+        end=jnp.where(legal, backup.end, -1),
+        offset=jnp.where(legal, backup.offset, NO_OFFSET),
+        reward_s=jnp.where(legal, backup.reward_s, 0.0),
+    )
+    next_state = EnvState(
+        position=_select(dead, restarted, after),
+        backup=backup,
+        forced=forced,
+        resets=state.resets + dead,
+        moves=state.moves + valid,
+        overflow=state.overflow | overflow,
+    )
+    return next_state, reward
+
+
+def random_action(key: jax.Array, state: EnvState) -> jax.Array:
+    """A uniformly random legal action; 0 when the game is over."""
+    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
+
+
+def _select(condition: jax.Array, yes: Position, no: Position) -> Position:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _transfer(position: Position, t, forward, lowest, demand_s, active):
+    """Walks from next to t, forward or back, until the demand is covered (rules 1 and 3).
+
+    Returns the far step, the supply left there, and whether the demand was covered.
+    """
+    last = len(position.supply_s) - 1
+    direction = jnp.where(forward, 1, -1).astype(jnp.int32)
+
+    def inside(u):
+        return jnp.where(forward, u <= last, u >= lowest)
+
+    def body(carry):
+        u, missing, _, _ = carry
+        supply = position.supply_s[u]
+        enough = supply >= missing
+        beyond = u + direction
+        going = ~enough & ~position.joined[jnp.clip(jnp.minimum(u, beyond), 0, last)] & inside(beyond)
+        missing = jnp.where(enough, supply - missing, missing - supply)
+        return jnp.where(going, beyond, u), missing, going, enough
+
+    first = t + direction
+    going = active & inside(first)
+    carry = (jnp.clip(first, 0, last), demand_s, going, jnp.zeros_like(going))
+    far, leftover_s, _, covered = jax.lax.while_loop(lambda c: c[2], body, carry)
+    return far, leftover_s, covered
+
+
+def _running_maximum(values: jax.Array) -> jax.Array:
+    """[C]: the maximum of all entries before each, at least 0."""
+    shift = 1
+    values = jnp.concatenate([jnp.zeros(1, values.dtype), values[:-1]])
+    while shift < len(values):
+        values = jnp.maximum(values, jnp.concatenate([jnp.zeros(shift, values.dtype), values[:-shift]]))
+        shift *= 2
+    return values
+
+
+def _offset(program: EnvProgram, position: Position, b, reach, fixed_offset, is_fixed):
+    """Rule 7 for an interval from step `reach` to the current step or later; `NO_OFFSET` if there is none."""
+    size, t = program.size[b], program.instruction[b]
+    overlaps = position.slot_end >= reach
+    low = _running_maximum(jnp.where(overlaps, position.slot_top, 0))
+    fits = overlaps & (position.slot_offset - low >= size)
+    highest = jnp.where(overlaps, position.slot_top, 0).max()
+    above = jnp.where(program.fast_bytes - highest >= size, highest, UNUSED)
+    lowest = jnp.minimum(jnp.where(fits, low, UNUSED).min(), above)
+    lowest = jnp.where(lowest == UNUSED, NO_OFFSET, lowest)
+
+    updated = (position.slot_tensor[:, None] == program.updated[b][None, :]).any(axis=1)
+    exempt = updated & (position.slot_end == t) & (position.slot_offset == fixed_offset)
+    clash = overlaps & (position.slot_offset < fixed_offset + size) & (position.slot_top > fixed_offset) & ~exempt
+    fixed = jnp.where((clash.any() | (fixed_offset + size > program.fast_bytes)) & (size > 0), NO_OFFSET, fixed_offset)
+    return jnp.where(is_fixed, fixed, jnp.where(size == 0, 0, lowest))
+
+
+def _evaluate(program: EnvProgram, position: Position, forced: jax.Array) -> tuple[Position, jax.Array]:
+    """Fills in what each action on the buffer at the cursor would do; returns whether memory may have failed."""
+    over = position.cursor == program.num_buffers
+    b = jnp.minimum(position.cursor, len(program.size) - 1)
+    t, n, size, is_output = program.instruction[b], program.tensor[b], program.size[b], program.is_output[b]
+    group = jnp.maximum(program.alias[b], 0)
+    grouped = program.alias[b] >= 0
+    status = jnp.where(grouped, position.group_status[group], UNDECIDED)
+    is_fixed = status == PLACED
+    may_place = ~over & (status != DROPPED) & ~(grouped & forced[group]) & (size <= program.fast_bytes)
+    may_drop = ~over & ~is_fixed
+    tensor_end, in_hbm_from = position.tensor_end[n], position.in_hbm_from[n]
+
+    moving = may_place & (size > 0)
+    far, leftover_s, covered = _transfer(position, t, is_output, in_hbm_from, program.demand_s[b], moving)
+    empty = size == 0
+    far = jnp.where(empty, t, far)
+    covered = jnp.where(empty, is_output | (in_hbm_from <= t), covered)
+    reach = jnp.where(is_output, t, far)
+    copies = may_place & covered & (is_output | (tensor_end < reach))
+    offset = _offset(program, position, b, reach, position.group_offset[group], is_fixed)
+    overflow = moving & (is_output | copies) & (reach <= position.forgotten)
+
+    extends = (tensor_end >= 0) & (~is_fixed | (position.group_offset[group] == position.tensor_offset[n]))
+    extends &= (tensor_end >= t) | empty | ~position.tensor_blocked[n]
+    keeps = may_place & jnp.where(is_output, offset >= 0, extends)
+
+    bit = jnp.maximum(program.bit[b], 0)
+    entry = program.table_start[t] + position.placed
+    faster = jnp.minimum(entry + (1 << bit), len(program.latency_s) - 1)
+    benefit = jnp.where(program.bit[b] >= 0, program.latency_s[entry] - program.latency_s[faster], 0.0)
+
+    legal = jnp.stack([copies & (offset >= 0), keeps, may_drop])
+    start = jnp.stack([reach, jnp.where(is_output, t, jnp.minimum(tensor_end, t) + 1), -jnp.ones_like(t)])
+    end = jnp.stack([jnp.where(is_output, far, t), jnp.where(is_output, program.live_end[b], t), -jnp.ones_like(t)])
+    offset = jnp.stack([offset, jnp.where(is_output, offset, position.tensor_offset[n]), -jnp.ones_like(t)])
+    return position._replace(
+        legal=legal,
+        start=jnp.where(legal, start, -1),
+        end=jnp.where(legal, end, -1),
+        offset=jnp.where(legal, offset, NO_OFFSET),
+        reward_s=jnp.where(legal & jnp.array([True, True, False]), benefit, 0.0),
+        leftover_s=leftover_s,
+    ), overflow
+
+
+def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: jax.Array) -> Position:
+    """The position after a move, outcomes not yet filled in; unchanged where not `valid`."""
+    num_buffers = len(program.size)
+    b = jnp.minimum(position.cursor, num_buffers - 1)
+    t, n, size, is_output = program.instruction[b], program.tensor[b], program.size[b], program.is_output[b]
+    start, end, offset = position.start[action], position.end[action], position.offset[action]
+    placing = valid & (action != DROP)
+
+    steps = jnp.arange(len(position.supply_s), dtype=jnp.int32)
+    copying = placing & (action == COPY) & (size > 0)
+    first, last = jnp.where(is_output, t + 1, start), jnp.where(is_output, end, t - 1)
+    far = jnp.where(is_output, end, start)
+    used = copying & (steps >= first) & (steps <= last)
+    supply_s = jnp.where(used, jnp.where(steps == far, position.leftover_s, 0.0), position.supply_s)
+    joined = position.joined | (used & (steps < last))
+
+    allocates = placing & (start <= end)
+    own = jnp.arange(len(position.tensor_end)) == n
+    top = offset + size
+    occupied = (position.tensor_offset < top) & (position.tensor_offset + program.tensor_size > offset)
+    blocks = allocates & (size > 0) & occupied & (position.tensor_end >= 0) & (position.tensor_end < end)
+    tensor_blocked = jnp.where(own, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks)
+    hbm = jnp.where(action == NO_COPY, NEVER, jnp.where(action == DROP, t, end) + 1)
+    grouped, group = program.alias[b] >= 0, jnp.maximum(program.alias[b], 0)
+    in_group = valid & grouped & (jnp.arange(len(position.group_status)) == group)
+    first_of_group = in_group & (position.group_status == UNDECIDED)
+    group_status = jnp.where(first_of_group, jnp.where(action == DROP, DROPPED, PLACED), position.group_status)
+    opened = (first_of_group & (group_status == PLACED)).any()
+    closed = valid & grouped & (program.group_left[b] == 0) & (group_status[group] == PLACED)
+
+    cursor = position.cursor + valid
+    same_instruction = program.instruction[jnp.minimum(cursor, num_buffers - 1)] == t
+    gained = jnp.where(placing & (program.bit[b] >= 0), 1 << jnp.maximum(program.bit[b], 0), 0)
+    position = _insert(position, allocates & (size > 0), offset, top, end, n)
+    return position._replace(
+        cursor=cursor,
+        supply_s=supply_s,
+        joined=joined,
+        tensor_end=jnp.where(own & allocates, end, position.tensor_end),
+        tensor_offset=jnp.where(own & allocates, offset, position.tensor_offset),
+        tensor_blocked=tensor_blocked,
+        in_hbm_from=jnp.where(own & valid & is_output, hbm, position.in_hbm_from),
+        group_status=group_status,
+        group_offset=jnp.where(first_of_group, offset, position.group_offset),
+        placed=jnp.where(same_instruction, position.placed + gained, 0).astype(jnp.int32),
+        open_groups=position.open_groups + opened - closed,
+        saved_s=position.saved_s + jnp.where(valid, position.reward_s[action], 0.0),
+        action=jnp.where(valid & (jnp.arange(num_buffers) == b), action.astype(jnp.int8), position.action),
+    )
+
+
+def _insert(position: Position, wanted: jax.Array, offset, top, end, tensor) -> Position:
+    """Puts an allocation in its place by offset; an empty slot, or else the allocation that ended first, makes room."""
+    slots = jnp.arange(len(position.slot_end))
+    victim = jnp.argmin(position.slot_end)
+    place = (position.slot_offset <= offset).sum()
+    place = jnp.where(victim < place, place - 1, place)
+    from_right = wanted & (slots >= victim) & (slots < place)
+    from_left = wanted & (slots > place) & (slots <= victim)
+    here = wanted & (slots == place)
+
+    def shifted(values: jax.Array, new: jax.Array) -> jax.Array:
+        right = jnp.concatenate([values[1:], values[-1:]])
+        left = jnp.concatenate([values[:1], values[:-1]])
+        return jnp.where(here, new, jnp.where(from_right, right, jnp.where(from_left, left, values)))
+
+    return position._replace(
+        slot_offset=shifted(position.slot_offset, offset),
+        slot_top=shifted(position.slot_top, top),
+        slot_end=shifted(position.slot_end, end),
+        slot_tensor=shifted(position.slot_tensor, tensor),
+        forgotten=jnp.where(wanted, jnp.maximum(position.forgotten, position.slot_end[victim]), position.forgotten),
+    )
