@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from learned_mapping.programs.program import NO_ALIAS, Program
 
@@ -83,19 +83,24 @@ class LinearProgram:
 
     def bound(self) -> float:
         """The Lagrangian at the solver's multipliers: at least the optimum, whatever they are."""
-        objective, limits = np.array(self.objective), np.array(self.limits)
-        if not len(objective):
-            return self.constant
-        matrix = coo_array(
-            (self.values, (self.rows, self.columns)), shape=(len(limits), len(objective))
-        ).tocsr()  # repeated entries add up
-        multipliers = np.zeros(len(limits))
-        if len(limits):
-            solved = linprog(-objective, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs")
+        multipliers = np.zeros(len(self.limits))
+        if len(self.limits):
+            solved = linprog(
+                -np.array(self.objective), A_ub=self.matrix(), b_ub=self.limits, bounds=(0, 1), method="highs"
+            )
             if solved.ineqlin is not None and solved.ineqlin.marginals is not None:
                 multipliers = np.maximum(-np.asarray(solved.ineqlin.marginals, float), 0.0)
-        reduced = objective - matrix.T @ multipliers
-        return self.constant + float(limits @ multipliers) + float(np.maximum(reduced, 0.0).sum())
+        return self.lagrangian(multipliers)
+
+    def lagrangian(self, multipliers: np.ndarray) -> float:
+        """max over the box of objective . x + multipliers . (limits - rows . x), multipliers >= 0: weak duality."""
+        reduced = np.array(self.objective) - self.matrix().T @ multipliers
+        return self.constant + float(np.dot(self.limits, multipliers)) + float(np.maximum(reduced, 0.0).sum())
+
+    def matrix(self) -> csr_array:
+        """The rows; entries of the same row and column add up."""
+        shape = (len(self.limits), len(self.objective))
+        return coo_array((self.values, (self.rows, self.columns)), shape=shape).tocsr()
 
 
 def minimal_copies(program: Program) -> np.ndarray:
