@@ -1,0 +1,180 @@
+"""CostGraphDef text: a hand-worked file, round trips, and hostile text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.costgraph import format_costgraph, parse_costgraph, read_costgraph, write_costgraph
+from learned_mapping.programs.graph import make_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+EXAMPLE = """
+# A root that only orders, two producers, and a node that reads both of the second's outputs.
+node { name: "root" }
+node {
+  name: "left"  id: 7
+  output_info { size: 70 alias_input_port: -1 }
+  control_input: 0
+  compute_cost: 58
+}
+node <
+  name: 'ri' 'ght'; id: 0x9,
+  output_info: { size: 52 dtype: DT_FLOAT shape { dim { size: 13 } } },
+  output_info { }
+  control_input: [0, 7]
+  temporary_memory_size: -0
+>
+node {
+  name: "end" id: 12 is_final: true
+  input_info { preceding_node: 7 }
+  input_info { preceding_node: 9 }
+  input_info { preceding_node: 9 preceding_port: 1 }
+  output_info { size: 55 alias_input_port: 0 }
+  compute_cost: 2000000
+}
+"""
+
+
+def test_hand_worked_example():
+    """Would catch a wrong default, unit, port or control edge: every value is worked out by hand."""
+    graph = parse_costgraph(EXAMPLE.replace("'ri' 'ght'", "'right'"))
+    assert graph.op_names == ("root", "left", "right", "end")
+    assert graph.op_seconds.tolist() == [0, 58e-6, 0, 2.0]
+    sizes = dict(zip(graph.tensor_names, graph.tensor_bytes.tolist()))
+    assert sizes == {"left:0": 70, "right:0": 52, "right:1": 0, "end:0": 55, "^root": 0, "^left": 0}
+    assert [graph.tensor_names[i] for i in np.flatnonzero(graph.tensor_is_output)] == ["end:0"]
+    edges = {(graph.tensor_names[t], graph.op_names[c]) for t, c in zip(graph.edge_tensor, graph.edge_consumer)}
+    assert edges == {
+        ("^root", "left"), ("^root", "right"), ("^left", "right"), ("left:0", "end"), ("right:0", "end"),
+        ("right:1", "end"),
+    }  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(sorted(GRAPH_FAMILIES)), st.integers(0, 2**32), st.integers(1, 60))
+def test_graphs_survive_the_round_trip(family, seed, num_ops):
+    """Would catch edges, sizes, times or outputs lost on the way through the text."""
+    graph = random_graph(np.random.default_rng(seed), family, num_ops)
+    again = parse_costgraph(format_costgraph(graph))
+    assert again.op_names == graph.op_names
+    assert np.array_equal(again.op_seconds, np.round(graph.op_seconds * 1e6) * 1e-6)
+    assert np.array_equal(again.tensor_bytes, graph.tensor_bytes)
+    assert np.array_equal(again.edge_consumer, graph.edge_consumer)
+    assert np.array_equal(again.edge_tensor, graph.edge_tensor)
+    assert format_costgraph(again) == format_costgraph(graph)
+    final = set(graph.tensor_producer[graph.tensor_is_output].tolist())
+    assert set(again.tensor_producer[again.tensor_is_output].tolist()) == final
+
+
+def test_control_edges_survive_the_round_trip(tmp_path):
+    """Would catch control edges turned into data edges."""
+    graph = parse_costgraph(EXAMPLE.replace("'ri' 'ght'", "'right'"))
+    write_costgraph(tmp_path / "a.pbtxt", graph)
+    assert "control_input: 0" in (tmp_path / "a.pbtxt").read_text()
+    again = read_costgraph(tmp_path / "a.pbtxt")
+    assert again.digest == graph.digest and again.name == "a"
+
+
+def test_names_are_quoted():
+    """Would catch a name that breaks out of its string."""
+    graph = make_graph(
+        name="g", op_names=['a"\\} node {'], op_kinds=["op"], op_flop=[0], op_seconds=[0], tensor_names=[],
+        tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[],
+    )  # fmt: skip
+    assert parse_costgraph(format_costgraph(graph)).op_names == graph.op_names
+
+
+def test_graphs_without_times_are_refused():
+    """Would catch running times of zero made up for a traced graph."""
+    graph = make_graph(
+        name="g", op_names=["a"], op_kinds=["op"], op_flop=[0], tensor_names=[], tensor_producer=[], tensor_bytes=[],
+        edge_tensor=[], edge_consumer=[],
+    )  # fmt: skip
+    with pytest.raises(InputError, match="op_seconds"):
+        format_costgraph(graph)
+
+
+FAULTS = [
+    ("", "node"),
+    ("# nothing\n", "node"),
+    ('node { name: "a" }\nnode { name: "a" id: 1 }', "line 2, node[1].name"),
+    ('node { name: "a" id: 1 }\nnode { name: "b" id: 1 }', "line 2, node[1].id"),
+    ("node { }", "line 1, node[0].name"),
+    ('node { name: "" }', "line 1, node[0].name"),
+    ('node { name: "a\\n" }', "line 1, node[0].name"),
+    ('node { name: "a', "unterminated string"),
+    ('node { name: "a"\n', "line 2, node[0]"),
+    ('node { name: "a" \n colour: 3 }', "line 2, node[0].colour"),
+    ("edge { }", "line 1, edge"),
+    ("node: 3", "line 1, node[0]"),
+    ('node { name: "a" id: 1 id: 2 }', "given twice"),
+    ('node { name: "a" id: one }', "line 1, node[0].id"),
+    ('node { name: "a" id: 1.5 }', "line 1, node[0].id"),
+    ('node { name: "a" id: 99999999999 }', "outside int32"),
+    ('node { name: a }', "line 1, node[0].name"),
+    ('node { name: "a" id }', "expected :"),
+    ('node { name: "a" is_final: 2 }', "line 1, node[0].is_final"),
+    ('node { name: "a" compute_cost: -1 }', "line 1, node[0].compute_cost"),
+    ('node { name: "a" compute_cost: 9223372036854775807 }', "line 1, node[0].compute_cost"),
+    ('node { name: "a" compute_cost: nan }', "line 1, node[0].compute_cost"),
+    ('node { name: "a"\noutput_info { size: -1 } }', "line 2, node[0].output_info[0].size"),
+    ('node { name: "a" output_info { size: 9000000000000000000 } }', "node[0].output_info[0].size"),
+    ('node { name: "a" input_info { preceding_node: 3 } }', "node[0].input_info[0].preceding_node"),
+    ('node { name: "a" }\nnode { name: "b" id: 1 input_info { } }', "node[1].input_info[0].preceding_port"),
+    ('node { name: "a" control_input: [4] }', "node[0].control_input[0]"),
+    ('node { name: "a" control_input: [0 0] }', "expected , or ]"),
+    ('node { name: "a" control_input: 0 }', "uses its own output"),
+    ('node { name: "a" output_info { } input_info { preceding_node: 1 } }\n'
+     'node { name: "b" id: 1 output_info { } input_info { } }', "cycle"),
+    ("node { name: \"a\" } @", "unexpected character"),
+    ("node { name: \"a\" } }", "expected a field name"),
+    ("node > name: 3 <", "expected {"),
+    ('node { name: "a" output_info { shape { dim { size: x } } } }', "node[0].output_info[0].shape.dim[0].size"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), FAULTS)
+def test_hostile_text_is_named(text, message):
+    """Would catch a fault let through, a traceback, or a message without line and field."""
+    with pytest.raises(InputError) as caught:
+        parse_costgraph(text)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_deep_nesting_is_refused():
+    """Would catch a recursion error. The schema cannot nest by itself, so the parser is given one that can."""
+    from learned_mapping.programs.text_proto import parse_text_proto
+
+    with pytest.raises(InputError, match="deep"):
+        parse_text_proto("a {" * 100_000, {"A": {"a": "A*"}}, "A", "f")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet=' {}<>[]:,;"\\#\n-0129.xeE', max_size=60))
+def test_random_text_never_crashes(text):
+    """Would catch any exception but `InputError`, and a tokenizer that does not end."""
+    with pytest.raises(InputError) as caught:
+        parse_costgraph(text)
+    assert "\n" not in str(caught.value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 600), st.integers(0, 30), st.text(alphabet=' {}<>[]:,;"\\#\n-0129.anode', max_size=6))
+def test_damaged_text_is_an_input_error_or_a_graph(start, length, new):
+    """Would catch damage that leads anywhere but to an `InputError` or a valid graph."""
+    text = format_costgraph(random_graph(np.random.default_rng(0), "layered", 5))
+    try:
+        assert parse_costgraph(text[:start] + new + text[start + length :]).digest
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+def test_files_that_are_no_text(tmp_path):
+    """Would catch a traceback for a binary protocol buffer given in place of text."""
+    (tmp_path / "a.pbtxt").write_bytes(b"\x0a\xff\xfe")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_costgraph(tmp_path / "a.pbtxt")

@@ -1,0 +1,182 @@
+"""Tracing: what becomes an op, what folds, what is inlined and unrolled, and what is refused."""
+
+from __future__ import annotations
+
+import collections
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.formats import graph_from_json, graph_to_json
+from learned_mapping.programs.json_io import Node
+from learned_mapping.programs.trace import fold_sources, trace
+
+
+def array(*shape, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def kinds(graph):
+    return dict(collections.Counter(graph.op_kinds))
+
+
+def dense(weights, x):
+    return jax.nn.relu(x @ weights["w"] + weights["b"])
+
+
+WEIGHTS = {"w": array(5, 3), "b": array(3)}
+
+
+def test_a_dense_layer():
+    """Would catch parameters left as ops, a broadcast of one not folded, or wrong bytes: all worked out by hand."""
+    graph = trace(dense, WEIGHTS, array(7, 5), parameters=0)
+    assert graph.op_kinds == ("input", "dot_general", "add", "max")
+    assert graph.op_weight_bytes.tolist() == [0, 60, 12, 0]
+    assert graph.op_flop.tolist() == [0, 210, 21, 21]
+    assert graph.tensor_bytes.tolist() == [140, 84, 84, 84]
+    assert graph.tensor_is_output.tolist() == [False, False, False, True]
+    assert graph.op_edges.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert graph.op_seconds is None
+    assert graph.metadata["parameters"] == 18 and graph.metadata["parameter_bytes"] == 72
+
+
+def test_the_mask_of_parameters_may_be_a_tree():
+    """Would catch a mask matched to the wrong leaves."""
+    graph = trace(dense, WEIGHTS, array(7, 5), parameters=({"w": True, "b": False}, False))
+    assert kinds(graph)["input"] == 2
+    assert graph.op_weight_bytes.sum() == 60
+    assert (
+        trace(dense, WEIGHTS, array(7, 5), parameters=(True, False)).digest
+        == trace(dense, WEIGHTS, array(7, 5), parameters=[0]).digest
+    )
+
+
+@pytest.mark.parametrize("mask", [2, -1, (0, 5), ({"w": True}, False), (True,), ("w", False), "0"])
+def test_masks_that_do_not_fit_are_input_errors(mask):
+    """Would catch a traceback or a silently ignored mask."""
+    with pytest.raises(InputError):
+        trace(dense, WEIGHTS, array(7, 5), parameters=mask)
+
+
+def test_calls_are_inlined():
+    """Would catch a nested call left as one opaque op: jit, custom derivatives, rematerialisation and vmap."""
+
+    @jax.custom_vjp
+    def double(x):
+        return 2 * x
+
+    double.defvjp(lambda x: (double(x), None), lambda _, g: (2 * g,))
+
+    def nested(x):
+        return jax.jit(jax.checkpoint(lambda y: jax.vmap(double)(jax.nn.softplus(y))))(x)
+
+    graph = trace(nested, array(4))
+    assert (
+        "jit" not in str(graph.op_kinds) and "custom" not in str(graph.op_kinds) and "remat" not in str(graph.op_kinds)
+    )
+    assert kinds(graph)["mul"] >= 1 and "exp" in graph.op_kinds
+
+
+def test_dead_code_and_unused_inputs_are_dropped():
+    """Would catch ops no result depends on."""
+
+    def half_dead(x, y):
+        jnp.exp(x)
+        return x + 1
+
+    assert trace(half_dead, array(4), array(9)).op_kinds == ("input", "add")
+
+
+def test_loops_are_unrolled():
+    """Would catch a lost carry or a wrong order: the graph of a scan is that of the loop written out."""
+
+    def body(carry, x):
+        carry = jnp.tanh(carry * x)
+        return carry, carry
+
+    for reverse in (False, True):
+        graph = trace(lambda c, xs, r=reverse: lax.scan(body, c, xs, reverse=r), array(4), array(3, 4))
+        assert kinds(graph) == {"input": 2, "slice": 3, "mul": 3, "tanh": 3, "concatenate": 1}
+        first = next(i for i, kind in enumerate(graph.op_kinds) if kind == "slice")
+        assert graph.op_names[first].startswith(f"scan.{2 if reverse else 0}/")
+        depth = np.zeros(graph.num_ops, int)
+        for op in graph.topological_order:
+            before = graph.op_edges[graph.op_edges[:, 1] == op, 0]
+            depth[op] = 1 + max(depth[before], default=0)
+        assert depth.max() == 1 + 1 + 2 * 3 + 1
+    static = trace(lambda x: lax.fori_loop(0, 5, lambda i, y: jnp.sin(y), x), array(4))
+    assert kinds(static)["sin"] == 5
+
+
+def test_a_long_loop_says_its_limit():
+    """Would catch an hour of unrolling, and a message that does not say what to do."""
+
+    def run(x):
+        return lax.scan(lambda c, _: (jnp.sin(jnp.cos(c)), None), x, None, length=100)[0]
+
+    assert trace(run, array(4), unroll_limit=200).num_ops == 201
+    with pytest.raises(InputError) as caught:
+        trace(run, array(4), unroll_limit=199)
+    assert "200" in str(caught.value) and "199" in str(caught.value) and "--unroll-limit" in str(caught.value)
+
+
+def test_data_dependent_loops_are_refused_and_branches_are_not():
+    """Would catch a while loop traced once, or a branch of a conditional lost."""
+    with pytest.raises(InputError, match="trip count"):
+        trace(lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + y, x), array(4))
+    graph = trace(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), array(dtype=jnp.bool_), array(4))
+    assert {"sin", "cos", "select_n"} < set(graph.op_kinds)
+
+
+def test_shared_parameters_are_held_by_each_user_and_closures_count():
+    """Would catch weights counted once for two ops that each must hold them, and captured arrays left as ops."""
+    table = jnp.ones((3, 3))
+    graph = trace(lambda w, x: (x @ w) @ w.T @ table, array(3, 3), array(2, 3), parameters=0)
+    assert graph.op_weight_bytes.tolist() == [0, 36, 36, 36]
+    assert graph.metadata["parameters"] == 9
+
+
+def test_a_part_of_a_parameter_weighs_its_part():
+    """Would catch a slice of a table charged as the whole table."""
+    graph = trace(lambda w, x: x + w[:2], array(100, 3), array(2, 3), parameters=0)
+    assert graph.op_weight_bytes.tolist() == [0, 24]
+
+
+def test_constant_chains_fold_into_their_users():
+    """Would catch iotas and masks left as sources, or their arithmetic lost."""
+
+    def masked(x):
+        return jnp.where(jnp.tri(4, dtype=bool), x, 0.0) @ x
+
+    raw = trace(masked, array(4, 4), fold=False)
+    assert "iota" in raw.op_kinds
+    folded = fold_sources(raw, flop_fraction=0.2)
+    assert folded.op_kinds == ("input", "select_n", "dot_general")
+    assert folded.op_flop.sum() >= raw.op_flop.sum()
+    assert folded.metadata["folded_sources"] == raw.num_ops - 3
+    assert fold_sources(raw, flop_fraction=0).num_ops > 3
+
+
+def test_functions_that_cannot_be_traced():
+    """Would catch a traceback from inside a user's function."""
+
+    def broken(x):
+        return x @ x
+
+    with pytest.raises(InputError) as caught:
+        trace(broken, array(3, 4))
+    assert "cannot be traced" in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="computes nothing"):
+        trace(lambda w: w.T, array(3, 4), parameters=0)
+    with pytest.raises(InputError):
+        trace(lambda x: 3.0, array(3))
+
+
+def test_traced_graphs_can_be_written():
+    """Would catch a name or a number in a traced graph that its file refuses."""
+    graph = trace(jax.value_and_grad(lambda w, x: dense(w, x).sum()), WEIGHTS, array(7, 5), parameters=0)
+    assert graph_from_json(Node(graph_to_json(graph), "f")).digest == graph.digest
