@@ -1,4 +1,4 @@
-"""Greedy play: place whenever legal; and place where it pays, with the price tuned on the program itself."""
+"""Greedy play: place whenever legal, or where it pays, with the price tuned on the program itself."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ class ThresholdRule:
 
 
 def greedy_tuned(search: Search, max_games: int = MAX_GAMES) -> ThresholdRule:
-    """The best threshold rule found by a coarse grid and a pattern search over its four numbers.
+    """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search over four numbers.
 
     The games this takes are the method's own search and count as its samples; nothing is carried over from program to
-    program. Returns the rule.
+    program. Returns the best rule.
     """
+    greedy(search)
     values: dict[ThresholdRule, float] = {}
 
     def value(rule: ThresholdRule) -> float:

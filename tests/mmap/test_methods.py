@@ -1,0 +1,69 @@
+"""Methods: valid, repeatable, and better the more they may play."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.evolution import centred_ranks
+from learned_mapping.mmap.greedy import ThresholdRule
+from learned_mapping.mmap.methods import METHODS, solve
+from learned_mapping.mmap.rules import toy_program
+from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.synthetic import random_program
+from mmap_games import hard_program
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_solutions_are_valid_and_repeatable(method):
+    """Catches a best game that is not the one returned, and randomness from outside the seed."""
+    program = hard_program(7, 60)
+    result = solve(program, method, seed=3, samples=120)
+    verdict = validate(program, result.solution, exact=True)
+    assert verdict.valid, str(verdict)
+    for cost in ("return", "saving_s", "latency_s"):
+        assert verdict.costs[cost] == pytest.approx(result.metrics[cost], rel=1e-9)
+    assert result.curve["y"][-1] == result.metrics["return"] == max(result.curve["y"])
+    assert 0 < result.samples <= 120
+    again = solve(program, method, seed=3, samples=120)
+    assert again.solution == result.solution and again.curve["y"] == result.curve["y"]
+
+
+def test_the_toy_is_solved():
+    """The searches find its optimum, 2/3; greedy play does not have to."""
+    for method in ("random", "evolution-logits", "segment-search"):
+        assert solve(toy_program(), method, samples=400).metrics["return"] == pytest.approx(2 / 3)
+
+
+def test_searches_improve_on_where_they_start():
+    """One learning test: on a program with room for improvement each search beats what it starts from."""
+    program = random_program(np.random.default_rng(1), 300, alias_fraction=0.2, fast_fraction=0.1, copy_ratio=2.0)
+    values = {method: solve(program, method, seed=0, samples=1200).metrics["return"] for method in METHODS}
+    assert values["evolution-logits"] > values["random"]
+    assert values["greedy-tuned"] > values["greedy"]
+    for method in ("evolution-warm", "segment-search"):
+        assert values[method] > values["greedy-tuned"]
+
+
+def test_a_rule_with_a_price_nobody_pays_places_nothing():
+    """Catches a threshold on the wrong side, or one that applies to one action only."""
+    program = hard_program(2, 60)
+    search = Search(program, Budget(samples=10))
+    assert search.play_linear_policy(ThresholdRule(price=1e6).weights()) == 0.0
+    assert search.play_linear_policy(ThresholdRule(price=-1e6).weights()) > 0.0
+
+
+def test_centred_ranks_by_hand():
+    values = np.array([[3.0, 1.0], [1.0, 9.0]])
+    assert centred_ranks(values) == pytest.approx(np.array([[1 / 6, -1 / 3], [-1 / 3, 0.5]]))
+    assert centred_ranks(np.ones((2, 2))) == pytest.approx(np.zeros((2, 2)))
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(InputError, match="none of random, greedy"):
+        solve(toy_program(), "magic")
+    with pytest.raises(InputError, match="above 0"):
+        solve(toy_program(), "random", seconds=-1)
