@@ -111,7 +111,7 @@ def data(options: Any) -> int:
             node = read_json(path)
             kind = schema_name(node)
             instance = readers[kind](node) if kind in readers else None
-            row |= {"kind": kind, "digest": getattr(instance, "digest", ""), "sha256": _sha256(path)}
+            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": _sha256(path)}
         rows.append(row)
     if options.json:
         print_json({"files": rows})

@@ -1,0 +1,64 @@
+"""The same runs on a Ray cluster of two workers that the test starts itself, one of which dies."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.experiments.artifact import Run
+from learned_mapping.experiments.runs import RunsFailedError, execute, read_record
+
+FUNCTIONS = "experiments.run_functions"
+
+
+def runs_of(function: str, seeds: range, **config) -> list[Run]:
+    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
+
+
+def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"--cluster.*learned-mapping\[cluster\]"):
+        execute(runs_of("square", range(1)), store=tmp_path, cluster="auto", progress=False)
+
+
+@pytest.mark.slow
+def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, monkeypatch):
+    """One cluster for all checks, because it takes seconds to start: order of records, a worker killed once, one that
+    always dies, an exception, and resumption."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
+    from ray.cluster_utils import Cluster
+
+    arguments = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=arguments)
+    try:
+        cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        options = {"store": tmp_path / "store", "cluster": cluster.address, "progress": False}
+        slow = runs_of("slow", range(4), folder=str(tmp_path), seconds=0.7)
+        records = execute(slow, **options)
+        assert [record["result"]["seed"] for record in records] == [0, 1, 2, 3]
+        assert len({(tmp_path / f"{seed}.pid").read_text() for seed in range(4)}) >= 2, "both workers take part"
+        assert execute(slow, **options) == records
+
+        (single,) = execute(runs_of("square", range(3, 4)), **options)
+        assert (single["result"]["square"], single["result"]["threads"]) == (9, "1")
+
+        killed = runs_of("killed_once", range(3), folder=str(tmp_path), kill=[1])
+        assert [record["result"]["seed"] for record in execute(killed, **options)] == [0, 1, 2]
+
+        dying = runs_of("killed_always", range(3), kill=[1])
+        with pytest.raises(RunsFailedError, match=r"1 of 3 runs failed: random on toy, seed 1"):
+            execute(dying, **options)
+        assert [read_record(tmp_path / "store", run) is not None for run in dying] == [True, False, True]
+
+        raising = runs_of("raising", range(2), bad=1)
+        with pytest.raises(RunsFailedError, match="ZeroDivisionError: seed of evil"):
+            execute(raising, **options)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
