@@ -98,7 +98,8 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     """The scheduled program of a graph: as `schedule`, each op's weights becoming one parameter tensor.
 
     A graph does not say which of its inputs may be overwritten, so there are no alias groups; nor does it say what is a
-    scalar, so a tensor of at most 8 bytes counts as one.
+    scalar, so a tensor of at most 8 bytes counts as one. Where it has running times, they stand for the time of the
+    arithmetic.
 
     Raises:
       InputError: no buffer is left.
@@ -125,12 +126,12 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
         read = [values[v].bytes for v in inputs[op]]
         if graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
+        flop = graph.op_flop[op] if graph.op_seconds is None else graph.op_seconds[op] * machine.peak_flop_per_s
         operations.append(
             Operation(
-                graph.op_names[op], graph.op_kinds[op], float(graph.op_flop[op]), tuple(inputs[op]), tuple(read),
-                tuple(outputs[op]),
+                graph.op_names[op], graph.op_kinds[op], float(flop), tuple(inputs[op]), tuple(read), tuple(outputs[op])
             )
-        )  # fmt: skip
+        )
     flow = Dataflow(
         name=graph.name,
         values=values,

@@ -46,8 +46,8 @@ def example(name: str, **options: Any) -> Example:
     try:
         inspect.signature(build).bind(**options)
         return build(**options)
-    except TypeError as error:
-        raise InputError("zoo", name, f"options {sorted(options)} do not fit: {error}") from None
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError("zoo", name, f"options {options} do not fit: {error}") from None
 
 
 def graph(name: str, **options: Any) -> ComputationGraph:

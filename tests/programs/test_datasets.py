@@ -1,0 +1,57 @@
+"""The stored files: readable, as the cards say, and what the code makes today."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+from learned_mapping.programs.datasets import GRAPHS, PROGRAMS, build_graphs, build_programs
+from learned_mapping.programs.formats import read_graph, read_program
+
+DATA = Path(__file__).parents[2] / "data"
+PAPER_BUFFERS = {
+    "alexnet_train_batch_32": 300,
+    "wavenet_coherent_batch32": 3020,
+    "AlphaTensor": 9084,
+    "tensor2tensor_transformer_bf16": 9888,
+}
+"""Paper 1, table 2."""
+
+
+@pytest.mark.parametrize("folder", ["graphs", "programs"])
+def test_files_are_those_on_the_card(folder):
+    """Would catch a file changed without its card, a file without a card, or a card without a file."""
+    files = {path.name.split(".")[0]: path for path in (DATA / folder).glob("*.json.gz")}
+    rows = [line.split("|") for line in (DATA / folder / "README.md").read_text().split("\n") if line.startswith("| ")]
+    sums = {row[1].strip(): row[-2].strip() for row in rows[1:]}
+    assert set(files) == set(sums) == set(GRAPHS if folder == "graphs" else PROGRAMS)
+    for name, path in files.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == sums[name], name
+
+
+def test_graphs_can_be_read():
+    """Would catch a stored graph that its own reader refuses."""
+    for name in GRAPHS:
+        graph = read_graph(DATA / "graphs" / f"{name}.json.gz")
+        assert graph.name == name and 20 <= graph.num_ops <= 2500
+
+
+def test_programs_have_about_as_many_buffers_as_the_papers():
+    """Would catch a change of the rules that moves the instances away from table 2."""
+    for name in PROGRAMS:
+        program = read_program(DATA / "programs" / f"{name}.json.gz")
+        assert program.name == name
+        if name in PAPER_BUFFERS:
+            assert program.num_buffers == pytest.approx(PAPER_BUFFERS[name], rel=0.15)
+
+
+def test_files_are_what_the_code_makes(tmp_path):
+    """Would catch stored files that no longer follow from the code; a few, since all would take half a minute."""
+    build_graphs(tmp_path, ["lenet_inference", "alexnet_inference", "gru_4_steps"])
+    build_programs(tmp_path, MemoryHierarchy(), ["alexnet_train_batch_32", "lstm"])
+    for path in tmp_path.iterdir():
+        folder = "programs" if path.name.split(".")[0] in ("alexnet_train_batch_32", "lstm") else "graphs"
+        assert path.read_bytes() == (DATA / folder / path.name).read_bytes(), path.name

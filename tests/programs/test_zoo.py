@@ -1,0 +1,99 @@
+"""The zoo: known sizes and costs of the published models, and one conformance test for every member."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs import zoo
+from learned_mapping.programs.schedule import schedule
+from learned_mapping.programs.trace import trace
+
+SMALL = {
+    "wavenet_coherent_batch32": {"cycles": 1, "dilations": 2, "batch": 2, "samples": 32},
+    "wavenet_inference": {"cycles": 1, "dilations": 2, "samples": 32},
+    "AlphaTensor": {"iterations": 1, "policy_layers": 1},
+    "tensor2tensor_transformer_bf16": {"layers": 1},
+    "transformer_train": {"layers": 1},
+    "resnet50_train": {"batch": 2},
+    "bert_large_inference": {"layers": 1},
+    "densenet121_inference": {"blocks": (2, 2)},
+    "mlp_mixer_inference": {"layers": 1},
+    "lstm": {"steps": 3},
+    "gru": {"steps": 3},
+    "bidirectional_tagger": {"steps": 3},
+}
+"""Options that keep the conformance test quick."""
+
+
+class Machine:
+    peak_flop_per_s = 1e14
+    hbm_bytes_per_s = 6e11
+    cmem_bytes_per_s = 2.4e12
+    copy_bytes_per_s = 6e11
+    cmem_bytes = 2**26
+    overhead_s = 1e-6
+
+
+@pytest.mark.parametrize("name", zoo.ZOO)
+def test_every_member_traces_and_schedules(name):
+    """Would catch a member that allocates arrays, has no parameters, loses its arithmetic, or donates in vain."""
+    alive = len(jax.live_arrays())
+    model = zoo.example(name, **SMALL.get(name, {}))
+    graph = trace(model.function, *model.args, name=name, parameters=model.parameters)
+    program = schedule(model.function, *model.args, machine=Machine(), name=name, donated=model.donated)
+    assert len(jax.live_arrays()) == alive
+    assert graph.name == program.name == name
+    assert graph.op_flop.sum() > 0 and graph.metadata["parameters"] > 0
+    assert graph.num_ops > len(program.instruction_names) > 5
+    assert bool(program.num_alias_groups) == bool(model.donated)
+    assert program.possible_saving_s > 0
+    assert zoo.ZOO[name].source
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "parameters", "gigaflop"),
+    [
+        ("vgg16_inference", {"batch": 1}, 138.36e6, 2 * 15.47),
+        ("resnet50_inference", {"batch": 1}, 25.56e6, 2 * 4.09),
+        ("mobilenet_inference", {"batch": 1}, 4.23e6, 2 * 0.569),
+        ("squeezenet_inference", {"batch": 1}, 1.24e6, 2 * 0.352),
+        ("inception_inference", {"batch": 1}, 7.0e6, 2 * 1.58),
+        ("lenet_inference", {"batch": 1}, 61.7e3, 2 * 0.000417),
+        ("mlp_mixer_inference", {"batch": 1}, 18.53e6, 2 * 3.78),
+    ],
+)
+def test_sizes_and_costs_are_those_published(name, options, parameters, gigaflop):
+    """Would catch a missing layer, a wrong stride or a wrong kernel; published parameters and multiply-adds."""
+    graph = zoo.graph(name, **options)
+    products = np.isin(graph.op_kinds, ["dot_general", "conv_general_dilated"])
+    assert graph.metadata["parameters"] == pytest.approx(parameters, rel=0.03)
+    assert graph.op_flop[products].sum() / 1e9 == pytest.approx(gigaflop, rel=0.03)
+
+
+def test_bert_large():
+    """Would catch a BERT that is not BERT-large, allocates its parameters, or takes half a minute to trace."""
+    alive, start = len(jax.live_arrays()), time.process_time()
+    graph = zoo.graph("bert_large_inference")
+    assert time.process_time() - start < 30
+    assert len(jax.live_arrays()) == alive
+    assert graph.num_ops == pytest.approx(2138, rel=0.05)
+    assert graph.metadata["parameters"] == pytest.approx(340e6, rel=0.05)
+    assert graph.op_weight_bytes.sum() == pytest.approx(4 * graph.metadata["parameters"], rel=0.01)
+    sources = set(range(graph.num_ops)) - set(graph.edge_consumer.tolist())
+    assert {graph.op_kinds[op] for op in sources} == {"input"}
+    assert np.isin(np.arange(graph.num_ops), graph.op_edges).all()
+
+
+def test_unknown_members_and_options_are_input_errors():
+    """Would catch a traceback for a mistyped name."""
+    with pytest.raises(InputError, match="lstm"):
+        zoo.example("lstn")
+    wrong = (("lstm", {"stepps": 3}), ("alexnet_train_batch_32", {"depth": 3}), ("vgg16_inference", {"depth": 12}))
+    for name, options in wrong:
+        with pytest.raises(InputError):
+            zoo.graph(name, **options)
