@@ -43,9 +43,9 @@ def test_a_missed_bar_and_a_crash_fail_the_command(module, capfd):
 
 
 @pytest.mark.parametrize(
-    ("value", "bar", "lower", "word"),
-    [(2.0, 1.0, False, "reached"), (2.0, 1.0, True, "MISSED"), (0.5, 1.0, True, "reached"), (1.0, None, False, "")],
+    ("value", "bar", "unit", "word"),
+    [(2.0, 1.0, "1/s", "reached"), (2.0, 1.0, "s", "MISSED"), (0.5, 1.0, "s", "reached"), (1.0, None, "s", "")],
 )
-def test_bars(value, bar, lower, word):
-    row = {"name": "x", "value": value, "unit": "s", "bar": bar, "lower_is_better": lower}
+def test_bars(value, bar, unit, word):
+    row = {"name": "x", "value": value, "unit": unit, "bar": bar}
     assert benchmarks.verdict(row) == word

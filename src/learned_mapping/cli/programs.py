@@ -27,22 +27,14 @@ def positions(text: str) -> tuple[int, ...]:
 def trace(options: Any) -> int:
     """Traces a user's function into a graph file, or with ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
-    from learned_mapping.programs.formats import write_graph, write_program
-    from learned_mapping.programs.user_function import trace_function
-
     limits = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
-    graph = trace_function(
-        options.function,
-        arguments=options.arg,
-        parameters=positions(options.parameters),
-        name=options.name,
-        **limits,
-    )
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-        from learned_mapping.programs.schedule import schedule_graph
+        from learned_mapping.programs.formats import write_program
+        from learned_mapping.programs.schedule import schedule_function
 
-        program = schedule_graph(graph, MemoryHierarchy())
+        machine = MemoryHierarchy()
+        program = schedule_function(options.function, options.arg, machine=machine, name=options.name, **limits)
         write_program(out, program)
         report = {
             "name": program.name,
@@ -51,6 +43,11 @@ def trace(options: Any) -> int:
             "possible_saving_s": program.possible_saving_s,
         }
     else:
+        from learned_mapping.programs.formats import write_graph
+        from learned_mapping.programs.trace import trace_function
+
+        parameters = positions(options.parameters)
+        graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
         write_graph(out, graph)
         report = {
             "name": graph.name,
@@ -75,10 +72,11 @@ def extract(options: Any) -> int:
             raise InputError("extract", package, "is not installed; it needs: pip install 'learned-mapping[tpu]'")
     from learned_mapping.programs.extract import extract as extract_program
     from learned_mapping.programs.formats import write_program
-    from learned_mapping.programs.user_function import resolve_function
+    from learned_mapping.programs.user_function import load_example
 
-    function, arguments, name = resolve_function(options.function, arguments=options.arg)
-    extracted = extract_program(function, arguments, name=name)
+    example = load_example(options.function, options.arg)
+    name = options.function.rpartition(":")[2]
+    extracted = extract_program(example.function, example.args, name=name, donate=example.donated)
     write_program(out, extracted.program)
     report = {
         "name": name,

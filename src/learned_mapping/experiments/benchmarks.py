@@ -1,8 +1,8 @@
 """``make bench``: each paper's benchmarks, one after the other, each in a fresh process.
 
-A paper's ``benchmark.py`` exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and, where a row needs two
-cores, says so by ``CORES = 2`` in the module; all others are pinned to one core. ``bar`` is what the project wants to
-reach, or None; a row may say ``"lower_is_better": True``.
+A paper's ``benchmark.py`` exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and, where a row needs
+two cores, says so by ``CORES = 2`` in the module; all others are pinned to one core. ``bar`` is what the project wants
+to reach, or None; a value in seconds has to stay below its bar, any other has to reach it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def verdict(row: dict[str, Any]) -> str:
     bar = row.get("bar")
     if bar is None:
         return ""
-    reached = row["value"] <= bar if row.get("lower_is_better") else row["value"] >= bar
+    reached = row["value"] <= bar if row["unit"] == "s" else row["value"] >= bar
     return "reached" if reached else "MISSED"
 
 

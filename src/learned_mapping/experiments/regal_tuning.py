@@ -26,19 +26,19 @@ from learned_mapping.regal.methods import EVALUATIONS
 SEEDS = 2
 BRKGA_GRID = [
     BrkgaParameters(population=population, elite_fraction=elite, mutant_fraction=mutant, bias=bias)
-    for population, elite, mutant, bias in itertools.product((20, 50, 100), (0.1, 0.2), (0.05, 0.15), (0.6, 0.7, 0.8))
+    for population, elite, mutant, bias in itertools.product((50, 100, 200), (0.1, 0.2), (0.02, 0.05, 0.15), (0.6, 0.7))
 ]
 LOCAL_SEARCH_GRID = [
     LocalSearchParameters(device_share=device, cluster_share=cluster, cluster_ops=ops)
     for device, cluster, ops in [
-        *itertools.product((0.1, 0.3, 0.5), (0.2, 0.4), (8, 32, 128)),
-        (0.1, 0.0, 2), (0.3, 0.0, 2), (0.5, 0.0, 2),
+        *itertools.product((0.05, 0.1, 0.3), (0.2, 0.4), (32, 128, 512)),
+        (0.1, 0.0, 2), (0.3, 0.0, 2),
     ]
 ]  # fmt: skip
 
 
 def training_instances(objective: str) -> list[Instance]:
-    """Every training graph of both kinds that a search can improve at all."""
+    """Every training graph of both kinds."""
     kinds = ("traced", "synthetic")
     return [
         Instance(load_graph(kind, name, "train"), objective=objective)
