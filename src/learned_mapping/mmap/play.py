@@ -103,7 +103,7 @@ class Game:
     def value(self) -> float:
         """The return so far: seconds saved as a fraction of ``program.possible_saving_s``."""
         saved = float(self.state.game["saved_s"][0])
-        return saved / self.program.possible_saving_s if self.program.possible_saving_s else 0.0
+        return saved / self.program.possible_saving_s if self.program.possible_saving_s > 0 else 0.0
 
     @property
     def resets(self) -> int:
