@@ -46,13 +46,15 @@ class Method:
     run: Callable[[Search, np.random.Generator], Any] = field(repr=False)
     search: bool = True
     """Whether more budget gives a better mapping; a rule needs a game or two."""
+    random: bool = True
+    """Whether the seed matters."""
 
 
 METHODS: dict[str, Method] = {
     "random": Method("the best of games of random legal moves", random_play),
-    "greedy": Method("place whenever legal", lambda search, rng: greedy(search), search=False),
+    "greedy": Method("place whenever legal", lambda search, rng: greedy(search), search=False, random=False),
     "greedy-tuned": Method("place what saves enough per byte and step; the price is tuned on the program",
-                           lambda search, rng: greedy_tuned(search)),
+                           lambda search, rng: greedy_tuned(search), random=False),
     "evolution-logits": Method("evolution strategies over a preference per buffer and action", evolution_logits),
     "evolution-policy": Method("evolution strategies over a linear policy on the game's features", evolution_policy),
     "evolution-warm": Method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
