@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax import lax
 
 from learned_mapping.errors import InputError
@@ -240,6 +244,31 @@ def test_graphs_become_programs(family):
     assert program.num_instructions <= graph.num_ops
     assert weights >= (graph.op_weight_bytes > 0).sum() - inputs
     assert program.num_alias_groups == 0
+
+
+KINDS = ["add", "exp", "dot_general", "reduce_sum", "transpose", "reshape", "broadcast_in_dim", "gather", "sort"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 80))
+def test_random_graphs_lose_nothing(seed, num_ops):
+    """Would catch a fusion that drops arithmetic, an output never written, or a value read though it was fused away
+    (make_program validates that all that is read was written)."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, "random-dag", num_ops, second_output=0.0)
+    kinds = [kind if kind == "input" else KINDS[rng.integers(len(KINDS))] for kind in graph.op_kinds]
+    size = rng.choice([1024, 4096], graph.num_tensors)
+    graph = replace(graph, op_kinds=tuple(kinds), op_seconds=None, tensor_bytes=size, op_flop=np.full(num_ops, 1e9))
+    only_flop = type("OnlyFlop", (Machine,), {"hbm_bytes_per_s": 1e30, "cmem_bytes_per_s": 1e30})
+    computed = [i for i, kind in enumerate(kinds) if kind != "input"]
+    if not computed:
+        return
+    program = schedule_graph(graph, only_flop)
+    written = {program.tensor_names[t] for t in program.buffer_tensor[program.buffer_is_output]}
+    outputs = [t for t in np.flatnonzero(graph.tensor_is_output) if kinds[graph.tensor_producer[t]] in KINDS[:4]]
+    assert {graph.tensor_names[t] for t in outputs} <= written
+    if "broadcast_in_dim" not in kinds and "reshape" not in kinds:
+        assert (program.slow_s - 1e-3).sum() == pytest.approx(len(computed))
 
 
 def test_the_program_of_a_traced_graph_is_that_of_its_function():

@@ -34,12 +34,15 @@ def order_instructions(
         if result in writer and writer[result] in readers.get(argument, ())
     }
     order = _sorted(instructions, writer, readers, pairs)
-    while order is None:  # some pair asks for a cycle: find which by adding them one at a time
-        kept: set[tuple[int, int]] = set()
-        for pair in sorted(pairs):
-            if _sorted(instructions, writer, readers, kept | {pair}) is not None:
-                kept.add(pair)
-        pairs = kept
+    if len(order) < len(
+        instructions
+    ):  # some pair asks for a cycle: those that could run are none, try the others singly
+        ran = set(order)
+        doubtful = sorted(pair for pair in pairs if writer[pair[1]] not in ran)
+        pairs -= set(doubtful)
+        for pair in doubtful:
+            if len(_sorted(instructions, writer, readers, pairs | {pair})) == len(instructions):
+                pairs.add(pair)
         order = _sorted(instructions, writer, readers, pairs)
     return [replace(instructions[i], position=t) for t, i in enumerate(order)], pairs
 
@@ -49,8 +52,8 @@ def _sorted(
     writer: Mapping[int, int],
     readers: Mapping[int, list[int]],
     pairs: set[tuple[int, int]],
-) -> list[int] | None:
-    """Indices in order, or None where the pairs ask for a cycle."""
+) -> list[int]:
+    """Indices in order; fewer than all where the pairs ask for a cycle."""
     after: list[set[int]] = [set() for _ in instructions]
     for i, instruction in enumerate(instructions):
         for v in instruction.reads:
@@ -80,4 +83,4 @@ def _sorted(
             waiting[successor] -= 1
             if not waiting[successor]:
                 heapq.heappush(heap, (priority(successor, now), successor))
-    return order if len(order) == len(instructions) else None
+    return order

@@ -194,8 +194,8 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
 
     An op folds when its kind is in `FOLDED_KINDS`, every tensor it uses comes from a folded op,
     none of its tensors leaves the graph, and its arithmetic with all that is folded into it is at most `flop_fraction`
-    of the graph's. Each consumer recomputes it: the FLOPs are added there. What is folded costs no memory and no
-    transfer.
+    of the graph's. Each consumer recomputes it: FLOPs, weights and running time are added there. What is folded costs
+    no memory and no transfer.
     """
     limit = flop_fraction * float(graph.op_flop.sum())
     incoming: list[list[int]] = [[] for _ in range(graph.num_ops)]
@@ -203,11 +203,12 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
         incoming[consumer].append(tensor)
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
     flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
+    seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds.copy()
     folded = np.zeros(graph.num_ops, bool)
     for op in graph.topological_order.tolist():
         producers = {int(graph.tensor_producer[t]) for t in incoming[op]}
-        flop[op] += sum(flop[p] for p in producers if folded[p])
-        weights[op] += sum(weights[p] for p in producers if folded[p])
+        for total in (flop, weights, seconds):
+            total[op] += sum(total[p] for p in producers if folded[p])
         folded[op] = (
             graph.op_kinds[op] in FOLDED_KINDS
             and op not in kept_alive
@@ -229,7 +230,7 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
         op_kinds=[graph.op_kinds[i] for i in ops],
         op_flop=flop[ops],
         op_weight_bytes=weights[ops],
-        op_seconds=None if graph.op_seconds is None else graph.op_seconds[ops],
+        op_seconds=None if graph.op_seconds is None else seconds[ops],
         tensor_names=[graph.tensor_names[i] for i in tensors],
         tensor_producer=new_op[graph.tensor_producer[tensors]],
         tensor_bytes=graph.tensor_bytes[tensors],
