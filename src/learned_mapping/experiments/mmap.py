@@ -202,12 +202,11 @@ def _counted(records: Sequence[dict[str, Any]]) -> dict[str, int]:
 def _mean_curve(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The best return so far over CPU seconds: interquartile mean, least and most over the seeds."""
     curves = [result["curve"] for result in found]
-    first = max(min(curve["x"][0] for curve in curves), 1e-3)
+    first = max(curve["x"][0] for curve in curves)
     last = max(max(curve["x"][-1] for curve in curves), first * 1.01)
     x = np.geomspace(first, last, CURVE_POINTS)
     x[-1] = last
     y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c["x"], x, side="right") - 1, 0)] for c in curves])
-    y = np.where(x >= np.array([[c["x"][0]] for c in curves]), y, 0.0)
     return {
         "x": [round(float(v), 5) for v in x],
         "y": [round(float(v), 6) for v in interquartile_mean(y, axis=0)],
