@@ -14,14 +14,16 @@ from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.brkga import brkga
 from learned_mapping.regal.cp_sat import cp_sat
-from learned_mapping.regal.decode import decode
+from learned_mapping.regal.decode import decode, encode
 from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
 from learned_mapping.regal.methods import TUNED_BRKGA, TUNED_LOCAL_SEARCH, schedule_costs, schedule_fitness, solve
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
 
-WARM_STARTS = ("brkga", "local-search", "gp-dfs", "gp-list", "list-scheduler")
+RULES = ("gp-dfs", "gp-list", "list-scheduler")
+WARM_STARTS = ("brkga", "local-search", *RULES)
 """Whose best CP-SAT starts from."""
 
 
@@ -57,7 +59,7 @@ def time_sizes(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def long_search(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The best of a long evolution, a long climb from its result, and a long climb from scratch.
+    """The best of a long evolution and of long climbs: from its result, from the best rule, from scratch.
 
     Each gets ``config["evaluations"]``; else as `schedule_graphs`.
     """
@@ -66,8 +68,10 @@ def long_search(method: str, instance: str, config: dict[str, Any], seed: int) -
         start, rng = time.process_time(), np.random.default_rng(seed)
         climb = TUNED_LOCAL_SEARCH[problem.objective]
         evolved = brkga(problem, rng, _budget(config), parameters=TUNED_BRKGA[problem.objective])
+        rules = [solve(problem, rule, seed=seed).solution for rule in RULES]
+        ruled = encode(problem, min(rules, key=lambda schedule: schedule_fitness(problem, schedule)))
         candidates = [evolved]
-        for origin in (evolved, None):
+        for origin in (evolved, ruled, None):
             candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
         schedules = [decode(problem, chromosome) for chromosome in candidates]
         best = min(schedules, key=lambda schedule: schedule_fitness(problem, schedule))
@@ -124,7 +128,6 @@ def _outcome(problem: Instance, schedule: Schedule, seconds: float) -> dict[str,
     verdict = validate(problem.graph, schedule, problem.pair)
     fault = "" if verdict.valid else str(verdict.violations[0])
     cost = verdict.costs.get(problem.cost_name, _cost(problem, schedule))
-    arrays = problem.arrays
-    # No schedule is shorter than half the work, nor than the slowest op.
-    floor = max(arrays.seconds.sum() / problem.pair.devices, arrays.seconds.max())
+    # No schedule is shorter than its share of the work, nor than the longest path.
+    floor = max(problem.arrays.seconds.sum() / problem.pair.devices, upward_rank(problem).max())
     return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": float(floor)}

@@ -1,0 +1,51 @@
+"""The claims as the book shows them: the count of verdicts, and the table."""
+
+from __future__ import annotations
+
+import html
+
+from learned_mapping.experiments.claims import NOT_TESTABLE, VERDICTS, Judged, count_verdicts
+from learned_mapping.experiments.display import Html, number, simple_table
+
+MEANING = {
+    "reproduced": "the stored result reaches the paper's number",
+    "same direction": "it points the same way and stays short of the number",
+    "not reproduced": "it does not",
+    "not testable here": "what it would take is out of reach, and the table says what",
+    "not yet run": "no stored result has the rows that the rule needs",
+}
+PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
+
+
+def verdict_counts(judged: list[Judged]) -> Html:
+    """How many claims have which verdict, paper by paper."""
+    papers = sorted({item.claim.paper for item in judged})
+    counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
+    names = [*(f"{paper} {PAPERS[paper]}" for paper in papers), "all"]
+    head = '<tr><th scope="col">verdict</th>' + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
+    body = ""
+    for verdict in VERDICTS:
+        cells = [counts[paper][verdict] for paper in papers]
+        numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
+        body += f'<tr><th scope="row" title="{MEANING[verdict]}">{verdict}</th>{numbers}</tr>'
+    return simple_table(f"{len(judged)} claims by verdict", head, body)
+
+
+def claims_table(judged: list[Judged], paper: int) -> Html:
+    """The claims of one paper: what it says, its number, ours, and the verdict."""
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("claim", "the paper's number", "ours", "verdict", "where")
+    )
+    body = ""
+    for item in judged:
+        claim = item.claim
+        if claim.paper != paper:
+            continue
+        verdict = f"<b>{item.verdict}</b>"
+        if item.verdict == NOT_TESTABLE:
+            verdict += f": {html.escape(claim.not_testable)}"
+        cells = [html.escape(claim.text), html.escape(claim.number), number(item.measured), verdict]
+        wrapped = "".join(f'<td class="lm-wrap">{cell}</td>' for cell in cells[:2])
+        wrapped += f'<td>{cells[2]}</td><td class="lm-wrap lm-verdict">{cells[3]}</td>'
+        body += f"<tr>{wrapped}<td><code>{html.escape(claim.artifact)}</code></td></tr>"
+    return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
