@@ -246,7 +246,7 @@ def test_graphs_become_programs(family):
     assert program.num_alias_groups == 0
 
 
-KINDS = ["add", "exp", "dot_general", "reduce_sum", "transpose", "reshape", "broadcast_in_dim", "gather", "sort"]
+KINDS = ["add", "exp", "dot_general", "reduce_sum", "transpose", "broadcast_in_dim", "gather", "sort"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -265,9 +265,9 @@ def test_random_graphs_lose_nothing(seed, num_ops):
         return
     program = schedule_graph(graph, only_flop)
     written = {program.tensor_names[t] for t in program.buffer_tensor[program.buffer_is_output]}
-    outputs = [t for t in np.flatnonzero(graph.tensor_is_output) if kinds[graph.tensor_producer[t]] in KINDS[:4]]
+    outputs = [t for t in np.flatnonzero(graph.tensor_is_output) if kinds[graph.tensor_producer[t]] != "input"]
     assert {graph.tensor_names[t] for t in outputs} <= written
-    if "broadcast_in_dim" not in kinds and "reshape" not in kinds:
+    if "broadcast_in_dim" not in kinds:
         assert (program.slow_s - 1e-3).sum() == pytest.approx(len(computed))
 
 
