@@ -21,7 +21,7 @@ def verdict_counts(judged: list[Judged]) -> Html:
     """How many claims have which verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
     counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
-    names = [*(f"{paper} {PAPERS[paper]}" for paper in papers), "all"]
+    names = [*(f"paper {paper}" for paper in papers), "all"]
     head = '<tr><th scope="col">verdict</th>' + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
     body = ""
     for verdict in VERDICTS:
@@ -32,10 +32,8 @@ def verdict_counts(judged: list[Judged]) -> Html:
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
-    """The claims of one paper: what it says, its number, ours, and the verdict."""
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("claim", "the paper's number", "ours", "verdict", "where")
-    )
+    """The claims of one paper: what it says, the verdict, its number, and ours."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("claim", "verdict", "the paper's number", "ours"))
     body = ""
     for item in judged:
         claim = item.claim
@@ -44,8 +42,9 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
         verdict = f"<b>{item.verdict}</b>"
         if item.verdict == NOT_TESTABLE:
             verdict += f": {html.escape(claim.not_testable)}"
-        cells = [html.escape(claim.text), html.escape(claim.number), number(item.measured), verdict]
-        wrapped = "".join(f'<td class="lm-wrap">{cell}</td>' for cell in cells[:2])
-        wrapped += f'<td>{cells[2]}</td><td class="lm-wrap lm-verdict">{cells[3]}</td>'
-        body += f"<tr>{wrapped}<td><code>{html.escape(claim.artifact)}</code></td></tr>"
+        body += (
+            f'<tr><td class="lm-wrap">{html.escape(claim.text)}<br><code>{html.escape(claim.artifact)}</code></td>'
+            f'<td class="lm-wrap lm-verdict">{verdict}</td><td class="lm-wrap">{html.escape(claim.number)}</td>'
+            f"<td>{number(item.measured)}</td></tr>"
+        )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
