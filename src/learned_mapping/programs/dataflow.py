@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -73,7 +73,6 @@ class Dataflow:
     """Arrays the function closes over."""
     outputs: list[int | None]
     """One value per leaf of the result, None for a literal."""
-    leaf_paths: list[str] = field(default_factory=list)
 
 
 def flatten(
@@ -84,7 +83,8 @@ def flatten(
     Nested calls (jit, custom derivatives, rematerialisation) are inlined. A `scan` (and a `fori_loop` with Python
     bounds, which is one) is unrolled: each iteration slices its inputs, and stacked results are concatenated at the
     end. Both branches of a `cond` are laid out, followed by a selection, as under `vmap`: the cost is that of both.
-    Operations no result depends on are dropped.
+    Any other primitive that holds a function (a sort's comparison, a custom kernel) stays one operation. Operations
+    no result depends on are dropped.
 
     Args:
       function: any JAX-traceable function.
@@ -97,7 +97,7 @@ def flatten(
     """
     name = name or getattr(function, "__name__", "function")
     try:
-        closed, result = jax.make_jaxpr(function, return_shape=True)(*args)
+        closed = jax.make_jaxpr(function)(*args)
     except InputError:
         raise
     except Exception as error:
@@ -115,7 +115,6 @@ def flatten(
         for i, var in enumerate(closed.jaxpr.constvars)
     ]
     outputs = builder.walk(closed.jaxpr, constants, arguments, "")
-    del result
     flow = Dataflow(
         name=name,
         values=builder.values,
@@ -124,7 +123,6 @@ def flatten(
         argument_of_leaf=argument_of_leaf,
         constants=[c for c in constants if c is not None] + builder.constants,
         outputs=outputs,
-        leaf_paths=paths,
     )
     return without_dead_operations(flow)
 
