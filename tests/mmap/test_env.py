@@ -1,0 +1,78 @@
+"""The JAX environment's own contract; that it plays by the rules is for test_differential to say."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap import env
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.programs.synthetic import random_program
+
+TRACES = []
+
+
+@jax.jit
+def step(program, state, action):
+    TRACES.append(1)
+    return env.step(program, state, action)
+
+
+reset = jax.jit(env.reset, static_argnums=1)
+
+
+def test_toy_optimum_without_recompiling():
+    """Catches a step whose shapes or types change from one state to the next, and a wrong return."""
+    with env.exact():
+        program = env.env_program(toy_program())
+        state = reset(program, 6)
+        rewards = []
+        for action in (NO_COPY, NO_COPY, DROP, DROP, COPY, NO_COPY):
+            assert not state.over
+            state, reward = step(program, state, jnp.int32(action))
+            rewards.append(float(reward))
+        assert len(TRACES) == 1
+        assert rewards == [1.0, 1.0, 0.0, 0.0, 1.0, 1.0] and float(state.position.saved_s) == 4.0
+        assert bool(state.over) and not bool(state.overflow)
+
+        # After the end, and for an illegal action, nothing changes.
+        again, reward = step(program, state, jnp.int32(DROP))
+        assert float(reward) == 0.0
+        jax.tree.map(np.testing.assert_array_equal, again, state)
+        after_drop, _ = step(program, reset(program, 6), jnp.int32(DROP))
+        illegal = int(np.flatnonzero(~np.asarray(after_drop.position.legal))[0])
+        unchanged, _ = step(program, after_drop, jnp.int32(illegal))
+        jax.tree.map(np.testing.assert_array_equal, unchanged, after_drop)
+
+
+def test_unusable_settings_are_refused():
+    """Catches an environment that computes in float32 unnoticed, overflows its integers, or truncates a program."""
+    with pytest.raises(InputError, match="float64"):
+        env.env_program(toy_program())
+    with env.exact():
+        with pytest.raises(InputError, match="fast_bytes"):
+            env.env_program(toy_program().with_memory(fast_bytes=2**31))
+        with pytest.raises(InputError, match="below the program"):
+            env.env_programs([toy_program()], env.env_sizes(toy_program())._replace(tensors=1))
+
+
+def test_capacity_suffices_for_play_of_the_kind_it_was_measured_on():
+    """Catches a capacity rule that counts too little; and that a large program needs fewer slots than buffers."""
+    program = random_program(np.random.default_rng(0), 400)
+    capacity = env.capacity_for(program)
+    assert capacity < program.num_buffers
+    assert env.capacity_for(toy_program()) == toy_program().num_buffers
+    with env.exact():
+        arrays = env.env_program(program)
+
+        def play(key):
+            def move(state, key):
+                return env.step(arrays, state, env.random_action(key, state))[0], None
+
+            return jax.lax.scan(move, env.reset(arrays, capacity), jax.random.split(key, 450))[0]
+
+        final = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 8))
+        assert bool(final.over.all()) and not bool(final.overflow.any())

@@ -1,0 +1,154 @@
+"""Whole games: the policies do what they say, games repeat, snapshots restore, solutions pass the validator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap import play
+from learned_mapping.mmap.mapping import make_mapping
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.synthetic import random_program
+
+
+@pytest.fixture(scope="module")
+def program():
+    """120 buffers with alias groups, memory for a third of what is live."""
+    return random_program(np.random.default_rng(3), 120, alias_fraction=0.3, alias_chain=0.7)
+
+
+def games(program) -> dict[str, play.PlayedGame]:
+    """One game by each policy."""
+    rng = np.random.default_rng(7)
+    preferences = rng.normal(size=(program.num_buffers, 3))
+    weights = rng.normal(size=(2, play.NUM_FEATURES))
+    return {
+        "random": play.play_random(program, rng),
+        "preferences": play.play_preferences(program, preferences),
+        "sampled": play.play_sampled(program, preferences, rng),
+        "linear": play.play_linear_policy(program, weights),
+    }
+
+
+def same(one: play.PlayedGame, other: play.PlayedGame) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other))
+
+
+def test_every_policy_ends_in_a_valid_mapping(program):
+    """Catches a game that the independent judge does not accept, or whose return it computes otherwise."""
+    for name, game in games(program).items():
+        mapping = make_mapping(program, game.action, game.offset, game.start, game.end)
+        verdict = validate(program, mapping, exact=True)
+        assert verdict.valid, (name, str(verdict))
+        assert verdict.costs["return"] == pytest.approx(game.value, abs=1e-12)
+
+
+def test_games_repeat(program):
+    """Catches a draw from anywhere but the generator, and state left over from an earlier game."""
+    first, second = games(program), games(program)
+    assert all(same(first[name], second[name]) for name in first)
+    game = play.Game(program)
+    game.play_random(np.random.default_rng(99))
+    game.restart()
+    game.play_preferences(np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
+    fresh = play.play_preferences(program, np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
+    assert same(game.played(), fresh)
+
+
+def test_preferences_are_followed_where_legal(program):
+    """Catches actions out of order: Drop preferred drops all; where NoCopy, then Copy is, Drop is the last resort."""
+    drop_all = play.play_preferences(program, np.tile([0.0, 0.0, 1.0], (program.num_buffers, 1)))
+    assert set(drop_all.action.tolist()) == {DROP} and drop_all.value == 0.0
+    game = play.Game(program)
+    while not game.over:
+        legal = game.legal
+        expected = next(a for a in (NO_COPY, COPY, DROP) if legal[a])
+        cursor = game.cursor
+        game.play_preferences(np.tile([1.0, 2.0, 0.0], (program.num_buffers, 1)), stop=cursor + 1)
+        if game.resets == 0:
+            assert game.state.moves["action"][cursor] == expected
+
+
+def test_sampling_follows_the_logits():
+    """Catches a softmax of the wrong temperature: at the first buffer of the toy all three actions are legal."""
+    program, rng = toy_program(), np.random.default_rng(0)
+    logits = np.tile(np.log([0.6, 0.3, 0.1]), (program.num_buffers, 1))
+    drawn = np.bincount([play.play_sampled(program, logits, rng).action[0] for _ in range(2000)], minlength=3) / 2000
+    assert drawn == pytest.approx([0.6, 0.3, 0.1], abs=0.04)
+
+
+def test_random_play_is_uniform_over_legal_actions():
+    """Catches a biased draw."""
+    program, rng = toy_program(), np.random.default_rng(0)
+    drawn = np.bincount([play.play_random(program, rng).action[0] for _ in range(2000)], minlength=3) / 2000
+    assert drawn == pytest.approx([1 / 3] * 3, abs=0.04)
+
+
+def test_batches_equal_single_games(program):
+    """Catches a batch whose games disturb one another."""
+    rng = np.random.default_rng(1)
+    preferences = rng.normal(size=(4, program.num_buffers, 3))
+    weights = rng.normal(size=(4, 2, play.NUM_FEATURES))
+    game = play.Game(program)
+    values, moves = play.preference_returns(game, preferences)
+    single = [play.play_preferences(program, p) for p in preferences]
+    assert values.tolist() == [g.value for g in single] and moves == sum(g.moves for g in single)
+    values, _ = play.linear_policy_returns(game, weights)
+    assert values.tolist() == [play.play_linear_policy(program, w).value for w in weights]
+    values, _ = play.random_returns(game, 3, np.random.default_rng(4))
+    rng = np.random.default_rng(4)
+    assert values.tolist() == [play.play_random(program, rng).value for _ in range(3)]
+
+
+def test_a_threshold_is_a_linear_policy(program):
+    """Catches features that mean something else than they say: a forbidding price drops everything, a price of nothing
+    drops only where nothing else is legal."""
+    weights = np.zeros((2, play.NUM_FEATURES))
+    weights[:, play.FEATURES.index("one")] = -1.0
+    assert play.play_linear_policy(program, weights).value == 0.0
+    all_in = play.play_linear_policy(program, -weights)
+    copy_first = play.play_preferences(program, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1)))
+    assert same(all_in, copy_first)
+
+
+def test_snapshots_and_rewinding_lead_back(program):
+    """Catches state that a snapshot misses or a rewind leaves behind: playing on gives the same game again."""
+    preferences = np.random.default_rng(2).normal(size=(program.num_buffers, 3))
+    game = play.Game(program)
+    game.play_preferences(preferences, stop=60)
+    snapshot = game.snapshot()
+    game.play_preferences(preferences)
+    first = game.played()
+    game.restore(snapshot)
+    assert game.cursor == snapshot.game["cursor"][0]
+    game.play_random(np.random.default_rng(0))
+    game.restore(snapshot)
+    game.play_preferences(preferences)
+    assert same(game.played(), first)
+    for prefix in (100, 50, 3, 0):
+        game.rewind(prefix)
+        for action in first.action[game.cursor :].tolist():
+            game.step(action)
+        again = game.played()
+        assert same(again._replace(moves=0, resets=0), first._replace(moves=0, resets=0))
+
+
+def test_wrong_use_is_refused(program):
+    """Catches a kernel run on the wrong shapes, an illegal move that goes through, a solution of half a game."""
+    game = play.Game(program)
+    with pytest.raises(InputError, match="expected shape"):
+        game.play_preferences(np.zeros((3, 3)))
+    with pytest.raises(InputError, match="expected shape"):
+        play.play_linear_policy(program, np.zeros((2, 2)))
+    with pytest.raises(InputError, match="decided"):
+        game.played()
+    illegal = next(a for a in (COPY, NO_COPY) if not game.legal[a])
+    with pytest.raises(InputError, match="not legal"):
+        game.step(illegal)
+    with pytest.raises(InputError, match="not legal"):
+        game.step(7)
+    game.play_random(np.random.default_rng(0))
+    with pytest.raises(InputError, match="over"):
+        game.step(DROP)
