@@ -196,6 +196,18 @@ def test_slice_updates_are_in_place_when_the_operand_dies():
     assert schedule(keeps, array(50, 40), array(1, 40), machine=Machine()).num_alias_groups == 0
 
 
+def test_a_donated_cache_is_updated_in_place():
+    """Would catch a decoder's cache copied at each token: donation and a slice update or a scatter together."""
+    for update in (
+        lambda cache, row: lax.dynamic_update_slice(cache, row, (3, 0)),
+        lambda cache, row: cache.at[jnp.array([3])].set(row),
+    ):
+        program = schedule(update, array(50, 40), array(1, 40), machine=Machine(), donated=0)
+        assert [operand for _, operand, _ in alias_pairs(program)] == ["arg0"]
+        assert program.slow_s[-1] <= 1e-3 + (3 * 160 + 8) / 1e6
+        assert schedule(update, array(50, 40), array(1, 40), machine=Machine()).slow_s[-1] > 1e-3 + 16_000 / 1e6
+
+
 def test_flops_are_conserved():
     """Would catch an operation lost or doubled by fusion (nothing in this function is recomputed)."""
 
