@@ -215,7 +215,7 @@ def _assemble(
         tables.append(instruction_latency_table(instruction.flop, touched, machine))
         offsets.append(offsets[-1] + len(tables[-1]))
     if not names:
-        raise InputError(flow.name, "", "the program has no instruction with buffers: it computes on scalars only, or not at all")
+        raise InputError(flow.name, "", "no instruction has buffers: it computes on scalars only, or not at all")
     tensors = list(tensor_of)
     return make_program(
         name=flow.name,
