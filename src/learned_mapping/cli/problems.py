@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node, read_json, schema_name
 from learned_mapping.verdict import Verdict
 
 GIB = 2**30
 
 
+COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
+
+
 def read_graph_file(path: str) -> Any:
-    """A graph from ``.json``, ``.json.gz``, or TensorFlow's ``CostGraphDef`` text (``.pbtxt``)."""
-    if Path(path).suffix in (".pbtxt", ".txt"):
-        if importlib.util.find_spec("learned_mapping.programs.costgraph") is None:
-            raise InputError(path, "", "CostGraphDef files cannot be read by this version")
+    """A graph from ``.json``, ``.json.gz``, or TensorFlow's ``CostGraphDef`` text (``.pbtxt``, ``.pbtxt.gz``)."""
+    if path.endswith(COSTGRAPH_ENDINGS):
         from learned_mapping.programs.costgraph import read_costgraph
 
         return read_costgraph(path)
@@ -32,9 +31,18 @@ class MemoryMapping:
     solution_schema = "mapping"
 
     def read_instance(self, path: str) -> Any:
-        from learned_mapping.programs.formats import read_program
+        """A program; a graph file becomes one by the stated rule of `programs.schedule`, on the default machine."""
+        from learned_mapping.programs.formats import program_from_json
 
-        return read_program(path)
+        node = None if path.endswith(COSTGRAPH_ENDINGS) else read_json(path)
+        if node is not None and schema_name(node) != "graph":
+            return program_from_json(node)
+        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+        from learned_mapping.programs.formats import graph_from_json
+        from learned_mapping.programs.schedule import schedule_graph
+
+        graph = read_graph_file(path) if node is None else graph_from_json(node)
+        return schedule_graph(graph, MemoryHierarchy())
 
     def read(self, path: str, program: Any) -> Any:
         from learned_mapping.mmap.mapping import read_mapping
@@ -145,7 +153,7 @@ def problem_of_files(instance: str, solution: str | None) -> Any:
       InputError: the file is no solution, or not of an instance of this kind.
     """
     if solution is None:
-        if Path(instance).suffix in (".pbtxt", ".txt"):
+        if instance.endswith(COSTGRAPH_ENDINGS):
             return PROBLEMS["regal"]
         return PROBLEMS["mmap" if schema_name(read_json(instance)) == "program" else "regal"]
     node = read_json(solution)
