@@ -82,7 +82,7 @@ class Judged:
 
 def claims_path() -> Path:
     """The file of the claims."""
-    return results.project_folder() / "book" / "claims.yml"
+    return folders.project_folder() / "book" / "claims.yml"
 
 
 def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
+from learned_mapping.experiments.folders import data_folder
 from learned_mapping.experiments.regal_datasets import graph_names, load_graph
-from learned_mapping.experiments.results import data_folder
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.brkga import BrkgaParameters, brkga
 from learned_mapping.regal.instance import OBJECTIVES, Instance

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.experiments import provenance
 from learned_mapping.experiments.artifact import DEFAULT_SEEDS, PROFILES, Artifact, check_profile, find_artifact
+from learned_mapping.experiments.folders import build_folder, data_folder
 from learned_mapping.experiments.runs import execute
 from learned_mapping.programs.json_io import Node, read_json, write_json
 
@@ -22,24 +22,6 @@ LARGEST = 1e300
 
 class InvalidSolutionsError(LearnedMappingError):
     """An independent validator refused a solution, so the artifact is not stored."""
-
-
-def project_folder() -> Path:
-    """The checkout this package runs from; the current folder when it is installed elsewhere."""
-    for folder in Path(__file__).resolve().parents:
-        if (folder / "pyproject.toml").is_file():
-            return folder
-    return Path.cwd()
-
-
-def data_folder() -> Path:
-    """Datasets and stored results: ``LEARNED_MAPPING_DATA``, or ``data/`` of the checkout."""
-    return Path(os.environ.get("LEARNED_MAPPING_DATA") or project_folder() / "data")
-
-
-def build_folder() -> Path:
-    """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, or ``build/`` of the checkout."""
-    return Path(os.environ.get("LEARNED_MAPPING_BUILD") or project_folder() / "build")
 
 
 def results_folder(profile: str) -> Path:

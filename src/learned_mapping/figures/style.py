@@ -19,7 +19,7 @@ METHOD_COLOURS = {
     "rl": "#56B4E9", "finetune": "#0072B2", "zeroshot": "#CC79A7", "sa": "#E69F00", "greedy-naive": "#D55E00",
     "greedy-careful": "#009E73", "optimum": "#222222", "unconstrained": "#595959", "cp-sat": "#8C6D31",
     "regal": "#0072B2", "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
-    "list-scheduler": "#CC79A7", "gas": "#56B4E9", "idrs": "#8FBFA8",
+    "list-scheduler": "#CC79A7", "gp-list": "#8E7CC3", "gas": "#56B4E9", "idrs": "#8FBFA8",
 }  # fmt: skip
 
 _SETTINGS = {

@@ -29,7 +29,7 @@ def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
     """
     graph, d = instance.graph, instance.pair.devices
     side = _partition(instance, rng)
-    rank = _upward_rank(instance)
+    rank = upward_rank(instance)
     chromosome = np.zeros(instance.chromosome_length)
     chromosome[np.arange(graph.num_ops) * d + side] = 1.0
     priority = chromosome[graph.num_ops * d :]
@@ -116,7 +116,7 @@ def _critical_path(instance: Instance) -> Schedule:
     Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be sent.
     """
     graph, a, d = instance.graph, instance.arrays, instance.pair.devices
-    rank = _upward_rank(instance)
+    rank = upward_rank(instance)
     inputs = _inputs(graph)
     waiting = np.array([len(tensors) for tensors in inputs])
     ready = [(-rank[op], op) for op in np.flatnonzero(waiting == 0).tolist()]
@@ -210,7 +210,7 @@ def _inputs(graph: ComputationGraph) -> list[list[int]]:
     return inputs
 
 
-def _upward_rank(instance: Instance) -> np.ndarray:
+def upward_rank(instance: Instance) -> np.ndarray:
     """[N] seconds from an op's start to the end of the longest path through it."""
     graph, rank = instance.graph, instance.arrays.seconds.copy()
     position = np.empty(graph.num_ops, np.int64)

@@ -25,13 +25,13 @@ CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
 
 TUNED_BRKGA = {
-    "runtime": BrkgaParameters(),
-    "memory": BrkgaParameters(),
+    "runtime": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.05, bias=0.7),
+    "memory": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.02, bias=0.6),
 }
 """Parameters by objective, chosen on training graphs alone; `data/regal/tuning.json` is the record."""
 TUNED_LOCAL_SEARCH = {
-    "runtime": LocalSearchParameters(),
-    "memory": LocalSearchParameters(device_share=1 / 3, cluster_share=0.0),
+    "runtime": LocalSearchParameters(device_share=0.05, cluster_share=0.4, cluster_ops=128),
+    "memory": LocalSearchParameters(device_share=0.3, cluster_share=0.2, cluster_ops=512),
 }
 """As `TUNED_BRKGA`, for the mix of moves."""
 

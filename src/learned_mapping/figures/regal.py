@@ -1,0 +1,288 @@
+"""Paper 3's figures: schedules as Gantt charts over their memory, gaps by method, room by reading, seconds by size."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from learned_mapping.errors import InputError
+from learned_mapping.figures.style import INK, PALETTE, method_colour, new_figure
+from learned_mapping.hardware.device_pair import DevicePair, op_seconds, simulate
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.schedule import RUN_OP, Schedule
+from learned_mapping.regal.validate import validate
+
+LABELLED_OPS = 24
+"""Up to this many ops, a chart writes their names."""
+DRAWN_TRANSFERS = 150
+"""Up to this many transfers, a chart draws them."""
+DATASET_TITLES = {
+    "traced-runtime": "traced graphs,\nrunning time",
+    "traced-memory": "traced graphs,\npeak memory",
+    "synthetic-runtime": "synthetic graphs,\nrunning time",
+}
+TABLE_METHODS = ("gp-dfs", "list-scheduler", "gp-list", "random", "brkga", "brkga-tuned", "local-search", "cp-sat")
+
+
+def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = "") -> Figure:
+    """The ops of each device over time, transfers between, and each device's memory underneath.
+
+    Args:
+      graph, schedule: a schedule that obeys the rules.
+      pair: the devices; the defaults with the schedule's number of them where None.
+      title: above the chart; graph, makespan and peak where empty.
+
+    Raises:
+      InputError: the schedule breaks a rule other than the memory limit.
+    """
+    pair = DevicePair(devices=schedule.devices) if pair is None else pair
+    broken = [v for v in validate(graph, schedule, pair).violations if v.rule != "memory limit"]
+    if broken:
+        raise InputError("schedule", broken[0].rule, broken[0].detail)
+    steps = schedule.order.tolist()
+    run = simulate(graph, schedule.placement, steps, pair)
+    scale, unit = _time_unit(run.makespan_s)
+    devices = pair.devices
+    figure, (chart, memory) = new_figure(
+        2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
+    )
+    start, finish = run.start_s * scale, run.finish_s * scale
+    width = max(run.makespan_s * scale, 1e-12)
+    op_colours, kinds = _op_colours(graph)
+    for device in range(devices):
+        mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]
+        bars = [(start[i], finish[i] - start[i]) for i in mine]
+        edge = "white" if len(mine) <= 200 else "none"
+        colours = [op_colours[steps[i][0]] for i in mine]
+        chart.broken_barh(bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
+        if graph.num_ops <= LABELLED_OPS:
+            for i, (left, length) in zip(mine, bars):
+                name = graph.op_names[steps[i][0]]
+                if length > 0.011 * width * len(name):
+                    chart.text(left + length / 2, device, name, ha="center", va="center", color="white", fontsize=8)
+    sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
+    for i, (tensor, target) in sends if len(sends) <= DRAWN_TRANSFERS else []:
+        source = schedule.placement[graph.tensor_producer[tensor]]
+        down = 1 if target > source else -1
+        chart.annotate(
+            "", (start[i], target - 0.36 * down), (start[i], source + 0.36 * down),
+            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+    chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
+    chart.set_ylim(devices - 0.5, -0.5)
+    chart.grid(axis="y", visible=False)
+    size, size_unit = _byte_unit(run.peak_bytes)
+    for device in range(devices):
+        moments, held = _curve(run.memory[device], run.makespan_s)
+        colour = PALETTE[device % len(PALETTE)]
+        memory.step(
+            np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
+        )
+    memory.axhline(run.peak_bytes / size, color=INK, linewidth=0.8, linestyle=":")
+    memory.set_ylim(0, 1.12 * max(run.peak_bytes / size, 1e-12))
+    memory.set_xlim(0, 1.005 * width)
+    memory.set_xlabel(f"time ({unit})")
+    memory.set_ylabel(f"memory ({size_unit})")
+    memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
+    text = title or f"{graph.name}: {width:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
+    chart.set_title(f"{text}, {len(sends)} transfers", loc="left")
+    if len(kinds) > 1:
+        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    return figure
+
+
+def _curve(samples: Sequence[tuple[float, float, int]], end: float) -> tuple[list[float], list[int]]:
+    """Moments and bytes of a step curve; of samples at one moment the largest stands, so that no peak is lost."""
+    moments, held = [0.0], [0]
+    for begin, _, size in samples:
+        if begin == moments[-1]:
+            held[-1] = max(held[-1], size)
+        else:
+            moments.append(begin)
+            held.append(size)
+    return [*moments, end], [*held, held[-1]]
+
+
+def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
+    """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's end in one."""
+    kinds, of_op = np.unique(np.array(graph.op_kinds), return_inverse=True)
+    ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
+    rank = np.empty(len(kinds), int)
+    rank[ranked] = np.minimum(np.arange(len(kinds)), len(PALETTE) - 1)
+    names = [str(kinds[k]) for k in ranked[: len(PALETTE)]]
+    if len(kinds) > len(PALETTE):
+        names[-1] = "other"
+    legend = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names)]
+    return [PALETTE[r] for r in rank[of_op].tolist()], legend
+
+
+def drawing(graph: ComputationGraph) -> Figure:
+    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes."""
+    depth = np.zeros(graph.num_ops, int)
+    by_depth: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    for producer, consumer in graph.op_edges.tolist():
+        before.setdefault(consumer, []).append(producer)
+    height = np.zeros(graph.num_ops)
+    for op in graph.topological_order.tolist():
+        depth[op] = 1 + max((depth[p] for p in before.get(op, ())), default=-1)
+        by_depth.setdefault(int(depth[op]), []).append(op)
+    for level in sorted(by_depth):
+        ops = by_depth[level]
+        wish = [np.mean([height[p] for p in before[op]]) if op in before else 0.0 for op in ops]
+        # Ops of a level stand a unit apart around the mean of where their inputs would have them.
+        for rank, i in enumerate(np.argsort(wish, kind="stable")):
+            height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2
+    figure, axes = new_figure(height=4.2)
+    producer, consumer = graph.edge_producer, graph.edge_consumer
+    lines = np.stack(
+        [np.stack([depth[producer], height[producer]], 1), np.stack([depth[consumer], height[consumer]], 1)], 1
+    )
+    sizes = graph.tensor_bytes[graph.edge_tensor]
+    widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
+    axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
+    seconds = op_seconds(graph, DevicePair())
+    colours, kinds = _op_colours(graph)
+    largest = float(np.clip(4e4 / graph.num_ops, 60, 900))
+    area = 0.04 * largest + largest * seconds / max(seconds.max(), 1e-30)
+    axes.scatter(depth, height, s=area, c=colours, zorder=2, linewidths=0)
+    scale, unit = _time_unit(float(seconds.sum()))
+    total, byte_unit = _byte_unit(int(graph.tensor_bytes.sum()))
+    axes.set_title(
+        f"{graph.name}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
+        f"{graph.tensor_bytes.sum() / total:.4g} {byte_unit} of tensors",
+        loc="left",
+    )
+    axes.set_xlabel("depth (ops on the longest path before)")
+    axes.set_yticks([])
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.margins(0.05)
+    if len(kinds) > 1:
+        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    return figure
+
+
+def gap_bars(result: dict[str, Any], methods: Sequence[str] = TABLE_METHODS) -> Figure:
+    """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's value as a mark."""
+    datasets = [d for d in DATASET_TITLES if any(row["instance"] == d for row in result["rows"])]
+    rows = {(r["instance"], r["method"]): r for r in result["rows"] if r["metric"] == "gap_percent"}
+    paper = {(r["instance"], r["method"]): r["value"] for r in result["paper"] if r["metric"] == "gap_percent"}
+    shown = [m for m in methods if any((d, m) in rows for d in datasets)]
+    figure, axes = new_figure(1, len(datasets), height=0.6 + 0.36 * len(shown) + 0.9, sharey=True, squeeze=False)
+    for panel, dataset in zip(axes[0], datasets):
+        values = [rows.get((dataset, m), {"value": 0.0}) for m in shown]
+        lengths = np.array([row["value"] for row in values])
+        errors = [
+            [v["value"] - v.get("low", v["value"]) for v in values],
+            [v.get("high", v["value"]) - v["value"] for v in values],
+        ]
+        colours = [method_colour(m) for m in shown]
+        style = {"linewidth": 1, "ecolor": INK}
+        panel.barh(range(len(shown)), lengths, 0.66, color=colours, xerr=np.maximum(errors, 0), error_kw=style)
+        marks = [(paper[dataset, m], i) for i, m in enumerate(shown) if (dataset, m) in paper]
+        if marks:
+            panel.plot(*zip(*marks), "D", color="white", markeredgecolor=INK, markersize=5, clip_on=False, zorder=5)
+        reach = max([*lengths, *[x for x, _ in marks], 1e-9])
+        for i, row in enumerate(values):
+            beside = max(row.get("high", row["value"]), *[x for x, j in marks if j == i], 0.0)
+            panel.text(beside + 0.04 * reach, i, f"{row['value']:.1f}", va="center", fontsize=8)
+        panel.set_xlim(0, 1.3 * reach)
+        panel.set_yticks(range(len(shown)), shown)
+        panel.set_ylim(len(shown) - 0.4, -0.6)
+        panel.set_title(DATASET_TITLES[dataset], loc="left")
+        panel.set_xlabel("gap to best known (%)")
+        panel.grid(axis="y", visible=False)
+    figure.legend(handles=_paper_mark(), loc="outside lower right")
+    return figure
+
+
+def _paper_mark() -> list[Line2D]:
+    return [Line2D([], [], marker="D", linestyle="", color="white", markeredgecolor=INK, label="the paper, its graphs")]
+
+
+def room_bars(
+    result: dict[str, Any], methods: Sequence[str] = ("list-scheduler", "gp-list", "brkga", "local-search")
+) -> Figure:
+    """The gap of each method under both readings of a transfer, one panel per kind of graph."""
+    rows = {(r["instance"], r["method"]): r for r in result["rows"] if r["metric"] == "gap_percent"}
+    figure, axes = new_figure(1, 2, height=3.0, sharey=True)
+    colours = {"rendezvous": PALETTE[0], "free": PALETTE[4]}
+    for panel, kind in zip(axes, ("synthetic", "traced")):
+        for offset, (reading, colour) in zip((-0.2, 0.2), colours.items()):
+            for i, method in enumerate(methods):
+                value = rows[f"{kind}-{reading}", method]["value"]
+                panel.bar(i + offset, value, 0.38, color=colour)
+                panel.text(i + offset, value, f"{value:.1f}", ha="center", va="bottom", fontsize=8)
+        panel.set_xticks(range(len(methods)), [m.replace("-", "-\n", 1) for m in methods])
+        panel.set_title(f"{kind} graphs", loc="left")
+        panel.grid(axis="x", visible=False)
+        panel.margins(y=0.12)
+    axes[0].set_ylabel("gap to best known (%)")
+    axes[1].legend(
+        handles=[Patch(color=colour, label=reading) for reading, colour in colours.items()], title="transfers"
+    )
+    return figure
+
+
+def seconds_by_size(result: dict[str, Any]) -> Figure:
+    """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's mean as a line."""
+    figure, axes = new_figure(height=3.4)
+    methods = dict.fromkeys(row["method"] for row in result["rows"] if row["metric"] == "seconds_by_size")
+    for method in methods:
+        rows = [r for r in result["rows"] if r["metric"] == "seconds_by_size" and r["method"] == method]
+        rows.sort(key=lambda row: row["ops"])
+        axes.plot(
+            [r["ops"] for r in rows],
+            [r["value"] for r in rows],
+            "o-",
+            color=method_colour(method),
+            markersize=4,
+            label=method,
+        )
+    for row in result["paper"]:
+        if row["method"] == "brkga" and row["metric"] == "seconds":
+            axes.axhline(row["value"], color=INK, linewidth=0.9, linestyle=":")
+            label = f"paper, BRKGA, mean over its graphs: {row['value']:g} s"
+            axes.annotate(label, (0.01, row["value"]), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                          textcoords="offset points", fontsize=8)  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    sizes = sorted({row["ops"] for row in result["rows"] if row["metric"] == "seconds_by_size"})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("ops in the graph")
+    axes.set_ylabel("CPU seconds, one core")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def show(graph: ComputationGraph, schedule: Schedule | None = None) -> str:
+    """SVG text of a schedule as a Gantt chart over its memory, or of a graph alone; raises `InputError` as `gantt`."""
+    figure = drawing(graph) if schedule is None else gantt(graph, schedule)
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def _time_unit(seconds: float) -> tuple[float, str]:
+    """(factor, unit) that make `seconds` a readable number."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return factor, unit
+    return (1e6, "µs") if seconds > 0 else (1.0, "s")
+
+
+def _byte_unit(size: int) -> tuple[float, str]:
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 2**power:
+            return float(2**power), unit
+    return 1.0, "bytes"
