@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
-from learned_mapping.experiments import results, statistics
+from learned_mapping.experiments import folders, results, statistics
 from learned_mapping.programs.json_io import Node, read_bytes
 
 REPRODUCED, SAME_DIRECTION, NOT_REPRODUCED = "reproduced", "same direction", "not reproduced"
