@@ -5,6 +5,7 @@ every step equals the reference."""
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,9 +15,11 @@ from learned_mapping.mmap import env, kernel
 from learned_mapping.mmap.play import Game
 from learned_mapping.mmap.reference import ReferenceGame
 from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program, make_program
 from learned_mapping.programs.synthetic import random_program
 
+PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
 STEPS_PER_KIND = 26_000
 """Game steps compared in each of four cases: above 10^5 together."""
 BATCH, BATCHES, SCAN = 700, 4, 130
@@ -152,6 +155,15 @@ def test_kernel_equals_reference_on_a_longer_program():
     """Catches what only shows with many allocations and long lists per step."""
     rng = np.random.default_rng(5)
     assert compare_game(random_program(rng, 600, alias_fraction=0.3, locality=20.0), rng, place=0.8) >= 600
+
+
+@pytest.mark.parametrize("name", ["alexnet_train_batch_32", "mobilenet_inference", "lstm"])
+def test_kernel_equals_reference_on_traced_programs(name):
+    """Catches what only real programs have: their sizes, in-place updates and copies over many steps."""
+    rng = np.random.default_rng(1)
+    program = read_program(PROGRAMS / f"{name}.json.gz")
+    for place in (0.5, 0.95):
+        assert compare_game(program, rng, place) >= program.num_buffers
 
 
 def test_toy_game_is_the_same_by_both():

@@ -20,12 +20,14 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.play import Game, PlayedGame
+from learned_mapping.mmap.play import Game
 from learned_mapping.mmap.rules import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
 from learned_mapping.programs.program import Program
 
 UNUSED = 2**30
 """The offset of an empty slot: above every fast memory."""
+SMALL = 256
+"""Up to this many buffers the environment gets a slot for each, which rules an overflow out."""
 
 
 def exact():
@@ -244,32 +246,37 @@ def _env_arrays(arrays: ProgramArrays, sizes: EnvSizes) -> EnvProgram:
 
 
 def capacity_for(program: Program | ProgramArrays, seed: int = 0, margin: float = 1.5) -> int:
-    """Slots for the environment: B for small programs (never an overflow); else `margin` times the most allocations any
-    move of some compiled games, random ones and one that places all it can, had to look at."""
+    """Slots for the environment: B for small programs (never an overflow); else `margin` times the most allocations
+    that any legal move of some compiled games had to look at: two that place all they can, two that play at random."""
     arrays = program_arrays(program)
-    if arrays.num_buffers <= 128:
+    if arrays.num_buffers <= SMALL:
         return max(arrays.num_buffers, 1)
     game, rng, most = Game(arrays), np.random.default_rng(seed), 0
-    for i in range(4):
+    for order in ([2.0, 1.0, 0.0], [1.0, 2.0, 0.0], None, None):
         game.restart()
-        if i == 0:
-            game.play_preferences(np.tile([1.0, 2.0, 0.0], (arrays.num_buffers, 1)))
-        else:
+        if order is None:
             game.play_random(rng)
-        most = max(most, _most_overlapping(arrays, game.played()))
+        else:
+            game.play_preferences(np.tile(order, (arrays.num_buffers, 1)))
+        most = max(most, _most_overlapping(game))
     return min(arrays.num_buffers, -(-int(margin * most) // 16) * 16)
 
 
-def _most_overlapping(arrays: ProgramArrays, played: PlayedGame) -> int:
-    """The most allocations that end at or after the start of a later decided one."""
+def _most_overlapping(game: Game) -> int:
+    """The most allocations that end at or after the start of a legal move's interval, over a finished game's states."""
+    actions = game.state.moves["action"].tolist()
+    steps = game.program.buffers["instruction"].tolist()
+    game.restart()
     ends: list[int] = []
     most = 0
-    steps = arrays.buffers["instruction"].tolist()
-    for t, action, start, end in zip(steps, played.action.tolist(), played.start.tolist(), played.end.tolist()):
-        reach = start if action == COPY else t
+    for t, action in zip(steps, actions):
+        copy = game.outcomes[COPY]
+        reach = min(t, int(copy["start"])) if copy["legal"] else t
         most = max(most, len(ends) - bisect.bisect_left(ends, reach))
+        start, end = int(game.outcomes[action]["start"]), int(game.outcomes[action]["end"])
         if action != DROP and start <= end:
             bisect.insort(ends, end)
+        game.step(action)
     return most + 1
 
 

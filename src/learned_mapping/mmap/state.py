@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.arrays import ProgramArrays
-from learned_mapping.mmap.rules import DROPPED, NEVER, NO_OFFSET
+from learned_mapping.mmap.rules import NEVER, NO_OFFSET
 
 NONE = -1
 
@@ -138,13 +138,3 @@ def copy_state(target: GameState, source: GameState) -> None:
     for name, to, origin in zip(GameState._fields, target, source):
         count = used.get(name, len(to))
         to[:count] = origin[:count]
-
-
-def force_drop(state: GameState, group: int) -> None:
-    """Forbids placing an alias group that is not decided yet for the rest of the game."""
-    state.groups["forced"][group] = 1
-
-
-def group_is_dropped(state: GameState, group: int) -> bool:
-    """Whether only Drop is legal for the members of a group."""
-    return bool(state.groups["forced"][group]) or state.groups["status"][group] == DROPPED
