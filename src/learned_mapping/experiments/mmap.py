@@ -27,9 +27,9 @@ WORKLOADS = (
 )  # fmt: skip
 """The four programs of the paper's Table 2, by its names; ours are traced from models of our own."""
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "resnet50_inference")
-SECONDS = {"quick": 0.5, "full": 20.0, "paper": 3600.0}
+SECONDS = {"quick": 0.5, "full": 12.0, "paper": 3600.0}
 """CPU seconds of each search, one core."""
-SECONDS_SMALL = {"quick": 0.5, "full": 10.0, "paper": 3600.0}
+SECONDS_SMALL = {"quick": 0.5, "full": 6.0, "paper": 3600.0}
 """For programs below `SMALL` buffers."""
 SMALL = 5000
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}

@@ -30,9 +30,9 @@ class EvolutionParameters:
     """Share of the parameters' distance from their start that a generation takes back."""
 
 
-LOGITS = EvolutionParameters(pairs=8, sigma=1.0, learning_rate=0.3)
-POLICY = EvolutionParameters(pairs=8, sigma=0.3, learning_rate=0.3)
-WARM = EvolutionParameters(pairs=8, sigma=0.3, learning_rate=0.1)
+LOGITS = EvolutionParameters(pairs=4, sigma=1.0, learning_rate=0.15)
+POLICY = EvolutionParameters(pairs=4, sigma=0.3, learning_rate=0.1)
+WARM = EvolutionParameters(pairs=4, sigma=0.3, learning_rate=0.1)
 
 
 def evolve(
@@ -41,8 +41,9 @@ def evolve(
     parameters: EvolutionParameters,
     search: Search,
     rng: np.random.Generator,
+    share: float = 1.0,
 ) -> np.ndarray:
-    """Runs evolution until the budget is spent; returns the last mean of the parameters.
+    """Runs evolution until a share of the budget is spent; returns the last mean of the parameters.
 
     Args:
       evaluate: plays a game with parameters of the shape of `start` and returns its return.
@@ -50,18 +51,19 @@ def evolve(
       parameters: hyperparameters.
       search: where the games are counted; its budget ends the search.
       rng: the noise.
+      share: of the budget, counted from its start.
     """
     mean = start.copy()
     moment, scale = np.zeros_like(mean), np.zeros_like(mean)
     generation = 0
-    while not search.budget.spent():
+    while not search.spent(share):
         generation += 1
         noise = rng.standard_normal((parameters.pairs, *mean.shape))
         values = np.full((parameters.pairs, 2), -np.inf)
         for i in range(parameters.pairs):
             for j, sign in enumerate((1.0, -1.0)):
                 values[i, j] = evaluate(mean + sign * parameters.sigma * noise[i])
-                if search.budget.spent():
+                if search.spent(share):
                     return mean
         shaped = centred_ranks(values)
         gradient = np.tensordot(shaped[:, 0] - shaped[:, 1], noise, axes=1) / parameters.pairs
@@ -89,15 +91,16 @@ def evolution_logits(search: Search, rng: np.random.Generator, parameters: Evolu
     evolve(search.play_preferences, np.zeros((search.program.num_buffers, 3)), parameters, search, rng)
 
 
-def evolution_policy(search: Search, rng: np.random.Generator, parameters: EvolutionParameters = POLICY) -> None:
+def evolution_policy(
+    search: Search, rng: np.random.Generator, parameters: EvolutionParameters = POLICY, share: float = 1.0
+) -> None:
     """Evolution over the weights of a linear policy on the game's features, from the untuned threshold rule."""
-    evolve(search.play_linear_policy, ThresholdRule().weights(), parameters, search, rng)
+    evolve(search.play_linear_policy, ThresholdRule().weights(), parameters, search, rng, share)
 
 
 def evolution_warm(search: Search, rng: np.random.Generator, parameters: EvolutionParameters = WARM) -> None:
     """Evolution over preferences that start at the decisions of the tuned threshold rule."""
-    greedy_tuned(search)
+    greedy_tuned(search, share=0.3)
     start = np.zeros((search.program.num_buffers, 3))
     start[np.arange(search.program.num_buffers), search.best.action] = 1.0
     evolve(search.play_preferences, start, parameters, search, rng)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,8 @@ ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (
 )
 MAX_GAMES = 400
 """Games after which the tuning of a threshold rule stops, even where the budget would allow more."""
+STARTS = 4
+"""Rules of the grid from which the pattern search sets out."""
 
 
 def greedy(search: Search) -> None:
@@ -54,11 +57,11 @@ class ThresholdRule:
         return weights
 
 
-def greedy_tuned(search: Search, max_games: int = MAX_GAMES) -> ThresholdRule:
+def greedy_tuned(search: Search, max_games: int = MAX_GAMES, share: float = 1.0) -> ThresholdRule:
     """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search over four numbers.
 
     The games this takes are the method's own search and count as its samples; nothing is carried over from program to
-    program. Returns the best rule.
+    program. Stops after `max_games` or this share of the budget. Returns the best rule.
     """
     greedy(search)
     values: dict[ThresholdRule, float] = {}
@@ -69,23 +72,29 @@ def greedy_tuned(search: Search, max_games: int = MAX_GAMES) -> ThresholdRule:
         return values[rule]
 
     def stop() -> bool:
-        return bool(values) and (search.budget.spent() or len(values) >= max_games)
+        return bool(values) and (search.spent(share) or len(values) >= max_games)
 
-    best = ThresholdRule()
     grid = itertools.product((1.0, 2.0, 0.0, 3.0), (0.0, -2.0, 1.0, -6.0, 2.0, -4.0), (1.0, 0.0))
     for copy_price, price, foresight in grid:
         if stop():
-            return best
-        rule = ThresholdRule(price=price, copy_price=copy_price, foresight=foresight)
-        if value(rule) > value(best):
-            best = rule
+            break
+        value(ThresholdRule(price=price, copy_price=copy_price, foresight=foresight))
+    for start in sorted(values, key=values.get, reverse=True)[:STARTS]:
+        _pattern_search(start, value, stop)
+    return max(values, key=values.get)
+
+
+def _pattern_search(
+    best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool], smallest: float = 0.1
+) -> None:
+    """Moves one number of the rule at a time while that helps, by steps that halve when nothing does."""
     step = 1.0
-    while step > 0.02:
+    while step >= smallest:
         improved = False
         for name, scale in (("price", 1.0), ("copy_price", 1.0), ("supply_price", 0.5), ("foresight", 0.5)):
             for direction in (step, -step):
                 if stop():
-                    return best
+                    return
                 changed = getattr(best, name) + direction * scale
                 if name == "foresight":
                     changed = min(max(changed, 0.0), 1.0)
@@ -94,4 +103,3 @@ def greedy_tuned(search: Search, max_games: int = MAX_GAMES) -> ThresholdRule:
                     best, improved = rule, True
         if not improved:
             step /= 2.0
-    return best

@@ -9,9 +9,6 @@ from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.play import Game, PlayedGame
 from learned_mapping.programs.program import Program
 
-CHUNK_MOVES = 20_000
-"""Decisions between two looks at the clock, about a tenth of a second."""
-
 
 class Search:
     """A program, a reusable game, the budget and the best finished game.
@@ -26,17 +23,20 @@ class Search:
         self.game = Game(program)
         self.best: PlayedGame | None = None
 
-    @property
-    def chunk(self) -> int:
-        """Games to play between two looks at the clock, at most what is left of the samples."""
-        games = max(1, CHUNK_MOVES // max(self.program.num_buffers, 1))
-        left = self.budget.remaining_samples
-        return games if left is None else max(1, min(games, left))
+    def spent(self, share: float = 1.0) -> bool:
+        """Whether this share of the budget is used up."""
+        budget = self.budget
+        if share >= 1.0 or budget.spent():
+            return budget.spent()
+        if budget.limit_samples is not None and budget.samples >= share * budget.limit_samples:
+            return True
+        return budget.limit_s is not None and budget.seconds >= share * budget.limit_s
 
     def finish(self) -> float:
         """Counts the game that has just been played to its end; returns its return."""
         value = self.game.value
-        if self.budget.record(value):
+        self.budget.record(value)
+        if self.best is None or value > self.best.value:
             self.best = self.game.played()
         return value
 
