@@ -267,7 +267,11 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
 
 def show(graph: ComputationGraph, schedule: Schedule | None = None) -> str:
     """SVG text of a schedule as a Gantt chart over its memory, or of a graph alone; raises `InputError` as `gantt`."""
-    figure = drawing(graph) if schedule is None else gantt(graph, schedule)
+    return svg_text(drawing(graph) if schedule is None else gantt(graph, schedule))
+
+
+def svg_text(figure: Figure) -> str:
+    """The figure as SVG, the same text each time."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     return out.getvalue()
