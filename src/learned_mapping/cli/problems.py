@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node, read_json, schema_name
 from learned_mapping.verdict import Verdict
 
 GIB = 2**30
-
-
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
 
 
@@ -42,7 +41,10 @@ class MemoryMapping:
         from learned_mapping.programs.schedule import schedule_graph
 
         graph = read_graph_file(path) if node is None else graph_from_json(node)
-        return schedule_graph(graph, MemoryHierarchy())
+        try:
+            return schedule_graph(graph, MemoryHierarchy())
+        except InputError as error:
+            raise InputError(path, error.field, error.fault) from None
 
     def read(self, path: str, program: Any) -> Any:
         from learned_mapping.mmap.mapping import read_mapping
