@@ -75,3 +75,17 @@ def test_result_figures_show_what_the_rows_say():
     ]
     line = seconds_by_size({"rows": rows, "paper": []}).axes[0].lines[0]
     assert line.get_xdata().tolist() == [50, 100]
+
+
+def test_memory_falls_when_a_tensor_is_sent_away():
+    """By hand: a makes x (8 bytes) on device 0; b runs there (y, 4 bytes, an output), then x is sent, and freed."""
+    graph = make_graph(
+        name="fork", op_names=["a", "b", "c"], op_kinds=["op"] * 3, op_flop=[0] * 3, op_seconds=[1.0, 4.0, 2.0],
+        tensor_names=["x", "y", "z"], tensor_producer=[0, 1, 2], tensor_bytes=[8, 4, 2],
+        tensor_is_output=[False, True, True], edge_tensor=[0, 0], edge_consumer=[1, 2],
+    )  # fmt: skip
+    order = [(0, -1), (1, -1), (0, 1), (2, -1)]
+    memory = gantt(graph, Schedule.of([0, 0, 1], order, 2)).axes[1]
+    curves = [list(zip(*(d.tolist() for d in line.get_data()))) for line in memory.lines[:2]]
+    assert curves[0] == [(0, 0), (0, 8), (1, 8), (1, 12), (5, 12), (5, 12), (5, 4), (7, 4)]
+    assert curves[1] == [(0, 0), (5, 8), (5, 8), (5, 10), (7, 2), (7, 2)]

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from learned_mapping.errors import InputError
 from learned_mapping.figures.style import INK, PALETTE, method_colour, new_figure
-from learned_mapping.hardware.device_pair import DevicePair, op_seconds, simulate
+from learned_mapping.hardware.device_pair import DevicePair, Simulation, op_seconds, simulate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.validate import validate
@@ -80,7 +80,7 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     chart.grid(axis="y", visible=False)
     size, size_unit = _byte_unit(run.peak_bytes)
     for device in range(devices):
-        moments, held = _curve(run.memory[device], run.makespan_s)
+        moments, held = _memory_curve(graph, schedule, run, device)
         colour = PALETTE[device % len(PALETTE)]
         memory.step(
             np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
@@ -98,16 +98,32 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     return figure
 
 
-def _curve(samples: Sequence[tuple[float, float, int]], end: float) -> tuple[list[float], list[int]]:
-    """Moments and bytes of a step curve; of samples at one moment the largest stands, so that no peak is lost."""
-    moments, held = [0.0], [0]
-    for begin, _, size in samples:
-        if begin == moments[-1]:
-            held[-1] = max(held[-1], size)
-        else:
-            moments.append(begin)
-            held.append(size)
-    return [*moments, end], [*held, held[-1]]
+def _memory_curve(
+    graph: ComputationGraph, schedule: Schedule, run: Simulation, device: int
+) -> tuple[list[float], list[int]]:
+    """Moments in seconds and the bytes held from each on: during a step its sample, after it what is left.
+
+    What is left follows from the next sample, less what the next step allocates.
+    """
+    allocated = []
+    for what, target in schedule.order.tolist():
+        if target == RUN_OP and schedule.placement[what] == device:
+            allocated.append(int(graph.op_output_bytes[what]))
+        elif target == device:
+            allocated.append(int(graph.tensor_bytes[what]))
+        elif target != RUN_OP and schedule.placement[graph.tensor_producer[what]] == device:
+            allocated.append(0)
+    at_home = schedule.placement == device
+    kept = graph.tensor_bytes[graph.tensor_is_output & at_home[graph.tensor_producer]].sum()
+    samples = run.memory[device]
+    after = [held - new for (_, _, held), new in zip(samples[1:], allocated[1:])]
+    after.append(int(kept + graph.op_weight_bytes[at_home].sum()))
+    first = samples[0][2] - allocated[0] if samples else after[0]
+    moments, held = [0.0], [first]
+    for (start, finish, during), left in zip(samples, after):
+        moments += [start, finish]
+        held += [during, left]
+    return [*moments, run.makespan_s], [*held, held[-1]]
 
 
 def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
