@@ -179,6 +179,8 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> float | None:
 def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, float]:
     found = {}
     for row in rows:
+        if row["instance"] == "all" and "instance" not in keys:
+            continue  # a summary over instances is none of them
         numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
         if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
             found[row["instance"]] = float(row["value"])
