@@ -10,6 +10,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.programs.program import Program, make_program
 from learned_mapping.programs.synthetic import random_program
 
 TRACES = []
@@ -24,11 +25,43 @@ def step(program, state, action):
 reset = jax.jit(env.reset, static_argnums=1)
 
 
+CAPACITY = 2
+"""Slots in the toy games; all the toy's optimum needs."""
+
+
+def crowd_program() -> Program:
+    """Three tensors written at step 0 and read at step 1, which writes a fourth: four allocations that share a step."""
+    return make_program(
+        name="crowd",
+        fast_bytes=4,
+        copy_bytes_per_s=1.0,
+        instruction_names=["write", "read"],
+        instruction_kinds=["fusion"] * 2,
+        tensor_names=["a", "b", "c", "d"],
+        tensor_bytes=[1, 1, 1, 1],
+        tensor_is_parameter=[False] * 4,
+        tensor_is_output=[False] * 4,
+        buffer_instruction=[0, 0, 0, 1, 1, 1, 1],
+        buffer_tensor=[0, 1, 2, 0, 1, 2, 3],
+        buffer_is_output=[True, True, True, False, False, False, True],
+        buffer_alias=[-1] * 7,
+        buffer_bit=[-1] * 7,
+        latency_offsets=[0, 1, 2],
+        latency_s=[1.0, 1.0],
+    )
+
+
+def two_programs() -> tuple[env.EnvProgram, env.EnvProgram]:
+    """The toy and the crowd, padded to one shape."""
+    stacked = env.env_programs([toy_program(), crowd_program()])
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(2))
+
+
 def test_toy_optimum_without_recompiling():
     """Catches a step whose shapes or types change from one state to the next, and a wrong return."""
     with env.exact():
-        program = env.env_program(toy_program())
-        state = reset(program, 6)
+        program, _ = two_programs()
+        state = reset(program, CAPACITY)
         rewards = []
         for action in (NO_COPY, NO_COPY, DROP, DROP, COPY, NO_COPY):
             assert not state.over
@@ -42,10 +75,24 @@ def test_toy_optimum_without_recompiling():
         again, reward = step(program, state, jnp.int32(DROP))
         assert float(reward) == 0.0
         jax.tree.map(np.testing.assert_array_equal, again, state)
-        after_drop, _ = step(program, reset(program, 6), jnp.int32(DROP))
+        after_drop, _ = step(program, reset(program, CAPACITY), jnp.int32(DROP))
         illegal = int(np.flatnonzero(~np.asarray(after_drop.position.legal))[0])
         unchanged, _ = step(program, after_drop, jnp.int32(illegal))
         jax.tree.map(np.testing.assert_array_equal, unchanged, after_drop)
+
+
+def test_the_overflow_flag_rises_with_the_first_question_that_may_be_answered_wrongly():
+    """Catches a flag that comes late: of three allocations in two slots one is forgotten, which ends at the very step
+    where the fourth is to begin; reading what is resident asks nothing."""
+    with env.exact():
+        _, program = two_programs()
+        state = reset(program, CAPACITY)
+        flags = []
+        for _ in range(7):
+            flags.append(bool(state.overflow))
+            state, _ = step(program, state, jnp.int32(NO_COPY))
+        assert bool(state.over)
+        assert flags == [False] * 6 + [True]
 
 
 def test_unusable_settings_are_refused():
