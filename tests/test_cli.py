@@ -1,0 +1,262 @@
+"""The command line: what each command does, its exit codes, its arguments, and that it starts fast."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, edited
+from experiments.toy import BROKEN, TOY
+from learned_mapping.cli import main
+from learned_mapping.experiments import artifact as artifact_module
+from learned_mapping.experiments import ledger
+
+needs_partitioning = pytest.mark.skipif(
+    importlib.util.find_spec("learned_mapping.mcm.methods") is None, reason="its methods are not there yet"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with one valid file of each kind and folders of its own for data and builds."""
+    files = {"graph": GRAPH, "program": PROGRAM, "mapping": MAPPING, "partition": PARTITION, "schedule": SCHEDULE}
+    for name, value in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    (tmp_path / "graph.pbtxt").write_text(COSTGRAPH)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
+    for module in (artifact_module, ledger):
+        monkeypatch.setattr(module, "registry", lambda: {TOY.id: TOY, BROKEN.id: BROKEN})
+    return tmp_path
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def one_line(err: str) -> str:
+    lines = err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("lmap: "), err
+    return lines[0]
+
+
+def test_help_starts_in_half_a_second():
+    """A heavy import at the top of the command line would cost every call seconds."""
+    script = "import sys; from learned_mapping.cli import main; main(['--help']); print(*sorted(sys.modules))"
+    best = 9.0
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        best = min(best, time.perf_counter() - start)
+    modules = done.stdout.splitlines()[-1].split()
+    assert not {"numpy", "jax", "numba", "matplotlib"} & set(modules)
+    assert best < 0.5
+
+
+def test_python_m_is_lmap():
+    done = subprocess.run([sys.executable, "-m", "learned_mapping", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("lmap ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["frobnicate"], "invalid choice"),
+        ([], "COMMAND"),
+        (["make"], "artifact ids, or --all"),
+        (["make", "toy.table", "--all"], "artifact ids, or --all"),
+        (["make", "toy.nothing"], "toy.nothing"),
+        (["make", "toy.table", "--profile", "huge"], "--profile"),
+        (["make", "toy.table", "--seeds", "0"], "--seeds"),
+        (["make", "toy.table", "--jobs", "-1"], "--jobs"),
+        (["make", "toy.table", "--jobs", "2", "--cluster", "x:1"], "--cluster"),
+        (["solve", "mmap", "program.json", "--method", "random"], "--out"),
+        (["solve", "tsp", "program.json", "--method", "random", "--out", "o.json"], "invalid choice: 'tsp'"),
+        (["solve", "mmap", "program.json", "--method", "magic", "--out", "o.json"], "'magic'"),
+        (["solve", "regal", "graph.json", "--method", "magic", "--out", "o.json"], "'magic'"),
+        pytest.param(
+            ["solve", "mcm", "graph.json", "--method", "magic", "--chips", "2", "--out", "o.json"],
+            "'magic'",
+            marks=needs_partitioning,
+        ),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "-1"], "--seconds"),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "nan"], "--seconds"),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "1e99"], "--seconds"),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--samples", "0"], "--samples"),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--samples", "many"], "--samples"),
+        (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seed", "-3"], "--seed"),
+        (["solve", "mcm", "graph.json", "--method", "random", "--out", "o.json", "--chips", "0"], "--chips"),
+        (["solve", "mcm", "graph.json", "--method", "random", "--out", "o.json", "--chips", "99999"], "--chips"),
+        (["solve", "regal", "graph.json", "--method", "random", "--out", "o.json", "--devices", "0"], "--devices"),
+        (["solve", "regal", "graph.json", "--method", "random", "--out", "o.json", "--objective", "x"], "--objective"),
+        (
+            ["solve", "regal", "graph.json", "--method", "random", "--out", "o.json", "--memory-gib", "0"],
+            "--memory-gib",
+        ),
+        (["solve", "regal", "graph.json", "--method", "random", "--out", "o.txt"], "o.txt"),
+        (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json"], "overwrite"),
+        (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json/o.json"], "graph.json/o.json"),
+        (["check", "mmap", "program.json"], "SOLUTION"),
+        (["check", "mmap", "schedule.json", "mapping.json"], "schedule.json: schema"),
+        (["check", "regal", "graph.json", "mapping.json"], "mapping.json: schema"),
+        (["check", "mmap", "graph.json", "mapping.json"], "mapping.json: instance"),
+        (["show", "program.json", "--out", "picture.png"], ".svg"),
+        (["show", "program.json", "graph.json", "--out", "picture.svg"], "graph.json: schema"),
+        (["show", "program.json", "schedule.json", "--out", "picture.svg"], "program.json: schema"),
+        (["show", "mapping.json", "--out", "picture.svg"], "mapping.json: schema"),
+        (["trace", "nowhere:f", "--out", "g.json"], "nowhere"),
+        (["trace", "json:dumps", "--arg", "f32[", "--out", "g.json"], "--arg"),
+        (["trace", "json", "--out", "g.json"], "MODULE:FUNCTION"),
+        (["trace", "json:dumps", "--arg", "f32[2]", "--parameters", "x", "--out", "g.json"], "--parameters"),
+        (["trace", "json:dumps", "--arg", "f32[2]", "--unroll-limit", "0", "--out", "g.json"], "--unroll-limit"),
+    ],
+)
+def test_bad_usage_is_exit_2_and_one_line(capsys, folder, arguments, said):
+    before = sorted(folder.rglob("*"))
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and out == ""
+    assert said in one_line(err)
+    assert sorted(folder.rglob("*")) == before, "something was written"
+
+
+def test_extract_without_its_extra_says_so(capsys, folder, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else found(name, *rest)
+    )
+    code, _out, err = run(capsys, "extract", "json:dumps", "--out", "p.json")
+    assert code == 2 and "learned-mapping[tpu]" in one_line(err)
+
+
+def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, _out, err = run(capsys, "make", "toy.table", "--cluster", "127.0.0.1:1")
+    assert code == 2 and "learned-mapping[cluster]" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("paper", "instance", "method"),
+    [
+        ("mmap", "program.json", "greedy"),
+        pytest.param("mcm", "graph.json", "greedy-careful", marks=needs_partitioning),
+        ("regal", "graph.json", "gp-dfs"),
+    ],
+)
+def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method):
+    arguments = ["--seconds", "0.2", "--chips", "2", "--out", "new/solution.json.gz", "--json"]
+    code, out, err = run(capsys, "solve", paper, instance, "--method", method, *arguments)
+    assert code == 0, err
+    solved = json.loads(out)
+    code, out, err = run(capsys, "check", paper, instance, "new/solution.json.gz", "--json")
+    assert code == 0 and json.loads(out) == {"valid": True, "costs": solved["costs"], "violations": []}
+    code, out, err = run(capsys, "show", instance, "new/solution.json.gz", "--out", "picture.svg")
+    assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
+
+
+def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
+    """Chip 1 feeds chip 0; and op d runs before its inputs have arrived."""
+    backwards = edited("partition", "assignment", value={"a": 1, "b": 0, "c": 0, "d": 0})
+    (folder / "bad.json").write_text(json.dumps(backwards))
+    code, out, err = run(capsys, "check", "mcm", "graph.json", "bad.json")
+    assert code == 1 and err == "" and "Eq. 2" in out and "a" in out
+    early = edited("schedule", "order", value=[SCHEDULE["order"][i] for i in (5, 0, 1, 2, 3, 4)])
+    (folder / "bad.json").write_text(json.dumps(early))
+    code, out, err = run(capsys, "check", "regal", "graph.json", "bad.json", "--json")
+    verdict = json.loads(out)
+    assert code == 1 and not verdict["valid"] and "d" in verdict["violations"][0]["culprits"]
+
+
+def test_same_seed_same_file(capsys, folder):
+    for name in ("one.json", "two.json"):
+        arguments = ["--method", "random", "--samples", "50", "--seed", "4", "--out", name]
+        assert run(capsys, "solve", "regal", "graph.json", *arguments)[0] == 0
+    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
+
+
+@pytest.mark.parametrize("extra", [[], ["schedule.json"], pytest.param(["partition.json"], marks=needs_partitioning)])
+def test_show_draws_graphs(capsys, folder, extra):
+    code, _out, err = run(capsys, "show", "graph.json", *extra, "--out", "picture.svg")
+    assert code == 0 and "<svg" in (folder / "picture.svg").read_text(), err
+
+
+@needs_partitioning
+def test_trace_makes_files_that_solve_reads(capsys, folder):
+    (folder / "mymodel.py").write_text(
+        "import jax.numpy as jnp\ndef forward(w, x):\n    return jnp.tanh(x @ w) @ w.T\n"
+    )
+    arguments = ["mymodel.py:forward", "--arg", "f32[64,64]", "--arg", "f32[256,64]", "--parameters", "0"]
+    code, out, err = run(capsys, "trace", *arguments, "--out", "g.json", "--json")
+    assert code == 0 and json.loads(out)["ops"] >= 3, err
+    code, out, err = run(capsys, "trace", *arguments, "--program", "--out", "p.json")
+    assert code == 0, err
+    for paper, instance, method in (("mmap", "p", "greedy"), ("mcm", "g", "greedy-naive"), ("regal", "g", "gp-dfs")):
+        options = ["--method", method, "--chips", "2", "--seconds", "0.2", "--out", "s.json"]
+        assert run(capsys, "solve", paper, f"{instance}.json", *options)[0] == 0
+        assert run(capsys, "check", paper, f"{instance}.json", "s.json")[0] == 0
+
+
+def test_artifacts_and_make(capsys, folder):
+    code, out, _err = run(capsys, "artifacts", "--json")
+    assert code == 0 and [row["state"] for row in json.loads(out)["artifacts"]] == ["not yet run"] * 2
+    code, out, _err = run(capsys, "make", "toy.table", "--profile", "full", "--json", "--seeds", "2")
+    assert code == 0 and json.loads(out)["made"][0]["runs"] == 6
+    code, out, _err = run(capsys, "artifacts")
+    assert "toy.table" in out and "fresh" in out
+
+
+def test_a_failing_artifact_does_not_stop_the_others_and_is_exit_1(capsys, folder):
+    code, out, err = run(capsys, "make", "--all", "--json")
+    report = json.loads(out)
+    assert code == 1 and [made["id"] for made in report["made"]] == ["toy.table"]
+    assert "1 of 2 artifacts failed: toy.broken" in err.splitlines()[-1]
+
+
+def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch):
+    from learned_mapping.regal import methods
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(methods, "solve", interrupted)
+    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
+    assert code == 130 and one_line(err) == "lmap: interrupted" and not (folder / "o.json").exists()
+
+
+def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
+    from learned_mapping.regal import methods
+
+    monkeypatch.setattr(methods, "solve", lambda *arguments, **options: 1 / 0)
+    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
+    assert code == 3 and "ZeroDivisionError" in one_line(err)
+
+
+def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypatch):
+    """The independent validator stands between every solver and the file."""
+    from learned_mapping.regal import methods
+    from learned_mapping.regal.schedule import Schedule
+
+    class Wrong:
+        solution = Schedule.of([0, 0, 0, 0], [[3, -1], [0, -1], [1, -1], [2, -1]], 2)
+        metrics, samples, seconds = {}, 1, 0.0
+
+    monkeypatch.setattr(methods, "solve", lambda *arguments, **options: Wrong)
+    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
+    assert code == 1 and "no valid solution" in one_line(err) and not (folder / "o.json").exists()
+
+
+def test_data_lists_and_verifies(capsys, folder):
+    (folder / "data" / "graphs").mkdir(parents=True)
+    (folder / "data" / "graphs" / "g.json").write_text(json.dumps(GRAPH))
+    code, out, err = run(capsys, "data", "verify", "--json")
+    assert code == 0 and json.loads(out)["files"][0]["kind"] == "graph"
+    (folder / "data" / "graphs" / "g.json").write_text("{}")
+    code, out, err = run(capsys, "data", "verify")
+    assert code == 2 and "schema" in one_line(err)
