@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from learned_mapping.mmap.bound import upper_bound
+from learned_mapping.mmap.integer_bound import integer_bound
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS, solve
 from learned_mapping.mmap.relaxation import LinearProgram, Relaxation, minimal_copies
@@ -88,8 +89,16 @@ def test_no_method_beats_the_bound():
         windows = upper_bound(program, max_exact_buffers=20)
         assert bound.exact and not windows.exact
         assert windows.value >= bound.value - 1e-9
+        whole = integer_bound(program)
+        assert whole.value <= bound.value
         for method in METHODS:
-            assert solve(program, method, seed=seed, samples=60).metrics["return"] <= bound.value + 1e-9
+            assert solve(program, method, seed=seed, samples=60).metrics["return"] <= whole.value + 1e-9
+
+
+def test_whole_decisions_tighten_the_bound():
+    """Catches an integer program that is solved as a linear one."""
+    gains = [upper_bound(p).value - integer_bound(p).value for p in (hard_program(seed, 60) for seed in range(6))]
+    assert min(gains) >= 0.0 and max(gains) > 0.005
 
 
 def test_the_toy_game():
