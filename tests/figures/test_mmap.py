@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from learned_mapping.figures.mmap import MIB, byte_unit, layout, live_bytes, moves_figure, show, tensor_colour, to_svg
+from learned_mapping.figures.mmap import (
+    MIB,
+    byte_unit,
+    layout,
+    live_bytes,
+    moves_figure,
+    show,
+    tensor_colour,
+    to_svg,
+    tradeoff_figure,
+)
 from learned_mapping.figures.mmap_results import curves, gaps, returns
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.play import Game
@@ -40,6 +50,15 @@ def test_axes_are_labelled_with_units():
         text = to_svg(figure)
         assert "bytes" in text and ("logical time" in text or "step" in text)
     assert byte_unit(64 * MIB) == (MIB, "MiB") and byte_unit(8) == (1.0, "bytes")
+
+
+def test_tradeoffs_are_those_of_the_game():
+    """x written at step 0: Copy holds [0, 1] and uses step 1's supply, NoCopy holds [0, 3], Drop nothing."""
+    figure = tradeoff_figure(toy_program(), [])
+    held = [[(*p.get_xy(), p.get_width()) for p in axes.patches if p.get_height() == 4] for axes in figure.axes[:3]]
+    assert held == [[(0, 0, 2)], [(0, 0, 4)], []]
+    left = [[bar.get_height() for bar in axes.patches[4:]] for axes in figure.axes[3:]]
+    assert left == [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]
 
 
 def test_show_is_svg_and_repeatable():

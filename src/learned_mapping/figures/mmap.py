@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from learned_mapping.figures.style import GRID, INK, PALETTE, new_figure
 from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.play import Game
 from learned_mapping.programs.program import Program
 
 MIB = 2**20
@@ -152,4 +153,46 @@ def moves_figure(program: Program, mapping: Mapping, prefixes: Sequence[int], ti
         axes.set_visible(False)
     figure.supxlabel("step", fontsize=9.5)
     figure.supylabel("offset (bytes)", fontsize=9.5)
+    return figure
+
+
+def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
+    """The paper's Figure 3 from a real state: memory and copy supply after each legal action, a column per action.
+
+    Args:
+      program: small enough for names in the rectangles.
+      moves: the actions that lead to the state; the next buffer is the one decided three ways.
+    """
+    names = ("Copy", "NoCopy", "Drop")
+    columns = []
+    for action in range(3):
+        game = Game(program)
+        for move in moves:
+            game.step(move)
+        if game.legal[action]:
+            reward = game.step(action)
+            columns.append((names[action], reward, game))
+    figure, grid = new_figure(
+        2, len(columns), height=3.6, sharex=True, sharey="row", squeeze=False, gridspec_kw={"height_ratios": (3, 2)}
+    )
+    steps = np.arange(program.num_instructions)
+    for column, (name, reward, game) in enumerate(columns):
+        decided = np.arange(program.num_buffers) < game.cursor
+        made = game.state.moves
+        partial = Mapping(
+            action=np.where(decided, made["action"], 2),
+            offset=np.where(decided, made["offset"], -1),
+            start=np.where(decided, made["start"], -1),
+            end=np.where(decided, made["end"], -1),
+        )
+        top, bottom = grid[0, column], grid[1, column]
+        draw_layout(top, program, partial, labels=True)
+        top.set(title=f"{name}: saves {reward:g} s", xlabel="", ylabel="")
+        bottom.bar(steps + 0.5, program.supply_s, width=0.7, facecolor="white", edgecolor=INK, linewidth=0.8)
+        bottom.bar(steps + 0.5, game.state.supply_s, width=0.7, color=PALETTE[0])
+        bottom.set_xticks(steps + 0.5, [str(t) for t in steps])
+        bottom.grid(False, axis="x")
+    grid[0, 0].set_ylabel(f"offset ({byte_unit(program.fast_bytes)[1]})")
+    grid[1, 0].set_ylabel("supply left (s)")
+    figure.supxlabel("step", fontsize=9.5)
     return figure
