@@ -54,6 +54,7 @@ def main() -> int:
         return 0
     SUCCESS.unlink(missing_ok=True)  # a failure must not be followed by a skip
     os.environ.update(KERNEL_ENVIRONMENT)
+    quiet_kernels()
     copy_mathjax()
     prune_caches()
     if not execute_chapters(arguments.jobs) or not render():
@@ -66,6 +67,13 @@ def main() -> int:
     SUCCESS.write_text(digest)
     print(f"Built in {time.perf_counter() - start:.0f} s. Open {HTML / 'index.html'}")
     return 0
+
+
+def quiet_kernels() -> None:
+    """Keeps the kernels' advice about their transport out of the build's output."""
+    profile = Path(KERNEL_ENVIRONMENT["IPYTHONDIR"]) / "profile_default" / "ipython_kernel_config.py"
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    profile.write_text("get_config().IPKernelApp.log_level = 40\n")
 
 
 def copy_mathjax() -> None:

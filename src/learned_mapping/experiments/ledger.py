@@ -53,20 +53,17 @@ def ledger_table(profile: str = "full"):
     """The ledger as an HTML table for the book."""
     from learned_mapping.experiments.display import minutes, number, simple_table
 
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("artifact", "command", "work", "memory", "last run", "state")
-    )
-    lines = []
+    names = ("artifact", "state", "work", "memory", "last run")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = ""
     for row in entries(profile):
         missing = row["created"] is None
         cells = [
-            f"<b>{row['id']}</b><br>{row['title']}",
-            f"<code>{row['command']}</code>",
+            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
             "–" if missing else f"{minutes(row['seconds'])}<br>{number(row['runs'])} runs",
             "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
             "–" if missing else f"{row['created'][:10]}<br>{row['seeds']} seeds",
-            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
         ]
-        first, *others = cells
-        lines.append(f'<tr><td class="lm-wrap">{first}</td>' + "".join(f"<td>{cell}</td>" for cell in others) + "</tr>")
-    return simple_table(f"Artifacts, profile {profile}", f"<tr>{head}</tr>", "".join(lines))
+        body += f'<tr><td class="lm-wrap">{row["title"]}<br><code>{row["command"]}</code></td>'
+        body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return simple_table(f"Artifacts, profile {profile}", f"<tr>{head}</tr>", body)
