@@ -12,6 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs import zoo
 from learned_mapping.programs.schedule import schedule
 from learned_mapping.programs.trace import trace
+from learned_mapping.programs.zoo.members import BUILDERS
 
 SMALL = {
     "wavenet_coherent_batch32": {"cycles": 1, "dilations": 2, "batch": 2, "samples": 32},
@@ -19,10 +20,41 @@ SMALL = {
     "AlphaTensor": {"iterations": 1, "policy_layers": 1},
     "tensor2tensor_transformer_bf16": {"layers": 1},
     "transformer_train": {"layers": 1},
-    "resnet50_train": {"batch": 2},
+    "resnet50_train": {"batch": 2, "depth": 14},
+    "mobilenet_train": {"batch": 2},
+    "densenet121_train": {"blocks": (1, 1)},
+    "inception_inference": {"blocks": ((64, 96, 128, 16, 32, 32),)},
+    "inception_train": {"blocks": ((64, 96, 128, 16, 32, 32),)},
+    "mnasnet_inference": {"stages": ((3, 24, 2, 2, 3),)},
+    "efficientnet_inference": {"stages": ((6, 24, 2, 2, 3),)},
+    "convnext_inference": {"stages": ((96, 1),)},
+    "vit_inference": {"layers": 1},
+    "unet_train": {"depth": 2},
+    "unet_inference": {"depth": 2},
+    "squeezenet_train": {"batch": 2},
+    "mlp_mixer_inference": {"layers": 1},
+    "mnasnet_train": {"stages": ((3, 24, 2, 2, 3),)},
+    "efficientnet_train": {"stages": ((6, 24, 2, 2, 3),)},
+    "shufflenet_train": {"stages": ((116, 2),)},
+    "shufflenet_inference": {"stages": ((116, 2),)},
+    "convnext_train": {"stages": ((96, 1),)},
+    "vit_train": {"layers": 1},
+    "super_resolution_train": {"blocks": 1},
+    "super_resolution_inference": {"blocks": 1},
+    "alphazero_train": {"blocks": 1},
+    "bert_train": {"layers": 1},
+    "mixture_of_experts_train": {"layers": 1},
+    "decoder_inference": {"layers": 2},
+    "language_model_train": {"steps": 3},
+    "seq2seq_train": {"length": 2, "layers": 1},
+    "nmt_train": {"length": 2, "layers": 2},
+    "vanilla_rnn": {"steps": 3},
+    "tcn_train": {"levels": 2},
+    "tabnet_train": {"steps": 1},
+    "graph_network_train": {"steps": 1},
+    "dlrm_train": {"tables": 3},
     "bert_large_inference": {"layers": 1},
     "densenet121_inference": {"blocks": (2, 2)},
-    "mlp_mixer_inference": {"layers": 1},
     "lstm": {"steps": 3},
     "gru": {"steps": 3},
     "bidirectional_tagger": {"steps": 3},
@@ -40,19 +72,28 @@ class Machine:
 
 
 @pytest.mark.parametrize("name", zoo.ZOO)
-def test_every_member_traces_and_schedules(name):
-    """Would catch a member that allocates arrays, has no parameters, loses its arithmetic, or donates in vain."""
+def test_every_member_traces(name):
+    """Would catch a member that allocates arrays, has no parameters or loses its arithmetic."""
     alive = len(jax.live_arrays())
     model = zoo.example(name, **SMALL.get(name, {}))
     graph = trace(model.function, *model.args, name=name, parameters=model.parameters)
+    assert len(jax.live_arrays()) == alive
+    assert graph.name == name
+    assert graph.op_flop.sum() > 0 and graph.metadata["parameters"] > 0
+    assert zoo.ZOO[name].source
+
+
+@pytest.mark.parametrize("name", [*BUILDERS, "decoder_inference", "language_model_train", "mnasnet_train"])
+def test_members_are_scheduled(name):
+    """Would catch a member that allocates, gains nothing from fast memory, or donates in vain."""
+    alive = len(jax.live_arrays())
+    model = zoo.example(name, **SMALL.get(name, {}))
     program = schedule(model.function, *model.args, machine=Machine(), name=name, donated=model.donated)
     assert len(jax.live_arrays()) == alive
-    assert graph.name == program.name == name
-    assert graph.op_flop.sum() > 0 and graph.metadata["parameters"] > 0
-    assert graph.num_ops > len(program.instruction_names) > 5
+    assert program.name == name
+    assert program.num_instructions > 5
     assert bool(program.num_alias_groups) == bool(model.donated)
     assert program.possible_saving_s > 0
-    assert zoo.ZOO[name].source
 
 
 @pytest.mark.parametrize(
@@ -65,6 +106,11 @@ def test_every_member_traces_and_schedules(name):
         ("inception_inference", {"batch": 1}, 7.0e6, 2 * 1.58),
         ("lenet_inference", {"batch": 1}, 61.7e3, 2 * 0.000417),
         ("mlp_mixer_inference", {"batch": 1}, 18.53e6, 2 * 3.78),
+        ("mnasnet_inference", {"batch": 1}, 4.38e6, 2 * 0.315),
+        ("efficientnet_inference", {"batch": 1}, 5.29e6, 2 * 0.386),
+        ("shufflenet_inference", {"batch": 1}, 2.28e6, 2 * 0.146),
+        ("vit_inference", {"batch": 1}, 86.57e6, 2 * 17.58),
+        ("convnext_inference", {"batch": 1}, 28.59e6, 2 * 4.46),
     ],
 )
 def test_sizes_and_costs_are_those_published(name, options, parameters, gigaflop):

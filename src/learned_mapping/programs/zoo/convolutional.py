@@ -30,8 +30,11 @@ def lenet(images: jax.Array, *, classes: int = 10) -> jax.Array:
     return jax.nn.softmax(hk.Linear(classes, name="dense_5")(x))
 
 
-def vgg(images: jax.Array, *, depth: int = 16, classes: int = 1000) -> jax.Array:
-    """VGG (Simonyan and Zisserman 2014): class probabilities [B, classes] of images [B, 224, 224, 3]."""
+def vgg(images: jax.Array, *, depth: int = 16, classes: int = 1000, training: bool = False) -> jax.Array:
+    """VGG (Simonyan and Zisserman 2014): class probabilities [B, classes] of images [B, 224, 224, 3].
+
+    Like its neighbours in this file, it returns scores before the softmax where `training`.
+    """
     x = images
     for stage, count in enumerate(VGG_STAGES[depth]):
         for i in range(count):
@@ -40,10 +43,10 @@ def vgg(images: jax.Array, *, depth: int = 16, classes: int = 1000) -> jax.Array
     x = hk.Flatten()(x)
     for i in range(2):
         x = jax.nn.relu(hk.Linear(4096, name=f"dense_{i}")(x))
-    return jax.nn.softmax(hk.Linear(classes, name="scores")(x))
+    return _finish(hk.Linear(classes, name="scores")(x), training)
 
 
-def squeezenet(images: jax.Array, *, classes: int = 1000) -> jax.Array:
+def squeezenet(images: jax.Array, *, classes: int = 1000, training: bool = False) -> jax.Array:
     """SqueezeNet 1.1 (Iandola et al. 2016): class probabilities [B, classes] of images [B, 224, 224, 3]."""
     x = jax.nn.relu(hk.Conv2D(64, 3, stride=2, padding="VALID", name="conv_1")(images))
     for i, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64)):
@@ -54,18 +57,19 @@ def squeezenet(images: jax.Array, *, classes: int = 1000) -> jax.Array:
         large = jax.nn.relu(hk.Conv2D(4 * squeezed, 3, name=f"fire_{i}_expand_3")(x))
         x = jnp.concatenate([small, large], axis=-1)
     x = jax.nn.relu(hk.Conv2D(classes, 1, name="conv_10")(x))
-    return jax.nn.softmax(jnp.mean(x, axis=(1, 2)))
+    return _finish(jnp.mean(x, axis=(1, 2)), training)
 
 
-def mobilenet(images: jax.Array, *, width: float = 1.0, classes: int = 1000) -> jax.Array:
+def mobilenet(images: jax.Array, *, width: float = 1.0, classes: int = 1000, training: bool = False) -> jax.Array:
     """MobileNet v1 (Howard et al. 2017): class probabilities [B, classes] of images [B, 224, 224, 3]."""
-    x = jax.nn.relu(batch_norm(hk.Conv2D(int(32 * width), 3, stride=2, with_bias=False, name="stem")(images), "norm"))
+    x = hk.Conv2D(int(32 * width), 3, stride=2, with_bias=False, name="stem")(images)
+    x = jax.nn.relu(batch_norm(x, "norm", training))
     for i, (stride, channels) in enumerate(zip(MOBILENET_STRIDES, MOBILENET_CHANNELS)):
         x = hk.DepthwiseConv2D(1, 3, stride=stride, padding="SAME", with_bias=False, name=f"depthwise_{i}")(x)
-        x = jax.nn.relu6(batch_norm(x, f"depthwise_norm_{i}"))
+        x = jax.nn.relu6(batch_norm(x, f"depthwise_norm_{i}", training))
         x = hk.Conv2D(int(channels * width), 1, with_bias=False, name=f"pointwise_{i}")(x)
-        x = jax.nn.relu6(batch_norm(x, f"pointwise_norm_{i}"))
-    return jax.nn.softmax(hk.Linear(classes, name="scores")(jnp.mean(x, axis=(1, 2))))
+        x = jax.nn.relu6(batch_norm(x, f"pointwise_norm_{i}", training))
+    return _finish(hk.Linear(classes, name="scores")(jnp.mean(x, axis=(1, 2))), training)
 
 
 def unet(images: jax.Array, *, depth: int = 4, channels: int = 64, classes: int = 2) -> jax.Array:
@@ -87,20 +91,27 @@ def unet(images: jax.Array, *, depth: int = 4, channels: int = 64, classes: int 
     return hk.Conv2D(classes, 1, name="scores")(x)
 
 
-def densenet(images: jax.Array, *, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32) -> jax.Array:
+def densenet(
+    images: jax.Array, *, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, training: bool = False
+) -> jax.Array:
     """DenseNet-121 (Huang et al. 2017): class probabilities [B, 1000] of images [B, 224, 224, 3]."""
-    x = jax.nn.relu(batch_norm(hk.Conv2D(2 * growth, 7, stride=2, with_bias=False, name="stem")(images), "stem_norm"))
+    x = hk.Conv2D(2 * growth, 7, stride=2, with_bias=False, name="stem")(images)
+    x = jax.nn.relu(batch_norm(x, "stem_norm", training))
     x = hk.max_pool(x, (3, 3, 1), (2, 2, 1), "SAME")
     for b, layers in enumerate(blocks):
         for i in range(layers):
             with hk.name_scope(f"block_{b}_{i}"):
-                y = jax.nn.relu(batch_norm(x, "norm_1"))
+                y = jax.nn.relu(batch_norm(x, "norm_1", training))
                 y = hk.Conv2D(4 * growth, 1, with_bias=False, name="conv_1")(y)
-                y = jax.nn.relu(batch_norm(y, "norm_2"))
+                y = jax.nn.relu(batch_norm(y, "norm_2", training))
                 y = hk.Conv2D(growth, 3, with_bias=False, name="conv_2")(y)
                 x = jnp.concatenate([x, y], axis=-1)
-        x = jax.nn.relu(batch_norm(x, f"transition_norm_{b}"))
+        x = jax.nn.relu(batch_norm(x, f"transition_norm_{b}", training))
         if b < len(blocks) - 1:
             x = hk.Conv2D(x.shape[-1] // 2, 1, with_bias=False, name=f"transition_{b}")(x)
             x = hk.avg_pool(x, (2, 2, 1), (2, 2, 1), "VALID")
-    return jax.nn.softmax(hk.Linear(1000, name="scores")(jnp.mean(x, axis=(1, 2))))
+    return _finish(hk.Linear(1000, name="scores")(jnp.mean(x, axis=(1, 2))), training)
+
+
+def _finish(scores: jax.Array, training: bool) -> jax.Array:
+    return scores if training else jax.nn.softmax(scores)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import haiku as hk
 import jax
 import jax.numpy as jnp
@@ -14,12 +16,14 @@ INCEPTION_BLOCKS = (
 """Channels of 1x1, 3x3 reduction, 3x3, 5x5 reduction, 5x5 and pooled projection per block (table 1)."""
 
 
-def inception(images: jax.Array, *, classes: int = 1000) -> jax.Array:
-    """Class probabilities [B, classes] of images [B, 224, 224, 3]."""
+def inception(
+    images: jax.Array, *, blocks: Sequence[tuple] = INCEPTION_BLOCKS, classes: int = 1000, training: bool = False
+) -> jax.Array:
+    """Class probabilities [B, classes] of images [B, 224, 224, 3]; scores before the softmax where `training`."""
     x = hk.max_pool(_conv(images, 64, 7, "conv_1", stride=2), (3, 3, 1), (2, 2, 1), "SAME")
     x = _conv(_conv(x, 64, 1, "conv_2_reduce"), 192, 3, "conv_2")
     x = hk.max_pool(x, (3, 3, 1), (2, 2, 1), "SAME")
-    for i, (one, three_in, three, five_in, five, pooled) in enumerate(INCEPTION_BLOCKS):
+    for i, (one, three_in, three, five_in, five, pooled) in enumerate(blocks):
         with hk.name_scope(f"block_{i}"):
             branches = [
                 _conv(x, one, 1, "one"),
@@ -30,7 +34,8 @@ def inception(images: jax.Array, *, classes: int = 1000) -> jax.Array:
         x = jnp.concatenate(branches, axis=-1)
         if i in (1, 6):
             x = hk.max_pool(x, (3, 3, 1), (2, 2, 1), "SAME")
-    return jax.nn.softmax(hk.Linear(classes, name="scores")(jnp.mean(x, axis=(1, 2))))
+    scores = hk.Linear(classes, name="scores")(jnp.mean(x, axis=(1, 2)))
+    return scores if training else jax.nn.softmax(scores)
 
 
 def _conv(x: jax.Array, width: int, size: int, name: str, stride: int = 1) -> jax.Array:

@@ -29,19 +29,23 @@ def alexnet_train(batch: int = 32) -> Example:
 
 
 def images_to_scores(forward: Callable, size: int = 224, channels: int = 3, batch: int = 8) -> Builder:
-    """A builder for image models: options `batch`, `size` and the model's own."""
+    """A builder for image models: options `batch`, `size`, `bf16` and the model's own."""
 
-    def build(batch: int = batch, size: int = size, **options: Any) -> Example:
-        return inference(partial(forward, **options), array(batch, size, size, channels))
+    def build(batch: int = batch, size: int = size, bf16: bool = False, **options: Any) -> Example:
+        dtype = jnp.bfloat16 if bf16 else jnp.float32
+        return inference(partial(forward, **options), array(batch, size, size, channels, dtype=dtype), dtype=dtype)
 
     return build
 
 
 def sequence_to_scores(forward: Callable, features: int, steps: int = 32) -> Builder:
-    """A builder for recurrent models: options `batch`, `steps`, `features` and the model's own."""
+    """A builder for recurrent models: options `batch`, `steps`, `features`, `bf16` and the model's own."""
 
-    def build(batch: int = 64, steps: int = steps, features: int = features, **options: Any) -> Example:
-        return inference(partial(forward, **options), array(steps, batch, features))
+    def build(
+        batch: int = 64, steps: int = steps, features: int = features, bf16: bool = False, **options: Any
+    ) -> Example:
+        dtype = jnp.bfloat16 if bf16 else jnp.float32
+        return inference(partial(forward, **options), array(steps, batch, features, dtype=dtype), dtype=dtype)
 
     return build
 
@@ -70,11 +74,12 @@ def transformer_train(batch: int = 2, length: int = 256, vocabulary: int = 8192,
 
 
 def translation_train(
-    batch: int = 4, length: int = 64, vocabulary: int = 8192, layers: int = 10, **options: int
+    batch: int = 4, length: int = 64, vocabulary: int = 8192, layers: int = 10, bf16: bool = True, **options: int
 ) -> Example:
-    loss = partial(transformer.translation_loss, vocabulary=vocabulary, layers=layers, **options)
+    dtype = jnp.bfloat16 if bf16 else jnp.float32
+    loss = partial(transformer.translation_loss, vocabulary=vocabulary, layers=layers, dtype=dtype, **options)
     source, target = array(batch, length, dtype=jnp.int32), array(batch, length + 1, dtype=jnp.int32)
-    return train_step(loss, source, target, optimiser=optax.adam(1e-3), dtype=jnp.bfloat16)
+    return train_step(loss, source, target, optimiser=optax.adam(1e-3), dtype=dtype)
 
 
 def alphatensor_train(

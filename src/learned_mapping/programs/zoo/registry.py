@@ -14,6 +14,7 @@ from learned_mapping.programs.schedule import schedule
 from learned_mapping.programs.trace import trace
 from learned_mapping.programs.user_function import Example
 from learned_mapping.programs.zoo.members import BUILDERS
+from learned_mapping.programs.zoo.more_members import MORE_BUILDERS
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Model:
     """The publication."""
 
 
-ZOO: dict[str, Model] = {name: Model(build, source) for name, (build, source) in BUILDERS.items()}
+ZOO: dict[str, Model] = {name: Model(build, source) for name, (build, source) in (BUILDERS | MORE_BUILDERS).items()}
 """Members by name."""
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from learned_mapping.programs.zoo.convolutional import batch_norm
 
-RESNET_BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-"""Bottleneck blocks per stage by depth (table 1)."""
+RESNET_BLOCKS = {14: (1, 1, 1, 1), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+"""Bottleneck blocks per stage by depth (table 1; 14 is a smaller one)."""
 
 
 def resnet(images: jax.Array, *, depth: int = 50, classes: int = 1000, training: bool = False) -> jax.Array:
