@@ -14,6 +14,7 @@ def record(instance: str, method: str, seed: int, value: float, valid: bool = Tr
         "instance": instance,
         "method": method,
         "seed": seed,
+        "config": {"seconds": 1.0, "program": "0" * 16},
         "result": {
             "valid": valid,
             "costs": {"return": value, "saving_s": value, "latency_s": 2.0 - value},
@@ -65,6 +66,14 @@ def test_a_run_is_a_validated_mapping():
     linear = mmap.run_bound("bound-lp", "alexnet_train_batch_32", {}, 0)
     whole = mmap.run_bound("bound", "alexnet_train_batch_32", {"seconds": 20.0}, 0)
     assert result["costs"]["return"] < whole["return"] <= linear["return"] < 1
+
+
+def test_results_of_another_program_are_noticed():
+    """A stored result outlives the file it was made from; the digest in its rows tells."""
+    name = "alexnet_train_batch_32"
+    row = {"instance": name, "program": mmap.workload(name).digest[:16]}
+    assert mmap.of_other_programs({"rows": [row, {"instance": "all"}]}) == []
+    assert mmap.of_other_programs({"rows": [{**row, "program": "0" * 16}]}) == [name]
 
 
 def test_unknown_workloads_are_refused():

@@ -56,6 +56,12 @@ def workload(name: str) -> Program:
     return read_program(results.data_folder() / "programs" / f"{name}.json.gz")
 
 
+def of_other_programs(result: dict[str, Any]) -> list[str]:
+    """Workloads whose file has changed since a result was made: its numbers are of another program."""
+    made_for = {row["instance"]: row["program"] for row in result["rows"] if "program" in row}
+    return [name for name, digest in made_for.items() if workload(name).digest[:16] != digest]
+
+
 def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Maps a workload under a budget of CPU seconds or games; the validator judges and prices the mapping."""
     program = workload(instance)
@@ -123,7 +129,8 @@ def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, An
         found = [record["result"] for record in group]
         returns = [result["costs"].get("return", 0.0) for result in found]
         per_method.setdefault(method, {})[instance] = returns
-        rows.append(summary_row(instance, method, "return", returns, curve=_mean_curve(found)))
+        made_for = {"program": group[0]["config"]["program"]}
+        rows.append(summary_row(instance, method, "return", returns, curve=_mean_curve(found), **made_for))
         rows.append(summary_row(instance, method, "speedup", [result["speedup"] or 0.0 for result in found]))
         rows.append(summary_row(instance, method, "latency_s", [r["costs"].get("latency_s", 0.0) for r in found]))
         rows.append(summary_row(instance, method, "samples", [float(result["samples"]) for result in found]))
@@ -194,6 +201,7 @@ def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     (record,) = records
     result = record["result"]
     row = _row(record["instance"], record["method"], "return", result["costs"].get("return", 0.0))
+    row["program"] = record["config"]["program"]
     return {
         "rows": [{**row, "mapping": result["mapping"], "speedup": result["speedup"]}],
         "paper": [],
