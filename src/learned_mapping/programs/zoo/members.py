@@ -50,12 +50,15 @@ def sequence_to_scores(forward: Callable, features: int, steps: int = 32) -> Bui
     return build
 
 
-def resnet50_train(batch: int = 32, depth: int = 50) -> Example:
+def resnet50_train(batch: int = 32, depth: int = 50, bf16: bool = False) -> Example:
+    dtype = jnp.bfloat16 if bf16 else jnp.float32
+
     def loss(images: Any, labels: Any) -> Any:
         return cross_entropy(resnet(images, depth=depth, training=True), labels)
 
     labels = array(batch, dtype=jnp.int32)
-    return train_step(loss, array(batch, 224, 224, 3), labels, optimiser=optax.sgd(0.1, momentum=0.9))
+    images = array(batch, 224, 224, 3, dtype=dtype)
+    return train_step(loss, images, labels, optimiser=optax.sgd(0.1, momentum=0.9), dtype=dtype)
 
 
 def wavenet_inference(batch: int = 1, samples: int = 4096, **options: int) -> Example:
