@@ -1,0 +1,325 @@
+"""Files from strangers: every fault ends in exit code 2, one line that names file and field, and no output."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import re
+import string
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, VALID, command, edited
+from learned_mapping.cli import main
+
+NAN, INF = float("nan"), float("inf")
+JSON_FAULTS = [
+    # kind, what is edited (path into the valid file), new value, what the line must name
+    ("graph", ("schema",), "learned-mapping/graph/2", "schema"),
+    ("graph", ("schema",), 7, "schema"),
+    ("graph", ("schema",), "learned-mapping/program/1", "schema"),
+    ("graph", ("name",), "", "name"),
+    ("graph", ("name",), "line\nbreak", "name"),
+    ("graph", ("ops",), {}, "ops"),
+    ("graph", ("ops",), [], "no op is named"),
+    ("graph", ("ops", 1, "name"), "a", "ops[1]"),
+    ("graph", ("ops", 1, "flop"), -1, "ops[1].flop"),
+    ("graph", ("ops", 1, "flop"), "many", "ops[1].flop"),
+    ("graph", ("ops", 1, "flop"), 1e300, "ops[1].flop"),
+    ("graph", ("ops", 1, "flop"), True, "ops[1].flop"),
+    ("graph", ("ops", 1, "weight_bytes"), 1.5, "ops[1].weight_bytes"),
+    ("graph", ("ops", 1, "weight_bytes"), 2**70, "ops[1].weight_bytes"),
+    ("graph", ("ops", 1, "seconds"), 0.5, "ops"),
+    ("graph", ("ops", 1, "colour"), "red", "ops[1]"),
+    ("graph", ("ops", 2), "tanh", "ops[2]"),
+    ("graph", ("ops", 0, "kind"), None, "ops[0].kind"),
+    ("graph", ("tensors", 0, "producer"), "nobody", "tensors[0].producer"),
+    ("graph", ("tensors", 0, "producer"), 0, "tensors[0].producer"),
+    ("graph", ("tensors", 0, "consumers"), ["b", "b"], "tensors[0].consumers[1]"),
+    ("graph", ("tensors", 0, "consumers"), ["z"], "tensors[0].consumers[0]"),
+    ("graph", ("tensors", 0, "consumers"), "b", "tensors[0].consumers"),
+    ("graph", ("tensors", 3, "consumers"), ["a"], "cycle"),
+    ("graph", ("tensors", 0, "consumers"), ["a"], "uses its own output"),
+    ("graph", ("tensors", 0, "bytes"), -1, "tensors[0].bytes"),
+    ("graph", ("tensors", 0, "bytes"), 10**60, "tensors[0].bytes"),
+    ("graph", ("tensors", 0, "output"), "yes", "tensors[0].output"),
+    ("graph", ("tensors", 1, "name"), "ta", "tensors[1]"),
+    ("graph", ("metadata",), [1], "metadata"),
+    ("program", ("memory",), None, "memory"),
+    ("program", ("memory", "fast_bytes"), -5, "memory.fast_bytes"),
+    ("program", ("memory", "fast_bytes"), 1e3, "memory.fast_bytes"),
+    ("program", ("memory", "copy_bytes_per_s"), 0, "memory.copy_bytes_per_s"),
+    ("program", ("tensors", 1, "name"), "p", "tensors[1]"),
+    ("program", ("tensors", 1, "bytes"), "1K", "tensors[1].bytes"),
+    ("program", ("instructions",), [], "instructions"),
+    ("program", ("instructions", 1, "name"), "i0", "instructions[1]"),
+    ("program", ("instructions", 0, "buffers", 0, "tensor"), "q", "instructions[0].buffers[0].tensor"),
+    ("program", ("instructions", 0, "buffers", 0, "role"), "inout", "instructions[0].buffers[0].role"),
+    ("program", ("instructions", 0, "buffers", 0, "alias"), -1, "instructions[0].buffers[0].alias"),
+    ("program", ("instructions", 0, "varied"), [0, 0], "instructions[0].varied[1]"),
+    ("program", ("instructions", 0, "varied"), [0, 9], "instructions[0].varied[1]"),
+    ("program", ("instructions", 0, "varied"), list(range(9)), "instructions[0].varied"),
+    ("program", ("instructions", 0, "latency_s"), [1e-6], "instructions[0].latency_s"),
+    ("program", ("instructions", 0, "latency_s", 2), -1e-6, "instructions[0].latency_s[2]"),
+    ("program", ("instructions", 0, "latency_s", 2), None, "instructions[0].latency_s[2]"),
+    ("program", ("instructions", 0, "buffers", 0, "role"), "output", "instructions[0]"),  # a parameter is written
+    ("program", ("instructions", 1, "buffers", 0, "tensor"), "y", "instructions[1]"),  # read before it is written
+    ("mapping", ("decisions",), [], "decisions"),
+    ("mapping", ("decisions", 1, "action"), "hold", "decisions[1].action"),
+    ("mapping", ("decisions", 1, "offset"), -1, "decisions[1].offset"),
+    ("mapping", ("decisions", 1, "offset"), 0.5, "decisions[1].offset"),
+    ("mapping", ("decisions", 1, "start"), 2**40, "decisions[1].start"),
+    ("mapping", ("decisions", 0, "offset"), 0, "decisions[0]"),
+    ("mapping", ("instance", "digest"), "0" * 64, "instance"),
+    ("mapping", ("instance",), "two steps", "instance"),
+    ("partition", ("digest",), "0" * 64, "instance"),
+    ("partition", ("chips",), 0, "chips"),
+    ("partition", ("chips",), 10**9, "chips"),
+    ("partition", ("assignment", "b"), 2, "assignment"),
+    ("partition", ("assignment", "b"), -1, "assignment"),
+    ("partition", ("assignment", "b"), "0", "assignment"),
+    ("partition", ("assignment", "z"), 0, "assignment"),
+    ("partition", ("assignment",), [0, 0, 0, 1], "assignment"),
+    ("schedule", ("digest",), "0" * 64, "instance"),
+    ("schedule", ("devices",), 0, "devices"),
+    ("schedule", ("devices",), 100, "devices"),
+    ("schedule", ("placement", "d"), 2, "placement"),
+    ("schedule", ("placement", "z"), 0, "placement"),
+    ("schedule", ("order", 0), {"op": "z"}, "order[0]"),
+    ("schedule", ("order", 0), {"transfer": "zz", "to": 1}, "order[0]"),
+    ("schedule", ("order", 3), {"transfer": "tb", "to": 5}, "order[3]"),
+    ("schedule", ("order", 3), {"transfer": "tb"}, "order[3]"),
+    ("schedule", ("order", 3), ["tb", 1], "order[3]"),
+    ("schedule", ("order",), "a b c d", "order"),
+]
+MISSING = [
+    ("graph", ("ops",), "'ops'"),
+    ("graph", ("ops", 1, "flop"), "ops[1]"),
+    ("graph", ("tensors", 0, "consumers"), "tensors[0]"),
+    ("program", ("memory",), "'memory'"),
+    ("program", ("instructions", 0, "latency_s"), "instructions[0]"),
+    ("mapping", ("instance", "digest"), "instance"),
+    ("mapping", ("decisions", 1, "end"), "decisions[1]"),
+    ("partition", ("assignment", "d"), "assignment"),
+    ("partition", ("chips",), "'chips'"),
+    ("schedule", ("placement", "d"), "placement"),
+    ("schedule", ("order",), "'order'"),
+]
+good = json.dumps(GRAPH)
+RAW_FAULTS = [
+    ("graph", good[:-30].encode(), "line 1 column"),
+    ("graph", b"", "line 1 column"),
+    ("graph", b"\xff\xfe" + good.encode(), "byte 0"),
+    ("graph", b"[" * 200_000, "nested"),
+    ("graph", good.replace('"flop": 0', '"flop": NaN').encode(), "NaN"),
+    ("graph", good.replace('"flop": 0', '"flop": Infinity').encode(), "Infinity"),
+    ("graph", good.replace('"flop": 0', '"flop": 1e999').encode(), "1e999"),
+    ("graph", good.replace('"flop": 0', '"flop": ' + "9" * 5000).encode(), "5000 digits"),
+    ("graph", good.replace('"flop": 0', '"flop": 0, "flop": 1').encode(), "twice"),
+    ("graph", b"\x80\x04\x95\x0c\x00\x00\x00", "byte 0"),  # a pickle
+    ("graph", b"null", "top level"),
+    ("graph", b'"learned-mapping/graph/1"', "top level"),
+    ("program", json.dumps(MAPPING).encode(), "schema"),
+    ("graph", json.dumps(PROGRAM).encode(), "schema"),
+    ("mapping", json.dumps(SCHEDULE).encode(), "schema"),
+    ("partition", json.dumps(MAPPING).encode(), "schema"),
+    ("schedule", json.dumps(PARTITION).encode(), "schema"),
+]
+COSTGRAPH_FAULTS = [
+    ("id: 1", "id: 0", "node[1].id"),
+    ('name: "b"', 'name: "a"', "node[1].name"),
+    ("preceding_node: 0", "preceding_node: 9", "preceding_node"),
+    ("preceding_port: 0", "preceding_port: 3", "preceding_port"),
+    ("size: 1024", "size: -1", "size"),
+    ("size: 1024", "size: 99999999999999999999", "size"),
+    ("compute_cost: 5", "compute_cost: -5", "compute_cost"),
+    ("compute_cost: 5", "compute_cost: five", "compute_cost"),
+    ("compute_cost: 5", "compute_kost: 5", "compute_kost"),
+    ("control_input: 1", "control_input: 8", "control_input"),
+    ("id: 0 compute_cost: 5", "id: 0 control_input: 2", "cycle"),
+    ("is_final: true }", "is_final: true", "line"),
+    ('name: "a"', "name: 5", "name"),
+    ('name: "a"', 'name: "a', "line 1"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the instances that solutions belong to."""
+    path = tmp_path_factory.mktemp("faults")
+    (path / "graph.json").write_text(json.dumps(GRAPH))
+    (path / "program.json").write_text(json.dumps(PROGRAM))
+    return path
+
+
+def complaint(capsys, arguments, path, folder) -> str:
+    """Runs a command that must fail; returns its one line, having checked everything but the field."""
+    before = sorted(folder.rglob("*"))
+    code = main(arguments)
+    captured = capsys.readouterr()
+    assert code == 2, captured.err
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith(f"lmap: {path}: "), lines[0]
+    assert "Traceback" not in lines[0] and lines[0].isprintable()
+    assert sorted(folder.rglob("*")) == before, "something was written"
+    return lines[0].removeprefix(f"lmap: {path}: ")
+
+
+@pytest.mark.parametrize("kind", VALID)
+def test_the_files_the_faults_are_made_from_are_valid(capsys, folder, tmp_path, kind):
+    """Otherwise every fault below could be found for the wrong reason."""
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(VALID[kind]))
+    for name in ("graph.json", "program.json"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    assert main(command(kind, path, tmp_path)) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "path", "value", "field"), JSON_FAULTS)
+def test_a_wrong_value_is_named(capsys, folder, kind, path, value, field):
+    file = folder / "bad.json"
+    file.write_text(json.dumps(edited(kind, *path, value=value)))
+    assert field in complaint(capsys, command(kind, file, folder), file, folder)
+
+
+@pytest.mark.parametrize(("kind", "path", "field"), MISSING)
+def test_a_missing_field_is_named(capsys, folder, kind, path, field):
+    file = folder / "bad.json"
+    file.write_text(json.dumps(edited(kind, *path, drop=True)))
+    assert field in complaint(capsys, command(kind, file, folder), file, folder)
+
+
+@pytest.mark.parametrize(("kind", "data", "field"), RAW_FAULTS)
+def test_a_file_that_is_no_such_file_is_named(capsys, folder, kind, data, field):
+    file = folder / "bad.json"
+    file.write_bytes(data)
+    assert field in complaint(capsys, command(kind, file, folder), file, folder)
+
+
+@pytest.mark.parametrize(("old", "new", "field"), COSTGRAPH_FAULTS)
+def test_a_faulty_costgraph_is_named(capsys, folder, old, new, field):
+    assert old in COSTGRAPH
+    file = folder / "bad.pbtxt"
+    file.write_text(COSTGRAPH.replace(old, new, 1))
+    assert field in complaint(capsys, command("costgraph", file, folder), file, folder)
+
+
+def test_a_valid_costgraph_is_solved(capsys, tmp_path):
+    file = tmp_path / "good.pbtxt"
+    file.write_text(COSTGRAPH)
+    assert main(command("costgraph", file, tmp_path)) == 0, capsys.readouterr().err
+    assert main(["check", "regal", str(file), str(tmp_path / "out.json")]) == 0
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not gzip", "wrong check sum"])
+def test_broken_compression_is_named(capsys, folder, damage):
+    data = gzip.compress(good.encode())
+    file = folder / "bad.json.gz"
+    if damage == "truncated":
+        file.write_bytes(data[:-15])
+    elif damage == "not gzip":
+        file.write_bytes(good.encode())
+    else:
+        file.write_bytes(data[:-8] + bytes(4) + data[-4:])
+    assert "gzip" in complaint(capsys, command("graph", file, folder), file, folder)
+
+
+def test_a_file_that_is_not_there_a_folder_and_an_unreadable_name(capsys, folder):
+    for path in (folder / "none.json", folder, folder / "graph.json" / "x.json", folder / ("n" * 400 + ".json")):
+        complaint(capsys, ["check", "regal", str(path), str(folder / "none.json")], path, folder)
+
+
+def test_a_bomb_of_a_file_is_refused_by_its_size(capsys, folder, monkeypatch):
+    """Half a gigabyte of zeros compresses to half a megabyte."""
+    from learned_mapping.programs import json_io
+
+    file = folder / "bomb.json.gz"
+    file.write_bytes(gzip.compress(b" " * 3_000_000))
+    original = json_io.read_bytes
+    monkeypatch.setattr(json_io, "read_bytes", lambda path, limit=10**6: original(path, limit))
+    assert "more than" in complaint(capsys, command("graph", file, folder), file, folder)
+
+
+def test_more_than_sixty_distinct_faults():
+    faults = {(kind, *path, repr(value)) for kind, path, value, _ in JSON_FAULTS} | {m[:2] for m in MISSING}
+    assert len(faults) == len(JSON_FAULTS) + len(MISSING) >= 60
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+HOSTILE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**80), 2**80),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=12),
+    st.sampled_from([[], {}, [[]], {"op": 1}, "a", "drop", 0, -1, 2**63, 1e308, "\x1b[31m", "a\nb"]),
+)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_mutation_is_accepted_or_named(capsys, folder, data):
+    """Whatever a valid file is changed to: a verdict, or one line; never a traceback, never half an output."""
+    kind = data.draw(st.sampled_from(sorted(VALID)))
+    mutated = copy.deepcopy(VALID[kind])
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from([p for p in places(mutated) if p]))
+        target = mutated
+        for key in path[:-1]:
+            target = target[key]
+        if data.draw(st.booleans()):
+            target[path[-1]] = data.draw(HOSTILE)
+        elif isinstance(target, list):
+            target.insert(path[-1], copy.deepcopy(data.draw(st.sampled_from(target))))
+        else:
+            del target[path[-1]]
+        if not any(p for p in places(mutated)):
+            break
+    file = folder / "mutated.json"
+    file.write_text(json.dumps(mutated))
+    arguments = command(kind, file, folder)
+    if kind == "graph" and data.draw(st.booleans()):
+        arguments = command("program", file, folder)  # a graph is scheduled into a program
+    out = folder / "out.json"
+    try:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        lines = captured.err.splitlines()
+        if code == 2:
+            assert len(lines) == 1 and lines[0].startswith(f"lmap: {file}: ") and lines[0].isprintable(), captured.err
+            assert not out.exists()
+        else:
+            assert code in (0, 1), captured.err
+            assert out.exists() == (code == 0 and kind in ("graph", "program"))
+    finally:
+        out.unlink(missing_ok=True)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_mutated_costgraph_is_accepted_or_named(capsys, folder, data):
+    start = data.draw(st.integers(0, len(COSTGRAPH) - 1))
+    length = data.draw(st.integers(0, 20))
+    new = data.draw(st.text(alphabet=string.printable, max_size=8))
+    file, out = folder / "mutated.pbtxt", folder / "out.json"
+    file.write_text(COSTGRAPH[:start] + new + COSTGRAPH[start + length :])
+    try:
+        code = main(command("costgraph", file, folder))
+        captured = capsys.readouterr()
+        assert code in (0, 2), captured.err
+        if code == 2:
+            assert re.fullmatch(re.escape(f"lmap: {file}: ") + r"[^\n]+\n", captured.err), captured.err
+    finally:
+        out.unlink(missing_ok=True)
