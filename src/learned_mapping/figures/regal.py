@@ -207,11 +207,10 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str] = TABLE_METHODS) -> 
         marks = [(paper[dataset, m], i) for i, m in enumerate(shown) if (dataset, m) in paper]
         if marks:
             panel.plot(*zip(*marks), "D", color="white", markeredgecolor=INK, markersize=5, clip_on=False, zorder=5)
-        reach = max([*lengths, *[x for x, _ in marks], 1e-9])
+        reach = max([*(v.get("high", v["value"]) for v in values), *[x for x, _ in marks], 1e-9])
         for i, row in enumerate(values):
-            beside = max(row.get("high", row["value"]), *[x for x, j in marks if j == i], 0.0)
-            panel.text(beside + 0.04 * reach, i, f"{row['value']:.1f}", va="center", fontsize=8)
-        panel.set_xlim(0, 1.3 * reach)
+            panel.text(1.0, i, f"{row['value']:.1f}", transform=panel.get_yaxis_transform(), ha="right", va="center")
+        panel.set_xlim(0, 1.35 * reach)
         panel.set_yticks(range(len(shown)), shown)
         panel.set_ylim(len(shown) - 0.4, -0.6)
         panel.set_title(DATASET_TITLES[dataset], loc="left")
