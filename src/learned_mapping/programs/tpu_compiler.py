@@ -190,10 +190,9 @@ def _complete(dumps: Path, ending: str) -> bool:
     path = _find(dumps, ending)
     if path is None:
         return False
-    with open(path, "rb") as stream:
-        stream.seek(0, os.SEEK_END)
-        stream.seek(max(stream.tell() - 200, 0))
-        return stream.read().rstrip().endswith(b"}")
+    text = path.read_bytes()
+    # The entry computation comes last; other computations' closing braces may end a file that is still being written.
+    return b"\nENTRY " in text and text.rstrip().endswith(b"\n}")
 
 
 def _module(dumps: Path, ending: str) -> Module:
