@@ -1,0 +1,234 @@
+"""A package of chips on a uni-directional ring: the analytical model of paper 2, and the memory each chip needs.
+
+The model (paper 2, Section 5.1): estimate the latency of every chip executing its ops, take the maximum; throughput is
+its reciprocal. The paper gives no formula for one chip's latency. Ours is the sum of its ops' times and of the time its
+links are busy:
+
+    t_op = max(flop / flop_per_s, activation bytes / sram_bytes_per_s + weight bytes / weight_bytes_per_s) + overhead
+    L_d  = bytes on the link d -> d + 1: every tensor produced on a chip a <= d whose last consumer sits on a chip b > d
+           crosses it, once, however many consumers there are
+    t_d  = Σ t_op over the chip's ops + (L_{d-1} + L_d) / link_bytes_per_s
+    runtime = max_d t_d,   throughput = 1 / runtime
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import ComputationGraph
+
+MIB = 2**20
+MAX_CHIPS = 4096
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[
+        "flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s", "op_overhead_s",
+    ],
+    meta_fields=["chips"],
+)  # fmt: skip
+@dataclass(frozen=True)
+class ChipPackage:
+    """A multi-chip edge TPU, as far as the public record describes one.
+
+    Paper 2, Section 3, says "tens of MBs" of SRAM per chip and "tens of GB/s" per link. The arithmetic is that of the
+    Edge TPU's data sheet. What neither says is a round number of the right order, and says so below.
+    """
+
+    chips: int = 36
+    """C, the number of chips on the ring (paper 2, Section 5.1)."""
+    flop_per_s: float = 4e12
+    """Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS)."""
+    sram_bytes: float = 64.0 * MIB
+    """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the paper's 16."""
+    sram_bytes_per_s: float = 512e9
+    """Bandwidth to activations in SRAM, bytes/s: 1,024 bytes a cycle at 500 MHz; our assumption."""
+    weight_bytes_per_s: float = 512e9
+    """Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory."""
+    link_bytes_per_s: float = 32e9
+    """Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s")."""
+    op_overhead_s: float = 5e-7
+    """Fixed time of every op but program inputs, seconds; our assumption."""
+
+
+def check_package(package: ChipPackage, source: object = "chips") -> None:
+    """Raises `InputError` unless every parameter is usable."""
+    if not 1 <= package.chips <= MAX_CHIPS:
+        raise InputError(source, "chips", f"{package.chips} is outside [1, {MAX_CHIPS}]")
+    for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
+        value = float(getattr(package, name))
+        if not value > 0:
+            raise InputError(source, name, f"must be above 0, got {value}")
+    if not 0 <= float(package.op_overhead_s) < float("inf"):
+        raise InputError(source, "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")
+
+
+class GraphWork(NamedTuple):
+    """What the model needs to know of a graph: N ops, M tensors, E uses. A pytree of arrays."""
+
+    flop: np.ndarray
+    """[N] float64."""
+    activation_bytes: np.ndarray
+    """[N] float64, bytes of all tensors each op reads and writes."""
+    weight_bytes: np.ndarray
+    """[N] float64."""
+    is_op: np.ndarray
+    """[N] float64, 0 for an op of kind ``input``, which takes no time, else 1."""
+    given_s: np.ndarray
+    """[N] float64 seconds the graph itself states, NaN where it states none."""
+    tensor_producer: np.ndarray
+    """[M] int32."""
+    tensor_bytes: np.ndarray
+    """[M] float64."""
+    edge_tensor: np.ndarray
+    """[E] int32, ascending."""
+    edge_consumer: np.ndarray
+    """[E] int32."""
+
+
+def graph_work(graph: ComputationGraph) -> GraphWork:
+    """The arrays of a graph the model works on."""
+    given = np.full(graph.num_ops, np.nan) if graph.op_seconds is None else graph.op_seconds
+    return GraphWork(
+        flop=graph.op_flop,
+        activation_bytes=(graph.op_input_bytes + graph.op_output_bytes).astype(np.float64),
+        weight_bytes=graph.op_weight_bytes.astype(np.float64),
+        is_op=np.array([kind != "input" for kind in graph.op_kinds], np.float64),
+        given_s=np.asarray(given, np.float64),
+        tensor_producer=graph.tensor_producer,
+        tensor_bytes=graph.tensor_bytes.astype(np.float64),
+        edge_tensor=graph.edge_tensor,
+        edge_consumer=graph.edge_consumer,
+    )
+
+
+def op_seconds(work: GraphWork, package: ChipPackage, xp=np) -> np.ndarray:
+    """[N] seconds of each op on one chip: the graph's own estimates where it has them, else the roofline above.
+
+    Args:
+      xp: `numpy` or `jax.numpy`.
+    """
+    streaming = work.activation_bytes / package.sram_bytes_per_s + work.weight_bytes / package.weight_bytes_per_s
+    roofline = xp.maximum(work.flop / package.flop_per_s, streaming) + package.op_overhead_s
+    return xp.where(xp.isnan(work.given_s), roofline * work.is_op, work.given_s)
+
+
+class ChipModel:
+    """The analytical model of one graph on one package, in NumPy: op times are computed once, partitions are cheap."""
+
+    def __init__(self, graph: ComputationGraph, package: ChipPackage):
+        check_package(package)
+        self.graph, self.package = graph, package
+        self.work = graph_work(graph)
+        self.op_seconds = op_seconds(self.work, package)
+        """[N] float64 seconds."""
+        offsets = graph.consumer_offsets
+        used = np.flatnonzero(np.diff(offsets))
+        self._starts = offsets[used]
+        self._producer = graph.tensor_producer[used]
+        self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
+        """[M] float64 seconds a tensor keeps one link busy."""
+        self._used_seconds = self.tensor_seconds[used]
+
+    def latencies(self, assignment: np.ndarray) -> np.ndarray:
+        """[C] float64 seconds t_d of each chip; `assignment` is [N] chip ids in 0..C-1, obeying Eq. 2."""
+        chips = self.package.chips
+        load = np.bincount(assignment, weights=self.op_seconds, minlength=chips)
+        return load + self.link_seconds(assignment)
+
+    def link_seconds(self, assignment: np.ndarray) -> np.ndarray:
+        """[C] float64 seconds the two links of each chip are busy."""
+        chips = self.package.chips
+        if not len(self._starts):
+            return np.zeros(chips)
+        first = assignment[self._producer]
+        last = np.maximum.reduceat(assignment[self.graph.edge_consumer], self._starts)
+        crossing = last > first
+        change = np.bincount(first[crossing], weights=self._used_seconds[crossing], minlength=chips)
+        change -= np.bincount(last[crossing], weights=self._used_seconds[crossing], minlength=chips)
+        busy = np.maximum(np.cumsum(change), 0.0)
+        return busy + np.concatenate([[0.0], busy[:-1]])
+
+    def runtime(self, assignment: np.ndarray) -> float:
+        """Seconds between two results: the maximum of `latencies`."""
+        return float(self.latencies(assignment).max())
+
+    def throughput(self, assignment: np.ndarray) -> float:
+        """Results per second, 1 / runtime; 0 where a graph takes no time at all."""
+        runtime = self.runtime(assignment)
+        return 1.0 / runtime if runtime > 0 else 0.0
+
+
+def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:
+    """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package parameters.
+
+    Args:
+      work: of the graph.
+      assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
+      package: any of its fields but `chips` may be traced.
+    """
+    chips, ops, tensors = package.chips, work.flop.shape[0], work.tensor_bytes.shape[0]
+    load = jax.ops.segment_sum(op_seconds(work, package, jnp), assignment, num_segments=chips)
+    if not tensors:
+        return load
+    assert assignment.shape == (ops,)
+    first = assignment[work.tensor_producer]
+    last = jax.ops.segment_max(assignment[work.edge_consumer], work.edge_tensor, num_segments=tensors)
+    last = jnp.maximum(last, first)
+    link = jnp.arange(chips)
+    crosses = (first[:, None] <= link) & (link < last[:, None])
+    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(axis=0) / package.link_bytes_per_s
+    return load + busy + jnp.concatenate([jnp.zeros(1), busy[:-1]])
+
+
+def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> np.ndarray:
+    """[C] int64, the most bytes each chip holds: weights of its ops and live activations.
+
+    A first model of what later passes of the compiler decide (the function H of Eq. 5). Every chip runs its ops in the
+    graph's topological order. What other chips send is there from the start of its turn to the last local use; a tensor
+    made here stays until its last local use, or to the end of the turn when it is an output of the graph or goes on to
+    another chip. Tensors that only pass through a chip's router take no memory.
+    """
+    held = np.zeros(chips, np.int64)
+    np.add.at(held, assignment, graph.op_weight_bytes)
+    order = graph.topological_order
+    position = np.empty(graph.num_ops, np.int64)
+    position[order] = np.arange(graph.num_ops)
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    pieces: list[tuple[int, int]] = []
+    for tensor in range(graph.num_tensors):
+        producer = int(graph.tensor_producer[tensor])
+        home, size = int(assignment[producer]), int(graph.tensor_bytes[tensor])
+        last_use = {home: int(position[producer])}
+        for consumer in graph.consumers(tensor):
+            chip = int(assignment[consumer])
+            last_use[chip] = max(last_use.get(chip, -1), int(position[consumer]))
+        for chip, last in last_use.items():
+            piece = len(pieces)
+            pieces.append((chip, size))
+            if chip != home:
+                held[chip] += size
+            else:
+                starts.setdefault(int(position[producer]), []).append(piece)
+                if len(last_use) > 1 or graph.tensor_is_output[tensor]:
+                    continue
+            ends.setdefault(last, []).append(piece)
+    peak = held.copy()
+    for step in range(graph.num_ops):
+        for piece in starts.get(step, ()):
+            chip, size = pieces[piece]
+            held[chip] += size
+            peak[chip] = max(peak[chip], held[chip])
+        for piece in ends.get(step, ()):
+            chip, size = pieces[piece]
+            held[chip] -= size
+    return peak

@@ -1,0 +1,99 @@
+"""The static constraints of paper 2, Section 3, as definitions: quick to check, vectorised where it matters.
+
+    Eq. 2  acyclic dataflow:   f(u) <= f(v)                      for every edge (u, v)
+    Eq. 3  no skipping chips:  d <= f(u)  =>  some v has f(v) = d
+    Eq. 4  chip triangle:      f(u) != f(v)  =>  δ(f(u), f(v)) = 1, δ the longest path in the graph of chips
+
+As printed, Eq. 3 forces the chips used to be a prefix 0..k of the ring, no more. Eq. 4 forbids a direct dependency
+between two chips beside an indirect one: under Eq. 2 the graph of chips is acyclic, and it must equal its own
+transitive reduction. The *chain rule*
+
+    f(u) <= f(v) <= f(u) + 1                                     for every edge (u, v)
+
+implies Eq. 2 and Eq. 4 (chip edges then join neighbours only). It is also necessary where every two neighbouring chips
+are joined by an edge: a longer edge would then stand beside the path through its neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import MAX_CHIPS
+
+STRENGTHS = ("chain", "general")
+"""``chain`` keeps the chain rule; ``general`` Eq. 4 itself."""
+
+
+def obeys_acyclic(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
+    """Eq. 2. `assignment` [N] chip ids, `op_edges` [K, 2] (producer, consumer)."""
+    return bool(np.all(assignment[op_edges[:, 0]] <= assignment[op_edges[:, 1]]))
+
+
+def uses_prefix(assignment: np.ndarray) -> bool:
+    """Eq. 3: the chips used are 0..k for some k."""
+    used = np.unique(assignment)
+    return bool(used[0] == 0 and used[-1] == len(used) - 1)
+
+
+def obeys_chain_rule(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
+    """The chain rule, stronger than Eq. 2 and Eq. 4 together."""
+    step = assignment[op_edges[:, 1]] - assignment[op_edges[:, 0]]
+    return bool(np.all((step >= 0) & (step <= 1)))
+
+
+def obeys_triangle(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
+    """Eq. 4 for an assignment that obeys Eq. 2: the graph of chips is its own transitive reduction."""
+    ends = assignment[op_edges].astype(np.int64)
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    if not len(ends):
+        return True
+    chips = int(assignment.max()) + 1
+    direct = [0] * chips
+    for code in np.unique(ends[:, 0] * chips + ends[:, 1]).tolist():
+        direct[code // chips] |= 1 << (code % chips)
+    reach = [0] * chips  # chips at the end of a path of one edge or more, as bits
+    for chip in range(chips - 1, -1, -1):
+        indirect, bits = 0, direct[chip]
+        while bits:
+            lowest = bits & -bits
+            indirect |= reach[lowest.bit_length() - 1]
+            bits ^= lowest
+        if indirect & direct[chip]:
+            return False
+        reach[chip] = indirect | direct[chip]
+    return True
+
+
+def is_valid(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
+    """Eq. 2, 3 and 4 together, for chip ids that are known to be in range."""
+    return obeys_acyclic(assignment, op_edges) and uses_prefix(assignment) and obeys_triangle(assignment, op_edges)
+
+
+def valid_count(assignments: np.ndarray, op_edges: np.ndarray) -> int:
+    """How many of [B, N] assignments are valid; nearly all random ones fall at Eq. 2, so the batch is cheap."""
+    if not len(op_edges):
+        return sum(uses_prefix(row) for row in assignments)
+    alive = np.ones(len(assignments), bool)
+    for start in range(0, len(op_edges), 64):
+        part = op_edges[start : start + 64]
+        rows = np.flatnonzero(alive)
+        if not len(rows):
+            return 0
+        chosen = assignments[rows]
+        alive[rows] = np.all(chosen[:, part[:, 0]] <= chosen[:, part[:, 1]], axis=1)
+    return sum(is_valid(assignments[row], op_edges) for row in np.flatnonzero(alive))
+
+
+def check_strength(strength: str) -> str:
+    """The strength itself; raises `InputError` where it is none of `STRENGTHS`."""
+    if strength not in STRENGTHS:
+        raise InputError("strength", "", f"{strength!r} is none of {', '.join(STRENGTHS)}")
+    return strength
+
+
+def check_chips(chips: int) -> int:
+    """The number of chips itself; raises `InputError` unless it is a positive number this package supports."""
+    if not 1 <= chips <= MAX_CHIPS:
+        raise InputError("chips", "", f"{chips} is outside [1, {MAX_CHIPS}]")
+    return chips

@@ -1,0 +1,106 @@
+"""Folds cheap sources that many ops use, so that one small tensor does not tie the whole graph to two chips.
+
+An attention mask is computed once and used by every layer. Kept as one op, Eq. 4 (and the chain rule all the more)
+leaves hardly any chips to use: whatever consumes the mask must sit within one chip edge of it. A compiler replicates
+such an op on every chip that needs it, which is what folding models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds
+from learned_mapping.programs.graph import ComputationGraph, make_graph
+
+CHEAP = 1e-3
+"""An op is cheap when it, with all that leads to it, takes at most this share of the graph's time on one chip."""
+
+
+def fold_cheap_sources(graph: ComputationGraph, *, share: float = CHEAP) -> ComputationGraph:
+    """The graph paper 2's methods partition: cheap sources with several consumers are replicated into each of them.
+
+    Ops are cheap when they and their ancestors together are, hold no weights, and none of their tensors leaves the
+    graph. A cheap op folds when it has at least two consumers, and so do the cheap ops before and behind it. Each
+    consumer recomputes it: the arithmetic is added there, and reads nothing from memory. Folded tensors take no memory
+    and no transfer. Time is that of the default `ChipPackage` without overheads; an ``input`` counts by its bytes.
+    Folding again changes nothing.
+    """
+    folded_before = 0
+    while True:
+        folded = _foldable(graph, share)
+        if not folded.any() or folded.all():
+            return graph
+        folded_before += int(folded.sum())
+        graph = _without(graph, folded, folded_before)
+
+
+def _foldable(graph: ComputationGraph, share: float) -> np.ndarray:
+    """[N] bool."""
+    work, package = graph_work(graph), ChipPackage(op_overhead_s=0.0)
+    loading = graph.op_output_bytes / package.sram_bytes_per_s
+    seconds = np.where(work.is_op > 0, op_seconds(work, package), loading)
+    limit = share * float(seconds.sum())
+    producers = _neighbours(graph.num_ops, graph.op_edges[:, ::-1])
+    consumers = _neighbours(graph.num_ops, graph.op_edges)
+    leaving = np.zeros(graph.num_ops, bool)
+    leaving[graph.tensor_producer[graph.tensor_is_output]] = True
+    cheap = np.zeros(graph.num_ops, bool)
+    chain_seconds = np.zeros(graph.num_ops)
+    for op in graph.topological_order.tolist():
+        chain_seconds[op] = seconds[op] + sum(chain_seconds[p] for p in producers[op])
+        cheap[op] = (
+            chain_seconds[op] <= limit
+            and not graph.op_weight_bytes[op]
+            and not leaving[op]
+            and len(consumers[op]) > 0
+            and all(cheap[p] for p in producers[op])
+        )
+    folded = np.zeros(graph.num_ops, bool)
+    for op in graph.topological_order[::-1].tolist():
+        folded[op] = cheap[op] and (len(consumers[op]) > 1 or any(folded[c] for c in consumers[op]))
+    for op in graph.topological_order.tolist():
+        folded[op] |= cheap[op] and any(folded[p] for p in producers[op])
+    # An op behind a folded one has only cheap ancestors; they fold with it, so that no consumer lacks an operand.
+    for op in graph.topological_order[::-1].tolist():
+        folded[op] |= cheap[op] and any(folded[c] for c in consumers[op])
+    return folded
+
+
+def _without(graph: ComputationGraph, folded: np.ndarray, count: int) -> ComputationGraph:
+    """The graph with `folded` ops recomputed by their consumers."""
+    flop = graph.op_flop.copy()
+    seconds = None if graph.op_seconds is None else graph.op_seconds.copy()
+    producers = _neighbours(graph.num_ops, graph.op_edges[:, ::-1])
+    for op in graph.topological_order.tolist():
+        for producer in producers[op]:
+            if folded[producer]:
+                flop[op] += flop[producer]
+                if seconds is not None:
+                    seconds[op] += seconds[producer]
+    ops = np.flatnonzero(~folded)
+    tensors = np.flatnonzero(~folded[graph.tensor_producer])
+    edges = np.flatnonzero(~folded[graph.edge_producer])
+    new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
+    return make_graph(
+        name=graph.name,
+        op_names=[graph.op_names[i] for i in ops],
+        op_kinds=[graph.op_kinds[i] for i in ops],
+        op_flop=flop[ops],
+        op_weight_bytes=graph.op_weight_bytes[ops],
+        op_seconds=None if seconds is None else seconds[ops],
+        tensor_names=[graph.tensor_names[i] for i in tensors],
+        tensor_producer=new_op[graph.tensor_producer[tensors]],
+        tensor_bytes=graph.tensor_bytes[tensors],
+        tensor_is_output=graph.tensor_is_output[tensors],
+        edge_tensor=new_tensor[graph.edge_tensor[edges]],
+        edge_consumer=new_op[graph.edge_consumer[edges]],
+        metadata={**graph.metadata, "replicated_sources": count},
+        source=graph.name,
+    )
+
+
+def _neighbours(num_ops: int, pairs: np.ndarray) -> list[list[int]]:
+    lists: list[list[int]] = [[] for _ in range(num_ops)]
+    for u, v in pairs.tolist():
+        lists[u].append(v)
+    return lists

@@ -1,0 +1,83 @@
+"""Partition: which chip runs each op, and its file ``learned-mapping/partition/1``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import MAX_CHIPS
+from learned_mapping.programs.graph import MAX_OPS, ComputationGraph, frozen_array
+from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says whether it does."""
+
+    assignment: np.ndarray
+    """[N] int32 chip of each op, in the graph's order."""
+    chips: int
+    """C, the number of chips there are."""
+
+    @property
+    def chips_used(self) -> int:
+        return len(np.unique(self.assignment))
+
+
+def make_partition(assignment: Any, chips: int, source: object = "partition") -> Partition:
+    """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1."""
+    array = np.asarray(assignment)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(source, "assignment", f"expected one integer per op, got {array.dtype} of shape {array.shape}")
+    bad = np.flatnonzero((array < 0) | (array >= chips))
+    if len(bad):
+        raise InputError(source, f"assignment[{bad[0]}]", f"{array[bad[0]]} is outside [0, {chips - 1}]")
+    return Partition(frozen_array(array, np.int32), int(chips))
+
+
+def partition_to_json(partition: Partition, graph: ComputationGraph) -> dict[str, Any]:
+    """The JSON object of a partition of `graph`."""
+    return {
+        "schema": "learned-mapping/partition/1",
+        "graph": graph.name,
+        "digest": graph.digest,
+        "chips": partition.chips,
+        "assignment": {name: int(chip) for name, chip in zip(graph.op_names, partition.assignment)},
+    }
+
+
+def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
+    """The partition of `graph` a JSON value describes; raises `InputError` naming file and field."""
+    expect_schema(node, "partition")
+    top = node.object(("schema", "graph", "digest", "chips", "assignment"))
+    name = top["graph"].string()
+    if top["digest"].string() != graph.digest:
+        raise InputError(
+            node.source, "instance", f"made for graph {name!r} with another digest than that of {graph.name!r}"
+        )
+    chips = top["chips"].integer(1, MAX_CHIPS)
+    entries = top["assignment"].mapping(MAX_OPS)
+    index = {op: i for i, op in enumerate(graph.op_names)}
+    assignment = np.full(graph.num_ops, -1, np.int64)
+    for op, chip in entries.items():
+        if op not in index:
+            chip.fail(f"the graph has no op named {op!r}")
+        assignment[index[op]] = chip.integer(0, chips - 1)
+    missing = np.flatnonzero(assignment < 0)
+    if len(missing):
+        top["assignment"].fail(f"op {graph.op_names[missing[0]]!r} has no chip")
+    return make_partition(assignment, chips, node.source)
+
+
+def read_partition(path: str | os.PathLike, graph: ComputationGraph) -> Partition:
+    """Reads a partition of `graph`; raises `InputError` naming file and field."""
+    return partition_from_json(read_json(path), graph)
+
+
+def write_partition(path: str | os.PathLike, partition: Partition, graph: ComputationGraph) -> None:
+    """Writes a partition file, whole or not at all."""
+    write_json(path, partition_to_json(partition, graph))

@@ -1,0 +1,165 @@
+"""Tests of the repair engine: always valid, equal to the plain engine, complete."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule
+from learned_mapping.mcm.cpsat import nearest_partition
+from learned_mapping.mcm.engine import (
+    ConstraintSolver,
+    fix_repair,
+    nearest_repair,
+    repair_arrays,
+    repair_batch,
+    sample_repair,
+)
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+CONNECTED = ("series-parallel", "towers", "attention")
+
+
+def test_every_repair_is_valid():
+    """Catches a repair that breaks a rule, in every mode and strength, on graphs with many components too."""
+    rng = np.random.default_rng(0)
+    for family in GRAPH_FAMILIES:
+        for size in (1, 2, 30):
+            graph = random_graph(rng, family, size)
+            arrays = repair_arrays(graph)
+            for mode, strength, chips in itertools.product(
+                ("sample", "fix", "nearest"), ("chain", "general"), (1, 4, 9)
+            ):
+                y = rng.integers(0, chips, (8, graph.num_ops))
+                options = {} if mode == "sample" else {"candidates": y}
+                found, used = repair_batch(arrays, chips, mode=mode, rng=rng, count=8, strength=strength, **options)
+                for row, attempts in zip(found, used):
+                    assert validate(graph, make_partition(row, chips)).valid
+                    if attempts <= 0:
+                        assert obeys_chain_rule(row, graph.op_edges)
+
+
+def test_ten_thousand_repairs_of_one_graph_are_valid():
+    """Catches a rare failure of propagation."""
+    rng = np.random.default_rng(3)
+    graph = random_graph(rng, "attention", 60)
+    arrays = repair_arrays(graph)
+    y = rng.integers(0, 12, (10_000, graph.num_ops))
+    for mode in ("sample", "fix"):
+        options = {"candidates": y} if mode == "fix" else {"count": 10_000}
+        found, _ = repair_batch(arrays, 12, mode=mode, rng=rng, **options)
+        assert all(is_valid(row, graph.op_edges) for row in found)
+
+
+def all_chain_partitions(graph, chips):
+    found = set()
+    for f in itertools.product(range(chips), repeat=graph.num_ops):
+        if obeys_chain_rule(np.array(f), graph.op_edges) and is_valid(np.array(f), graph.op_edges):
+            found.add(f)
+    return found
+
+
+@pytest.mark.parametrize("family", CONNECTED)
+def test_sampling_reaches_every_partition_of_the_chain_rule(family):
+    """Catches a domain that is cut too far: propagation must be complete, not only sound."""
+    rng = np.random.default_rng(4)
+    graph = random_graph(rng, family, 6)
+    found, _ = repair_batch(repair_arrays(graph), 3, mode="sample", rng=rng, count=5000)
+    assert {tuple(row) for row in found.tolist()} == all_chain_partitions(graph, 3)
+
+
+def test_a_valid_candidate_is_kept():
+    """Catches a repair that changes what needs none."""
+    rng = np.random.default_rng(5)
+    for family in CONNECTED:
+        graph = random_graph(rng, family, 30)
+        arrays = repair_arrays(graph)
+        valid, _ = repair_batch(arrays, 6, mode="sample", rng=rng, count=50)
+        for mode in ("fix", "nearest"):
+            found, _ = repair_batch(arrays, 6, mode=mode, rng=rng, candidates=valid)
+            np.testing.assert_array_equal(found, valid)
+
+
+@pytest.mark.parametrize("mode", ["sample", "fix", "nearest"])
+def test_compiled_engine_equals_the_plain_one(mode):
+    """Catches any difference in a domain: both take the same random numbers, so all chips must agree."""
+    rng = np.random.default_rng(6)
+    for trial in range(6):
+        graph = random_graph(rng, CONNECTED[trial % 3], int(rng.integers(3, 12)))
+        chips, n = int(rng.integers(2, 6)), graph.num_ops
+        order, weights = rng.permutation(n), rng.dirichlet(np.full(chips, 0.3), n)
+        y = rng.integers(0, chips, n)
+        options = {"weights": weights} if mode == "sample" else {"candidates": y}
+        compiled, _ = repair_batch(
+            repair_arrays(graph), chips, mode=mode, rng=np.random.default_rng(trial), order=order, **options
+        )
+        solver, same = ConstraintSolver(n, graph.op_edges, chips), np.random.default_rng(trial)
+        if mode == "sample":
+            plain = sample_repair(solver, order, weights, same)
+        elif mode == "fix":
+            plain = fix_repair(solver, order, y, same)
+        else:
+            plain = nearest_repair(solver, order, y)
+        assert compiled[0].tolist() == plain
+
+
+def test_plain_engine_backtracks_under_eq_4():
+    """Catches a plain engine that gives up, or returns an invalid partition, where Eq. 4 closes a branch."""
+    rng = np.random.default_rng(7)
+    for trial in range(8):
+        graph = random_graph(rng, CONNECTED[trial % 3], 8)
+        solver = ConstraintSolver(graph.num_ops, graph.op_edges, 4, "general")
+        found = fix_repair(solver, rng.permutation(8), rng.integers(0, 4, 8), rng)
+        assert is_valid(np.array(found), graph.op_edges)
+
+
+def test_no_repair_is_nearer_than_cp_sat_allows():
+    """Catches rules that differ between the engine and the solver: none may come nearer to y than the optimum."""
+    rng = np.random.default_rng(8)
+    for family in CONNECTED:
+        graph = random_graph(rng, family, 10)
+        arrays = repair_arrays(graph)
+        for strength in ("chain", "general"):
+            y = rng.integers(0, 4, graph.num_ops)
+            exact = nearest_partition(graph, 4, y, strength=strength)
+            assert exact.optimal and is_valid(exact.assignment, graph.op_edges)
+            found, _ = repair_batch(arrays, 4, mode="fix", rng=rng, candidates=y, count=300, strength=strength)
+            least = (found != y).sum(axis=1).min()
+            assert least >= exact.value
+            if strength == "chain":
+                assert least <= exact.value + 1  # 300 orders come close on so small a graph
+
+
+def test_same_seed_same_repairs():
+    """Catches hidden random state."""
+    graph = random_graph(np.random.default_rng(9), "layered", 30)
+    arrays = repair_arrays(graph)
+    runs = [repair_batch(arrays, 5, mode="sample", rng=np.random.default_rng(1), count=20)[0] for _ in range(2)]
+    np.testing.assert_array_equal(*runs)
+
+
+def test_weights_are_followed():
+    """Catches SAMPLE ignoring its distribution: a valid partition with all the weight comes out as it is."""
+    rng = np.random.default_rng(10)
+    graph = random_graph(rng, "towers", 25)
+    arrays = repair_arrays(graph)
+    target = repair_batch(arrays, 5, mode="sample", rng=rng)[0][0]
+    found, _ = repair_batch(arrays, 5, mode="sample", rng=rng, weights=np.eye(5)[target], count=10)
+    assert np.all(found == target)
+
+
+def test_bad_arguments_are_refused():
+    """Catches a crash inside the compiled code."""
+    arrays = repair_arrays(random_graph(np.random.default_rng(0), "towers", 8))
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="mode"):
+        repair_batch(arrays, 3, mode="guess", rng=rng)
+    with pytest.raises(InputError, match="candidates"):
+        repair_batch(arrays, 3, mode="fix", rng=rng)
+    with pytest.raises(InputError, match="strength"):
+        repair_batch(arrays, 3, mode="sample", rng=rng, strength="weak")

@@ -1,0 +1,94 @@
+"""Tests of the validator, of the quick checks, and that the two never disagree."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
+from learned_mapping.mcm.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.validate import longest_paths, validate
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+RULES = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
+
+
+@pytest.mark.parametrize("case", EXAMPLE_PARTITIONS)
+def test_each_example_breaks_its_own_rule_only(case):
+    """Catches a rule that is not checked, or one that fires where it should not."""
+    partition = make_partition(EXAMPLE_PARTITIONS[case], 4)
+    verdict = validate(example_graph(), partition, EXAMPLE_PACKAGE, memory=True)
+    assert {v.rule[:5] for v in verdict.violations} == ({RULES[case]} if case in RULES else set())
+    if case == "triangle":
+        assert verdict.violations[0].culprits == ("a", "c")
+    if case == "skipping":
+        assert verdict.violations[0].culprits == ("chip 1",)
+
+
+def test_everything_on_chip_0_is_valid():
+    """Catches Eq. 3 read as "all chips must be used"."""
+    assert validate(example_graph(), make_partition([0] * 6, 4)).valid
+
+
+def test_longest_paths_by_hand():
+    """Catches shortest paths in place of longest."""
+    delta = longest_paths(4, {(0, 1), (1, 2), (0, 2), (2, 3)})
+    assert delta[0][2] == 2 and delta[0][3] == 3 and delta[3][0] == -np.inf and delta[1][1] == 0
+    assert longest_paths(2, {(0, 1), (1, 0)}) is None
+
+
+def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():
+    """Catches a gap between Eq. 4 as printed and the bit-set check, over every graph of four chips."""
+    pairs = list(itertools.combinations(range(4), 2))
+    for bits in range(1 << len(pairs)):
+        chosen = [p for i, p in enumerate(pairs) if bits >> i & 1]
+        delta = longest_paths(4, set(chosen))
+        printed = all(delta[a][b] == 1 for a, b in chosen)
+        assert obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2)) == printed
+
+
+def partitions(graph, rng, count):
+    """Random ones of very different kinds: uniform, topological cuts, few chips, and one op moved."""
+    rank = np.empty(graph.num_ops, int)
+    rank[graph.topological_order] = np.arange(graph.num_ops)
+    for i in range(count):
+        chips = int(rng.integers(1, 7))
+        if i % 4 == 0:
+            yield rng.integers(0, chips, graph.num_ops)
+            continue
+        cuts = np.sort(rng.integers(0, graph.num_ops + 1, chips - 1))
+        found = np.searchsorted(cuts, rank, side="right")
+        if i % 4 == 2:
+            found = np.unique(found, return_inverse=True)[1]
+        if i % 4 == 3:
+            found = np.unique(found, return_inverse=True)[1]
+            found[rng.integers(graph.num_ops)] = rng.integers(0, chips)
+        yield found
+
+
+def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
+    """Catches any mismatch in validity or in cost between the validator and what the methods use."""
+    rng = np.random.default_rng(1)
+    valid = compared = 0
+    for _ in range(8):
+        for family in GRAPH_FAMILIES:
+            graph = random_graph(rng, family, int(rng.integers(3, 14)))
+            model = ChipModel(graph, ChipPackage(chips=7))
+            found = list(partitions(graph, rng, 250))
+            for assignment in found:
+                verdict = validate(graph, make_partition(assignment, 7), model.package)
+                assert verdict.valid == is_valid(assignment, graph.op_edges)
+                if obeys_chain_rule(assignment, graph.op_edges) and assignment.min() == 0:
+                    assert not any(v.rule.startswith(("Eq. 2", "Eq. 4")) for v in verdict.violations)
+                if verdict.costs:
+                    assert verdict.costs["runtime_s"] == pytest.approx(model.runtime(assignment), rel=1e-9)
+                valid += verdict.valid
+                compared += 1
+            expected = sum(is_valid(a, graph.op_edges) for a in found)
+            assert valid_count(np.array(found), graph.op_edges) == expected
+    assert compared == 10_000
+    assert 2000 < valid < 8000  # both answers occur often
