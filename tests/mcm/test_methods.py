@@ -1,0 +1,192 @@
+"""Tests of the methods: valid, never better than the exact optimum, which constraint programming confirms."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.experiments.folders import data_folder
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.annealing import AnnealingParameters
+from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule
+from learned_mapping.mcm.cpsat import fastest_partition, most_chips
+from learned_mapping.mcm.fold import fold_cheap_sources
+from learned_mapping.mcm.greedy import careful_greedy, naive_greedy
+from learned_mapping.mcm.methods import METHODS, solve
+from learned_mapping.mcm.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
+from learned_mapping.mcm.partition import make_partition, read_partition, write_partition
+from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.graph import make_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+
+def graphs(count, low, high, seed=0):
+    rng = np.random.default_rng(seed)
+    for i in range(count):
+        yield random_graph(rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high)))
+
+
+def test_optimum_equals_enumeration():
+    """Catches a dynamic programme that misses a partition or a cost: every partition of six ops is tried."""
+    for graph in graphs(10, 5, 7):
+        model = ChipModel(graph, ChipPackage(chips=3, link_bytes_per_s=2e9))
+        least = min(
+            model.runtime(np.array(f))
+            for f in itertools.product(range(3), repeat=graph.num_ops)
+            if obeys_chain_rule(np.array(f), graph.op_edges) and is_valid(np.array(f), graph.op_edges)
+        )
+        assert model.runtime(optimum(model)) == pytest.approx(least, rel=1e-8)
+
+
+def test_optimum_equals_cp_sat():
+    """Catches an optimum that is not one, on graphs too large to enumerate."""
+    for graph in graphs(5, 10, 14, seed=1):
+        model = ChipModel(graph, ChipPackage(chips=4))
+        exact = fastest_partition(model)
+        assert exact.optimal
+        assert model.runtime(optimum(model)) == pytest.approx(exact.value, rel=1e-6)
+
+
+def test_every_method_is_valid_and_none_beats_the_optimum():
+    """Catches an invalid answer, or an "optimum" that is beaten."""
+    for graph in graphs(5, 15, 30, seed=2):
+        model = ChipModel(graph, ChipPackage(chips=5))
+        try:
+            best = model.throughput(optimum(model))
+        except TooManyIdealsError:
+            best = 1 / lower_bound(model)
+        for method in set(METHODS) - {"unconstrained", "optimum", "cp-sat"}:
+            result = solve(graph, method, chips=5, samples=50, seed=3)
+            verdict = validate(graph, result.solution)
+            assert verdict.valid, (method, verdict)
+            assert result.metrics["throughput"] == pytest.approx(verdict.costs["throughput"])
+            assert result.metrics["throughput"] <= best * (1 + 1e-9)
+            assert best <= (1 + 1e-9) / lower_bound(model)
+
+
+def test_chain_of_equal_ops_is_split_evenly():
+    """A hand-worked optimum: 12 ops of 1 s, no transfers, four chips, 3 s each. Catches an off-by-one in the fill."""
+    n = 12
+    graph = make_graph(
+        name="chain", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[0] * n, op_seconds=[1.0] * n,
+        tensor_names=[f"t{i}" for i in range(n)], tensor_producer=range(n), tensor_bytes=[0] * n,
+        edge_tensor=range(n - 1), edge_consumer=range(1, n),
+    )  # fmt: skip
+    model = ChipModel(graph, ChipPackage(chips=4))
+    for rule in (optimum, careful_greedy, naive_greedy):
+        assert rule(model).tolist() == [i // 3 for i in range(n)]
+    assert most_chips(graph, 5).value == 5
+
+
+def test_naive_greedy_leaves_the_rest_to_the_last_chip():
+    """Catches a fill that overflows its share: 5 ops of 1 s on 2 chips are cut at 2.5 s."""
+    n = 5
+    graph = make_graph(
+        name="chain", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[0] * n, op_seconds=[1.0] * n,
+        tensor_names=[f"t{i}" for i in range(n)], tensor_producer=range(n), tensor_bytes=[0] * n,
+        edge_tensor=range(n - 1), edge_consumer=range(1, n),
+    )  # fmt: skip
+    assert naive_greedy(ChipModel(graph, ChipPackage(chips=2))).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_wide_graph_is_refused_by_the_dynamic_programme():
+    """Catches a memory explosion in place of an error: 30 independent ops have 2^30 ideals."""
+    n = 30
+    graph = make_graph(
+        name="wide", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[1] * n,
+        tensor_names=["t"], tensor_producer=[0], tensor_bytes=[1], edge_tensor=[], edge_consumer=[],
+    )  # fmt: skip
+    with pytest.raises(TooManyIdealsError, match="wide"):
+        ideals_of(ChipModel(graph, ChipPackage()), max_ideals=1000)
+
+
+def test_unconstrained_search_admits_defeat():
+    """Catches an invalid partition that is given a throughput."""
+    graph = random_graph(np.random.default_rng(5), "towers", 40)
+    result = solve(graph, "unconstrained", chips=36, samples=50)
+    assert result.metrics["throughput"] == 0 and result.metrics["valid"] == 0
+    assert not validate(graph, result.solution).valid
+
+
+def test_same_seed_same_result():
+    """Catches hidden random state in a search."""
+    graph = random_graph(np.random.default_rng(6), "attention", 40)
+    for method in ("random", "sa"):
+        a, b = (solve(graph, method, chips=6, samples=40, seed=9) for _ in range(2))
+        np.testing.assert_array_equal(a.solution.assignment, b.solution.assignment)
+
+
+def test_unknown_method_lists_those_there_are():
+    """Catches a traceback for a typing error."""
+    with pytest.raises(InputError, match="greedy-careful"):
+        solve(random_graph(np.random.default_rng(0), "towers", 8), "magic")
+
+
+def test_annealing_parameters_are_those_of_the_record():
+    """Catches parameters edited by hand."""
+    best = json.loads((data_folder() / "mcm" / "annealing.json").read_text())["best"]
+    parameters = AnnealingParameters()
+    for name in ("redrawn", "concentration", "start_temperature"):
+        assert getattr(parameters, name) == best[name]
+
+
+def masked_layers(layers=6):
+    """A chain of layers that all use one cheap mask, itself made of an input."""
+    ops = ["mask_in", "mask"] + [f"layer{i}" for i in range(layers)]
+    return make_graph(
+        name="masked", op_names=ops, op_kinds=["input", "mul"] + ["dot_general"] * layers,
+        op_flop=[0, 10] + [1e9] * layers, tensor_names=[f"t_{op}" for op in ops], tensor_producer=range(len(ops)),
+        tensor_bytes=[8, 8] + [100] * layers, tensor_is_output=[False] * (len(ops) - 1) + [True],
+        edge_tensor=[0] + [1] * layers + list(range(2, layers + 1)),
+        edge_consumer=[1] + list(range(2, layers + 2)) + list(range(3, layers + 2)),
+    )  # fmt: skip
+
+
+def test_folding_frees_the_chips():
+    """Catches a fold that loses work, changes on repetition, or leaves the mask in the way."""
+    graph = masked_layers()
+    folded = fold_cheap_sources(graph)
+    assert folded.op_names == tuple(f"layer{i}" for i in range(6))
+    assert folded.op_flop.tolist() == [1e9 + 10] * 6
+    assert fold_cheap_sources(folded) is folded
+    assert most_chips(graph, 6, strength="chain").value == 3
+    assert most_chips(folded, 6, strength="chain").value == 6
+
+
+def test_partition_file_round_trip(tmp_path):
+    """Catches a file that does not give back what was written, or one read for another graph."""
+    graph, other = graphs(2, 10, 12, seed=8)
+    partition = make_partition(np.arange(graph.num_ops) % 3, 4)
+    path = tmp_path / "p.json"
+    write_partition(path, partition, graph)
+    again = read_partition(path, graph)
+    assert again.chips == 4 and again.assignment.tolist() == partition.assignment.tolist()
+    with pytest.raises(InputError, match="instance"):
+        read_partition(path, other)
+
+
+@pytest.mark.parametrize(
+    "change, field",
+    [
+        ({"chips": 0}, "chips"),
+        ({"chips": 1}, "assignment"),
+        ({"assignment": {}}, "assignment"),
+        ({"assignment": {"nobody": 0}}, "nobody"),
+        ({"assignment": [0]}, "assignment"),
+        ({"extra": 1}, "extra"),
+        ({"schema": "learned-mapping/mapping/1"}, "schema"),
+    ],
+)
+def test_faulty_partition_files_are_refused(tmp_path, change, field):
+    """Catches a fault that slips through, or an error that does not name its field."""
+    graph = random_graph(np.random.default_rng(0), "towers", 8)
+    path = tmp_path / "p.json"
+    write_partition(path, make_partition(np.arange(8) % 2, 2), graph)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError) as caught:
+        read_partition(path, graph)
+    assert field in str(caught.value)
