@@ -16,10 +16,6 @@ from learned_mapping.cli import main
 from learned_mapping.experiments import artifact as artifact_module
 from learned_mapping.experiments import ledger
 
-needs_partitioning = pytest.mark.skipif(
-    importlib.util.find_spec("learned_mapping.mcm.methods") is None, reason="its methods are not there yet"
-)
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -82,11 +78,7 @@ def test_python_m_is_lmap():
         (["solve", "tsp", "program.json", "--method", "random", "--out", "o.json"], "invalid choice: 'tsp'"),
         (["solve", "mmap", "program.json", "--method", "magic", "--out", "o.json"], "'magic'"),
         (["solve", "regal", "graph.json", "--method", "magic", "--out", "o.json"], "'magic'"),
-        pytest.param(
-            ["solve", "mcm", "graph.json", "--method", "magic", "--chips", "2", "--out", "o.json"],
-            "'magic'",
-            marks=needs_partitioning,
-        ),
+        (["solve", "mcm", "graph.json", "--method", "magic", "--chips", "2", "--out", "o.json"], "'magic'"),
         (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "-1"], "--seconds"),
         (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "nan"], "--seconds"),
         (["solve", "mmap", "program.json", "--method", "random", "--out", "o.json", "--seconds", "1e99"], "--seconds"),
@@ -146,7 +138,7 @@ def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
     ("paper", "instance", "method"),
     [
         ("mmap", "program.json", "greedy"),
-        pytest.param("mcm", "graph.json", "greedy-careful", marks=needs_partitioning),
+        ("mcm", "graph.json", "greedy-careful"),
         ("regal", "graph.json", "gp-dfs"),
     ],
 )
@@ -181,13 +173,12 @@ def test_same_seed_same_file(capsys, folder):
     assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
 
 
-@pytest.mark.parametrize("extra", [[], ["schedule.json"], pytest.param(["partition.json"], marks=needs_partitioning)])
+@pytest.mark.parametrize("extra", [[], ["schedule.json"], ["partition.json"]])
 def test_show_draws_graphs(capsys, folder, extra):
     code, _out, err = run(capsys, "show", "graph.json", *extra, "--out", "picture.svg")
     assert code == 0 and "<svg" in (folder / "picture.svg").read_text(), err
 
 
-@needs_partitioning
 def test_trace_makes_files_that_solve_reads(capsys, folder):
     (folder / "mymodel.py").write_text(
         "import jax.numpy as jnp\ndef forward(w, x):\n    return jnp.tanh(x @ w) @ w.T\n"

@@ -126,3 +126,14 @@ def test_a_fault_in_the_list_is_named(tmp_path, old, new, field):
     with pytest.raises(InputError) as caught:
         read_claims(path)
     assert field in str(caught.value)
+
+
+def test_the_tables_count_and_list_every_claim(tmp_path, monkeypatch):
+    from learned_mapping.experiments.claim_tables import claims_table, verdict_counts
+
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    judged = claims.judge_all()
+    assert f"{len(judged)} claims by verdict" in verdict_counts(judged)
+    for paper in (1, 2, 3):
+        rows = claims_table(judged, paper).count("<tr>") - 1
+        assert rows == sum(item.claim.paper == paper for item in judged)

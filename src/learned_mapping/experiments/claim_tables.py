@@ -39,12 +39,12 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
         claim = item.claim
         if claim.paper != paper:
             continue
-        verdict = f"<b>{item.verdict}</b>"
+        text = html.escape(claim.text)
         if item.verdict == NOT_TESTABLE:
-            verdict += f": {html.escape(claim.not_testable)}"
+            text += f"<br><em>{html.escape(claim.not_testable)}</em>"
         body += (
-            f'<tr><td class="lm-wrap">{html.escape(claim.text)}<br><code>{html.escape(claim.artifact)}</code></td>'
-            f'<td class="lm-wrap lm-verdict">{verdict}</td><td class="lm-wrap">{html.escape(claim.number)}</td>'
-            f"<td>{number(item.measured)}</td></tr>"
+            f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
+            f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b></td>'
+            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td>{number(item.measured)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
