@@ -55,8 +55,10 @@ _TABLE = (
     # Named in the paper.
     _benchmark("alexnet_train_batch_32", "alexnet_train_batch_32", 300),
     _benchmark("wavenet_coherent_batch32", "wavenet_coherent_batch32", 3020, cycles=4, samples=1024),
-    _benchmark("tensor2tensor_transformer_bf16", "tensor2tensor_transformer_bf16", 9888, batch=32),
-    _benchmark("tensor2tensor_transformer", "tensor2tensor_transformer_bf16", bf16=False, layers=6, batch=32),
+    _benchmark("tensor2tensor_transformer_bf16", "tensor2tensor_transformer_bf16", 9888, batch=64, length=128),
+    _benchmark(
+        "tensor2tensor_transformer", "tensor2tensor_transformer_bf16", bf16=False, layers=6, batch=64, length=128
+    ),
     _benchmark("inference_lstm", "lstm", width=1280, layers=3, steps=40, batch=128),
     _benchmark("inference_resnet", "resnet50_inference", batch=32),
     _benchmark("mnasnet_b1_batch_128", "mnasnet_train", batch=128),
@@ -66,7 +68,7 @@ _TABLE = (
     _benchmark("rnn_6", "language_model_train", core="lstm", width=1500, steps=35),
     _benchmark("rnn_7", "language_model_train", core="gru", width=1500, steps=24),
     # Recurrent.
-    _benchmark("rnn_0", "vanilla_rnn", width=3072, layers=1, steps=20, batch=1024),
+    _benchmark("rnn_0", "vanilla_rnn", width=3072, layers=1, steps=19, batch=1024),
     _benchmark("rnn_1", "language_model_train", core="rnn", width=1024, steps=20),
     _benchmark("rnn_4", "language_model_train", core="rnn", width=2048, layers=1, steps=6, batch=256),
     _benchmark("rnn_5", "bidirectional_tagger", width=2048, features=1024, steps=24, batch=256),
@@ -110,7 +112,7 @@ _TABLE = (
     _benchmark("pointnet_train_batch_32", "pointnet_train"),
     _benchmark("graph_network_train", "graph_network_train"),
     # Large footprints, as across a fleet.
-    _fleet("AlphaTensor", "AlphaTensor", 9084, batch=64),
+    _fleet("AlphaTensor", "AlphaTensor", 9084, batch=256),
     _fleet("fleet_transformer_44_layers", "transformer_train", layers=44, batch=8),
     _fleet("fleet_bert_large", "bert_train", length=256),
     _fleet("fleet_vit_large", "vit_train", batch=16, layers=24, width=1024, heads=16, bf16=True),
