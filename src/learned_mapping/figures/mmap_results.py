@@ -91,7 +91,7 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
         if bounds and instance in bounds:
             axes.axvline(bounds[instance], color=INK, linestyle="--", linewidth=1.2)
         axes.set_yticks(range(len(methods)), methods)
-        axes.set(xlim=(0, 1.0), title=instance)
+        axes.set(xlim=(0, 1.02), title=instance)
         axes.grid(False, axis="y")
     grid.flat[0].invert_yaxis()
     for axes in grid.flat[len(instances) :]:
