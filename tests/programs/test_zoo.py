@@ -142,6 +142,17 @@ def test_sizes_and_costs_are_those_published(name, parameters, gigaflop):
     assert graph.op_flop[products].sum() / 1e9 == pytest.approx(gigaflop, rel=0.03)
 
 
+def test_shapes_of_results():
+    """Would catch a feature map lost from SSD, a wrong stride of a decoder, and pixels that are not spread out."""
+    ssd, larger = zoo.example("ssd_inference", batch=1), zoo.example("super_resolution_inference", batch=1, blocks=1)
+    boxes, scores = jax.eval_shape(ssd.function, *ssd.args)
+    assert (boxes.shape, scores.shape) == ((1, 8732, 4), (1, 8732, 81))
+    assert jax.eval_shape(larger.function, *larger.args).shape == (1, 256, 256, 3)
+    step = zoo.example("decoder_inference", batch=2, layers=1, room=16)
+    scores, cache = jax.eval_shape(step.function, *step.args)
+    assert scores.shape == (2, 50_257) and [c.shape for pair in cache for c in pair] == [(2, 12, 16, 64)] * 2
+
+
 def test_bert_large():
     """Would catch a BERT that is not BERT-large, allocates its parameters, or takes half a minute to trace."""
     alive, start = len(jax.live_arrays()), time.process_time()
