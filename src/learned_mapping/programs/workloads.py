@@ -113,7 +113,7 @@ _TABLE = (
     _benchmark("graph_network_train", "graph_network_train"),
     # Large footprints, as across a fleet.
     _fleet("AlphaTensor", "AlphaTensor", 9084, batch=256),
-    _fleet("fleet_transformer_44_layers", "transformer_train", layers=44, batch=8),
+    _fleet("fleet_transformer_46_layers", "transformer_train", layers=46, batch=16),
     _fleet("fleet_bert_large", "bert_train", length=256),
     _fleet("fleet_vit_large", "vit_train", batch=16, layers=24, width=1024, heads=16, bf16=True),
     _fleet("fleet_resnet152", "resnet50_train", depth=152, batch=16, bf16=True),
