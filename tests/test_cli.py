@@ -153,6 +153,30 @@ def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method
     assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
 
 
+def test_folding_frees_chips_and_check_knows_which_graph_was_meant(capsys, folder):
+    """A cheap op that every layer uses ties all of them to two chips, unless it is replicated."""
+    layers = [{"name": f"layer{i}", "kind": "dot_general", "flop": 1e9} for i in range(8)]
+    tensors = [
+        {"name": f"x{i}", "producer": f"layer{i}", "bytes": 1024, "consumers": [f"layer{i + 1}"] if i < 7 else []}
+        for i in range(8)
+    ]
+    mask = {"name": "m", "producer": "mask", "bytes": 64, "consumers": [layer["name"] for layer in layers]}
+    ops = [{"name": "mask", "kind": "mul", "flop": 16}, *layers]
+    graph = {"schema": "learned-mapping/graph/1", "name": "masked", "ops": ops, "tensors": [mask, *tensors]}
+    (folder / "masked.json").write_text(json.dumps(graph))
+    used = {}
+    for fold in ((), ("--fold",)):
+        arguments = ["masked.json", "--method", "greedy-careful", "--chips", "4", "--out", "p.json", "--json", *fold]
+        code, out, err = run(capsys, "solve", "mcm", *arguments)
+        assert code == 0, err
+        used[fold] = json.loads(out)["costs"]["chips_used"]
+        code, out, err = run(capsys, "check", "mcm", "masked.json", "p.json", "--json")
+        assert code == 0 and json.loads(out)["costs"]["chips_used"] == used[fold], err
+    assert used[()] == 2 and used[("--fold",)] == 4
+    code, _, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--fold", "--out", "s.json")
+    assert code == 2 and "--fold" in one_line(err) and not (folder / "s.json").exists()
+
+
 def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
     """Chip 1 feeds chip 0; and op d runs before its inputs have arrived."""
     backwards = edited("partition", "assignment", value={"a": 1, "b": 0, "c": 0, "d": 0})

@@ -141,6 +141,9 @@ def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -
         command.add_argument(
             "--chips", type=integer(1, 4096), default=36, help="mcm: chips in the package (default: 36)"
         )
+        command.add_argument(
+            "--fold", action="store_true", help="mcm: replicate cheap shared ops, such as an attention mask, first"
+        )
         command.add_argument("--devices", type=integer(1, 8), default=2, help="regal: devices (default: 2)")
     command.add_argument(
         "--transfers", choices=("rendezvous", "free"), default="rendezvous", help="regal: what a transfer blocks"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.programs.json_io import Node, read_json, schema_name
 from learned_mapping.verdict import Verdict
 
@@ -24,7 +24,19 @@ def read_graph_file(path: str) -> Any:
     return read_graph(path)
 
 
-class MemoryMapping:
+class Problem:
+    """What the three have in common."""
+
+    def folded(self, instance: Any) -> Any:
+        """The instance with cheap shared ops replicated into their users; `InputError` where that means nothing."""
+        raise InputError("--fold", "", "is for mcm")
+
+    def judged_instance(self, solution: str, instance: Any) -> Any:
+        """The instance a solution file is for: the one given, or what `folded` makes of it."""
+        return instance
+
+
+class MemoryMapping(Problem):
     """Paper 1: a program, and a mapping of its buffers."""
 
     solution_schema = "mapping"
@@ -73,10 +85,23 @@ class MemoryMapping:
         return show(program, mapping)
 
 
-class Partitioning:
+class Partitioning(Problem):
     """Paper 2: a graph, and the chip of each op."""
 
     solution_schema = "partition"
+
+    def folded(self, instance: Any) -> Any:
+        from learned_mapping.mcm.fold import fold_cheap_sources
+
+        return fold_cheap_sources(instance)
+
+    def judged_instance(self, solution: str, instance: Any) -> Any:
+        value = read_json(solution).value
+        made_for = value.get("digest") if isinstance(value, dict) else None
+        if made_for == instance.digest:
+            return instance
+        folded = self.folded(instance)
+        return folded if made_for == folded.digest else instance
 
     def read_instance(self, path: str) -> Any:
         return read_graph_file(path)
@@ -93,9 +118,14 @@ class Partitioning:
 
     def solve(self, graph: Any, options: Any, progress: Any) -> Any:
         from learned_mapping.mcm.methods import solve
+        from learned_mapping.mcm.optimum import TooManyIdealsError
 
         limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
-        return solve(graph, options.method, chips=options.chips, **limits, progress=progress)
+        try:
+            return solve(graph, options.method, chips=options.chips, **limits, progress=progress)
+        except TooManyIdealsError as error:
+            hint = "" if options.fold else "; --fold makes many graphs narrower"
+            raise LearnedMappingError(f"{error}{hint}") from None
 
     def validate(self, graph: Any, partition: Any, options: Any) -> Verdict:
         from learned_mapping.mcm.validate import validate
@@ -108,7 +138,7 @@ class Partitioning:
         return show(graph, partition)
 
 
-class Scheduling:
+class Scheduling(Problem):
     """Paper 3: a graph, and a placed schedule of its ops."""
 
     solution_schema = "schedule"

@@ -17,6 +17,8 @@ def solve(options: Any) -> int:
     out = check_out(options.out, SOLUTION_ENDINGS, [options.instance])
     problem = PROBLEMS[options.paper]
     instance = problem.read_instance(options.instance)
+    if options.fold:
+        instance = problem.folded(instance)
     with search_progress(options.method, options.seconds, options.samples) as progress:
         result = problem.solve(instance, options, progress)
     verdict = problem.validate(instance, result.solution, options)
@@ -43,7 +45,7 @@ def solve(options: Any) -> int:
 def check(options: Any) -> int:
     """Judges a solution; exit 1 where it is invalid."""
     problem = PROBLEMS[options.paper]
-    instance = problem.read_instance(options.instance)
+    instance = problem.judged_instance(options.solution, problem.read_instance(options.instance))
     solution = problem.read(options.solution, instance)
     verdict = problem.validate(instance, solution, options)
     if options.json:
@@ -59,6 +61,8 @@ def show(options: Any) -> int:
     out = check_out(options.out, (".svg",), inputs)
     problem = problem_of_files(options.instance, options.solution)
     instance = problem.read_instance(options.instance)
+    if options.solution:
+        instance = problem.judged_instance(options.solution, instance)
     solution = problem.read(options.solution, instance) if options.solution else None
     svg = problem.show(instance, solution)
     write_bytes(out, svg.encode("utf-8"))
