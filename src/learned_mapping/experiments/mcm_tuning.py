@@ -47,5 +47,5 @@ def tune() -> dict[str, Any]:
 
 if __name__ == "__main__":
     record = tune()
-    write_json(data_folder() / "mcm" / "annealing.json", record, indent=1)
+    write_json(data_folder() / "mcm" / "annealing.json", {"schema": "learned-mapping/tuning/1", **record}, indent=1)
     print(record["best"])
