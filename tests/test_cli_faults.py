@@ -231,7 +231,7 @@ def test_broken_compression_is_named(capsys, folder, damage):
 
 def test_a_file_that_is_not_there_a_folder_and_an_unreadable_name(capsys, folder):
     for path in (folder / "none.json", folder, folder / "graph.json" / "x.json", folder / ("n" * 400 + ".json")):
-        complaint(capsys, ["check", "regal", str(path), str(folder / "none.json")], path, folder)
+        assert complaint(capsys, ["check", "regal", str(path), str(folder / "none.json")], path, folder)
 
 
 def test_a_bomb_of_a_file_is_refused_by_its_size(capsys, folder, monkeypatch):

@@ -11,7 +11,7 @@ from learned_mapping.regal.instance import INFEASIBLE, Instance
 from learned_mapping.regal.validate import validate
 
 
-def agree(instance, chromosome):
+def assert_agreement(instance, chromosome):
     """Kernel, plain decoder, plain simulator and validator say the same of one chromosome, to the last bit."""
     work = make_workspace(instance)
     makespan, peak, steps = evaluate(instance.arrays, chromosome, work)
@@ -35,7 +35,7 @@ def test_ten_thousand_random_schedules_without_a_mismatch(odd_graph):
         for draw in range(5):
             chromosome = rng.random(instance.chromosome_length)
             # Rounded ones are full of ties.
-            agree(instance, np.round(chromosome, 1) if draw % 2 else chromosome)
+            assert_agreement(instance, np.round(chromosome, 1) if draw % 2 else chromosome)
 
 
 @pytest.mark.parametrize("family", sorted(GRAPH_FAMILIES))
@@ -43,7 +43,7 @@ def test_every_family_at_a_hundred_ops(family):
     rng = np.random.default_rng(1)
     instance = Instance(random_graph(rng, family, 100))
     for _ in range(20):
-        agree(instance, rng.random(instance.chromosome_length))
+        assert_agreement(instance, rng.random(instance.chromosome_length))
 
 
 def test_a_schedule_survives_encoding(odd_graph):
