@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments.folders import data_folder
 from learned_mapping.mcm.constraints import is_valid
 from learned_mapping.mcm.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.fold import fold_cheap_sources
-from learned_mapping.programs.formats import read_graph
+from learned_mapping.programs import zoo
 
 CHIPS = 36
 GRAPHS = {"bert_large_inference": 2000.0, "densenet121_inference": None, "inception_inference": None}
@@ -24,7 +22,7 @@ def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repea
     """Rows with keys name, value, unit and bar (None where there is none); CPU time, best of `repeats`."""
     rows: list[dict[str, Any]] = []
     for name in graphs:
-        graph = fold_cheap_sources(read_graph(Path(data_folder()) / "graphs" / f"{name}.json.gz"))
+        graph = fold_cheap_sources(zoo.graph(name))
         arrays = repair_arrays(graph)
         for mode, strength in (("sample", "chain"), ("fix", "chain"), ("fix", "general")):
             batch = count if strength == "chain" else max(1, count // 10)
