@@ -99,9 +99,9 @@ def grid(caption: str, down: Sequence[str], across: Sequence[str], cells: dict[t
     """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower."""
     if len(across) > max(len(down), 4):
         down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in across)
+    head = "".join(f'<th scope="col">{_label(name)}</th>' for name in across)
     body = "".join(
-        f'<tr><th scope="row">{_text(name)}</th>'
+        f'<tr><th scope="row">{_label(name)}</th>'
         + "".join(f"<td>{cells.get((name, column), '')}</td>" for column in across)
         + "</tr>"
         for name in down
@@ -159,6 +159,11 @@ def _cell(origins: dict[str, dict[str, Any]]) -> str:
 
 def _distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
+
+
+def _label(name: object) -> str:
+    """A name that may break after an underscore, so that long ones do not push columns out of sight."""
+    return _text(name).replace("_", "_<wbr>")
 
 
 def _text(value: Any) -> str:

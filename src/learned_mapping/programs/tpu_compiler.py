@@ -98,9 +98,9 @@ def compile_for_tpu(
     """
     require_compiler()
     with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
-        exported = _export(function, arguments, donate)
+        exported, donated = _export(function, arguments, donate)
         Path(folder, "function.bin").write_bytes(exported)
-        request = {"topology": topology, "donate": list(donate)}
+        request = {"topology": topology, "donate": donated}
         Path(folder, "request.json").write_text(json.dumps(request))
         return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
 
@@ -126,12 +126,24 @@ def compiler_environment(flags: Sequence[str]) -> dict[str, str]:
     )
 
 
-def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> bytes:
+def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> tuple[bytes, list[int]]:
+    """The function over flat lists of arrays, serialized, and the numbers of the arrays it may overwrite.
+
+    Flat, because only standard containers can be serialized and an optimiser's state is none.
+    """
     import jax
     import jax.export
 
-    jitted = jax.jit(function, donate_argnums=tuple(donate))
-    return bytes(jax.export.export(jitted, platforms=["tpu"])(*arguments).serialize())
+    leaves, structure = jax.tree.flatten(tuple(arguments))
+    sizes = [len(jax.tree.leaves(argument)) for argument in arguments]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    donated = [leaf for i in donate for leaf in range(starts[i], starts[i] + sizes[i])]
+
+    def flat(*arrays: Any) -> list[Any]:
+        return jax.tree.leaves(function(*jax.tree.unflatten(structure, arrays)))
+
+    exported = jax.export.export(jax.jit(flat, donate_argnums=tuple(donated)), platforms=["tpu"])(*leaves)
+    return bytes(exported.serialize()), donated
 
 
 def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilation:
