@@ -85,3 +85,20 @@ def search_progress(label: str, seconds: float | None, samples: int | None) -> I
         yield report
     finally:
         bar.close()
+
+
+@contextmanager
+def steps_progress(label: str, unit: str) -> Iterator[Any]:
+    """A callback (steps done, steps in all) that moves a bar on a terminal's stderr."""
+    from tqdm import tqdm
+
+    bar = tqdm(desc=label, unit=unit, file=sys.stderr, disable=None, leave=False)
+
+    def report(done: int, total: int) -> None:
+        bar.total, bar.n = total, done
+        bar.refresh()
+
+    try:
+        yield report
+    finally:
+        bar.close()

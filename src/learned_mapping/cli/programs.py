@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, print_json, print_table
+from learned_mapping.cli.output import check_out, print_json, print_table, steps_progress
 from learned_mapping.errors import InputError
 
 JSON_ENDINGS = (".json", ".json.gz")
@@ -67,28 +66,33 @@ def trace(options: Any) -> int:
 def extract(options: Any) -> int:
     """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
     out = check_out(options.out, JSON_ENDINGS, [])
-    for package in ("libtpu", "flatbuffers"):
-        if importlib.util.find_spec(package) is None:
-            raise InputError("extract", package, "is not installed; it needs: pip install 'learned-mapping[tpu]'")
     from learned_mapping.programs.extract import extract as extract_program
     from learned_mapping.programs.formats import write_program
+    from learned_mapping.programs.tpu_compiler import require_compiler
     from learned_mapping.programs.user_function import load_example
+
+    require_compiler()
 
     example = load_example(options.function, options.arg)
     name = options.function.rpartition(":")[2]
-    extracted = extract_program(example.function, example.args, name=name, donate=example.donated)
+    with steps_progress("pricing placements", "placement") as progress:
+        extracted = extract_program(
+            example.function, example.args, name=name, donate=example.donated, progress=progress
+        )
     write_program(out, extracted.program)
     report = {
         "name": name,
         "buffers": extracted.program.num_buffers,
         "slow_cycles": extracted.slow_cycles,
         "compiler_cycles": extracted.compiler_cycles,
+        "unpriced_instructions": extracted.unpriced,
         "out": str(out),
     }
     if options.json:
         print_json(report)
     else:
-        print(f"{name}: {extracted.program.num_buffers:,} buffers -> {out}")
+        cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
+        print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
     return 0
 
 
