@@ -265,13 +265,3 @@ def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypa
     monkeypatch.setattr(methods, "solve", lambda *arguments, **options: Wrong)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 1 and "no valid solution" in one_line(err) and not (folder / "o.json").exists()
-
-
-def test_data_lists_and_verifies(capsys, folder):
-    (folder / "data" / "graphs").mkdir(parents=True)
-    (folder / "data" / "graphs" / "g.json").write_text(json.dumps(GRAPH))
-    code, out, err = run(capsys, "data", "verify", "--json")
-    assert code == 0 and json.loads(out)["files"][0]["kind"] == "graph"
-    (folder / "data" / "graphs" / "g.json").write_text("{}")
-    code, out, err = run(capsys, "data", "verify")
-    assert code == 2 and "schema" in one_line(err)

@@ -178,5 +178,8 @@ def _program_commands(commands: Any) -> None:
     extract.add_argument("--arg", action="append", default=[], metavar="DTYPE[SHAPE]")
     extract.add_argument("--out", required=True, metavar="PROGRAM.json")
 
-    data = _add(commands, "data", "the data sets that come with the project", _late("programs", "data"))
-    data.add_argument("action", choices=("list", "verify"), nargs="?", default="list")
+    data = _add(commands, "data", "the data sets that come with the project", _late("data", "data"))
+    data.add_argument("action", choices=("list", "build", "verify"), nargs="?", default="list", help="default: list")
+    data.add_argument("sets", nargs="*", metavar="SET", help="such as graphs (default: all; build wants a name)")
+    data.add_argument("--out", metavar="FOLDER", help="build: here instead of in place")
+    data.add_argument("--files", action="store_true", help="list, verify: file by file, those in no set too")

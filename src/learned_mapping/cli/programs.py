@@ -1,12 +1,10 @@
-"""``lmap trace``, ``lmap extract`` and ``lmap data``."""
+"""``lmap trace`` and ``lmap extract``."""
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, print_json, print_table, steps_progress
+from learned_mapping.cli.output import check_out, print_json, steps_progress
 from learned_mapping.errors import InputError
 
 JSON_ENDINGS = (".json", ".json.gz")
@@ -94,33 +92,3 @@ def extract(options: Any) -> int:
         cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
     return 0
-
-
-def data(options: Any) -> int:
-    """Lists the files of the data sets, or verifies that each reads as what it says it is."""
-    from learned_mapping.experiments.results import data_folder
-    from learned_mapping.programs.formats import graph_from_json, program_from_json
-    from learned_mapping.programs.json_io import read_json, schema_name
-
-    readers = {"graph": graph_from_json, "program": program_from_json}
-    rows = []
-    for path in sorted(data_folder().rglob("*.json*")):
-        relative = path.relative_to(data_folder())
-        if relative.parts[0] == "results" or not path.name.endswith(JSON_ENDINGS):
-            continue
-        row = {"file": relative.as_posix(), "bytes": path.stat().st_size}
-        if options.action == "verify":
-            node = read_json(path)
-            kind = schema_name(node)
-            instance = readers[kind](node) if kind in readers else None
-            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": _sha256(path)}
-        rows.append(row)
-    if options.json:
-        print_json({"files": rows})
-    elif rows:
-        print_table([tuple(rows[0]), *(tuple(str(cell) for cell in row.values()) for row in rows)])
-    return 0
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

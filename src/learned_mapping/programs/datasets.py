@@ -1,8 +1,7 @@
-"""The stored graphs and programs: how each file under ``data/`` is made, and the facts on its card."""
+"""The stored graphs and programs: how each file is made, and the facts in its set's manifest."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -64,7 +63,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def build_graphs(folder: str | os.PathLike, names: Iterable[str] = GRAPHS) -> list[dict[str, Any]]:
-    """Traces members of the zoo into ``FOLDER/NAME.json.gz``; returns one row of facts each."""
+    """Traces members of the zoo into ``FOLDER/NAME.json.gz``; returns name, digest and facts of each."""
     rows = []
     for name in names:
         path = Path(folder) / f"{name}.json.gz"
@@ -74,18 +73,19 @@ def build_graphs(folder: str | os.PathLike, names: Iterable[str] = GRAPHS) -> li
         rows.append(
             {
                 "name": name,
+                "digest": graph.digest,
+                "model": member,
                 "ops": graph.num_ops,
                 "edges": graph.num_edges,
-                "GFLOP": round(float(graph.op_flop.sum()) / 1e9, 2),
-                "parameters, millions": round(graph.metadata["parameters"] / 1e6, 2),
-                "sha256": _sha256(path),
+                "gflop": round(float(graph.op_flop.sum()) / 1e9, 2),
+                "parameters_millions": round(graph.metadata["parameters"] / 1e6, 2),
             }
         )
     return rows
 
 
 def build_programs(folder: str | os.PathLike, machine: Any, names: Iterable[str] = PROGRAMS) -> list[dict[str, Any]]:
-    """Schedules members of the zoo for `machine` into ``FOLDER/NAME.json.gz``; returns one row of facts each."""
+    """Schedules members of the zoo for `machine` into ``FOLDER/NAME.json.gz``; returns name, digest, facts of each."""
     rows = []
     for name in names:
         path = Path(folder) / f"{name}.json.gz"
@@ -96,18 +96,15 @@ def build_programs(folder: str | os.PathLike, machine: Any, names: Iterable[str]
         rows.append(
             {
                 "name": name,
+                "digest": program.digest,
+                "model": member,
                 "instructions": program.num_instructions,
                 "buffers": program.num_buffers,
-                "alias groups": program.num_alias_groups,
-                "slow, ms": round(float(program.slow_s.sum()) * 1e3, 3),
-                "possible saving, ms": round(program.possible_saving_s * 1e3, 3),
-                "fast / peak bytes": round(program.fast_bytes / peak_live_bytes(program), 3),
-                "operand demand / supply": round(demand / float(program.supply_s.sum()), 2),
-                "sha256": _sha256(path),
+                "alias_groups": program.num_alias_groups,
+                "slow_ms": round(float(program.slow_s.sum()) * 1e3, 3),
+                "possible_saving_ms": round(program.possible_saving_s * 1e3, 3),
+                "fast_over_peak_bytes": round(program.fast_bytes / peak_live_bytes(program), 3),
+                "operand_demand_over_supply": round(demand / float(program.supply_s.sum()), 2),
             }
         )
     return rows
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -46,12 +46,12 @@ def vgg(images: jax.Array, *, depth: int = 16, classes: int = 1000, training: bo
     return _finish(hk.Linear(classes, name="scores")(x), training)
 
 
-def squeezenet(images: jax.Array, *, classes: int = 1000, training: bool = False) -> jax.Array:
+def squeezenet(images: jax.Array, *, padding: str = "VALID", classes: int = 1000, training: bool = False) -> jax.Array:
     """SqueezeNet 1.1 (Iandola et al. 2016): class probabilities [B, classes] of images [B, 224, 224, 3]."""
-    x = jax.nn.relu(hk.Conv2D(64, 3, stride=2, padding="VALID", name="conv_1")(images))
+    x = jax.nn.relu(hk.Conv2D(64, 3, stride=2, padding=padding, name="conv_1")(images))
     for i, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64)):
         if i in (0, 2, 4):
-            x = hk.max_pool(x, (3, 3, 1), (2, 2, 1), "VALID")
+            x = hk.max_pool(x, (3, 3, 1), (2, 2, 1), padding)
         x = jax.nn.relu(hk.Conv2D(squeezed, 1, name=f"fire_{i}_squeeze")(x))
         small = jax.nn.relu(hk.Conv2D(4 * squeezed, 1, name=f"fire_{i}_expand_1")(x))
         large = jax.nn.relu(hk.Conv2D(4 * squeezed, 3, name=f"fire_{i}_expand_3")(x))

@@ -1,0 +1,154 @@
+"""``lmap data``: the data sets listed, built anew, verified."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.cli.output import print_json, print_table, steps_progress
+from learned_mapping.errors import InputError
+
+ENDINGS = (".json", ".json.gz")
+
+
+def data(options: argparse.Namespace) -> int:
+    """Performs one of the actions ``list``, ``build`` and ``verify``."""
+    if options.out is not None and options.action != "build":
+        raise InputError("--out", "", "goes with build")
+    if options.files and options.action == "build":
+        raise InputError("--files", "", "goes with list and verify")
+    if options.files:
+        return _files(options)
+    return {"list": _list, "build": _build, "verify": _verify}[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from learned_mapping.experiments.datasets.manifest import SPLITS
+    from learned_mapping.experiments.datasets.registry import find_sets
+    from learned_mapping.experiments.datasets.verify import files_of
+    from learned_mapping.experiments.folders import data_folder
+
+    rows = []
+    for each in find_sets(options.sets):
+        manifest = each.manifest()
+        present = files_of(each.path)
+        row = {"set": each.name, "folder": each.folder, "items": None, "splits": {}, "files": len(present)}
+        row |= {"bytes": sum(path.stat().st_size for path in present), "digest": None, "about": each.about}
+        if manifest is not None:
+            counts = {split: len(manifest.split(split)) for split in SPLITS}
+            row["splits"] = {split: count for split, count in counts.items() if count}
+            row |= {"items": len(manifest.items), "digest": manifest.digest, "about": manifest.about}
+        rows.append(row)
+    total = sum(path.stat().st_size for path in files_of(data_folder()))
+    if options.json:
+        print_json({"sets": rows, "bytes": sum(row["bytes"] for row in rows), "all_bytes": total})
+        return 0
+    table = [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
+    for row in rows:
+        splits = ", ".join(f"{split} {count:,}" for split, count in row["splits"].items()) or "-"
+        cells = ("not built", "-") if row["items"] is None else (f"{row['items']:,}", row["digest"][:16])
+        table.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
+    print_table(table)
+    print(f"{sum(row['bytes'] for row in rows):,} bytes in sets, {total:,} with results and records")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    from learned_mapping.experiments.datasets.registry import build_in, find_sets
+
+    if not options.sets:
+        raise InputError("build", "", "name the sets to build (see: lmap data list)")
+    chosen = find_sets(options.sets)
+    for each in chosen:
+        each.require_extra()
+    targets = [each.path if options.out is None else Path(options.out) / each.folder for each in chosen]
+    if options.out is not None:
+        for target in targets:
+            _refuse_occupied(target)
+    rows = []
+    for each, target in zip(chosen, targets):
+        stored = _stored(each)
+        with steps_progress(f"building {each.name}", "item") as progress:
+            manifest = build_in(each, target, progress=progress)
+        state = "new" if stored is None else "same" if stored == manifest else "changed"
+        rows.append({"set": each.name, "state": state, "items": len(manifest.items), "digest": manifest.digest})
+        rows[-1]["folder"] = str(target)
+        if not options.json:
+            print(f"{each.name}: {state}, {len(manifest.items):,} items, {manifest.digest[:16]} -> {target}")
+    if options.json:
+        print_json({"sets": rows})
+    return 0
+
+
+def _stored(chosen: Any) -> Any:
+    """The stored manifest; None where there is none or it is damaged, which building mends."""
+    try:
+        return chosen.manifest()
+    except InputError:
+        return None
+
+
+def _refuse_occupied(target: Path) -> None:
+    """Raises `InputError` where building into a folder would replace what somebody has there."""
+    try:
+        occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    except (OSError, ValueError) as error:
+        raise InputError(target, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if occupied:
+        raise InputError(target, "", "exists and is not an empty folder")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from learned_mapping.experiments.datasets.registry import find_sets
+    from learned_mapping.experiments.datasets.verify import verify
+
+    chosen = find_sets(options.sets)
+    everything = not options.sets
+    bar = tqdm(verify(chosen, everything=everything), total=len(chosen) + 3 * everything, disable=None, leave=False)
+    verdicts = list(bar)
+    faults = sum(len(verdict.faults) for verdict in verdicts)
+    if options.json:
+        rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
+        print_json({"valid": faults == 0, "checked": rows})
+    else:
+        table = [("CHECKED", "ITEMS", "FILES", "BYTES", "VERDICT")]
+        for v in verdicts:
+            verdict = "as stated" if not v.faults else "1 fault" if len(v.faults) == 1 else f"{len(v.faults):,} faults"
+            table.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
+        print_table(table)
+        for verdict in verdicts:
+            for fault in verdict.faults:
+                print(f"{verdict.name}: {fault}")
+    return 1 if faults else 0
+
+
+def _files(options: argparse.Namespace) -> int:
+    """Every data file but the results, in a set or not; with ``verify`` also what it is and its checksums."""
+    from learned_mapping.experiments.datasets.registry import find_sets
+    from learned_mapping.experiments.datasets.verify import READERS, files_of
+    from learned_mapping.experiments.folders import data_folder
+    from learned_mapping.programs.json_io import read_json, schema_name
+
+    wanted = [each.path for each in find_sets(options.sets)] if options.sets else [data_folder()]
+    rows = []
+    for path in (path for folder in wanted for path in files_of(folder)):
+        relative = path.relative_to(data_folder())
+        if relative.parts[0] == "results" or not path.name.endswith(ENDINGS):
+            continue
+        row = {"file": relative.as_posix(), "bytes": path.stat().st_size}
+        if options.action == "verify":
+            node = read_json(path)
+            kind = schema_name(node)
+            instance = READERS[kind](node) if kind in READERS else None
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": sha256}
+        rows.append(row)
+    if options.json:
+        print_json({"files": rows})
+    elif rows:
+        print_table([tuple(rows[0]), *(tuple(str(cell) for cell in row.values()) for row in rows)])
+    return 0
