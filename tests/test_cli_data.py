@@ -187,6 +187,14 @@ def test_stray_and_missing_files_are_found(capsys, data):
         "toys/graphs/test/g.json.gz: no such file",
         "toys/graphs/test/stray.json: is not in the manifest",
     ]
+    (TOY.path / "linked").symlink_to(data)
+    (TOY.path / "broken").symlink_to(data / "nowhere")
+    assert [fault.split(":")[0] for fault in faults(capsys, "toy")[1:3]] == [
+        "toys/graphs/broken",
+        "toys/graphs/linked",
+    ]
+    (TOY.path / "linked").unlink()
+    (TOY.path / "broken").unlink()
     code, out, _err = run(capsys, "verify", "toy")
     assert code == 1 and "2 faults" in out and "toy: toys/graphs/test/stray.json" in out
 

@@ -27,7 +27,7 @@ def data(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from learned_mapping.experiments.datasets.manifest import SPLITS
     from learned_mapping.experiments.datasets.registry import find_sets
-    from learned_mapping.experiments.datasets.verify import files_of
+    from learned_mapping.experiments.datasets.verify import bytes_of, files_of
     from learned_mapping.experiments.folders import data_folder
 
     rows = []
@@ -35,13 +35,13 @@ def _list(options: argparse.Namespace) -> int:
         manifest = each.manifest()
         present = files_of(each.path)
         row = {"set": each.name, "folder": each.folder, "items": None, "splits": {}, "files": len(present)}
-        row |= {"bytes": sum(path.stat().st_size for path in present), "digest": None, "about": each.about}
+        row |= {"bytes": bytes_of(present), "digest": None, "about": each.about}
         if manifest is not None:
             counts = {split: len(manifest.split(split)) for split in SPLITS}
             row["splits"] = {split: count for split, count in counts.items() if count}
             row |= {"items": len(manifest.items), "digest": manifest.digest, "about": manifest.about}
         rows.append(row)
-    total = sum(path.stat().st_size for path in files_of(data_folder()))
+    total = bytes_of(files_of(data_folder()))
     if options.json:
         print_json({"sets": rows, "bytes": sum(row["bytes"] for row in rows), "all_bytes": total})
         return 0
@@ -129,7 +129,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _files(options: argparse.Namespace) -> int:
     """Every data file but the results, in a set or not; with ``verify`` also what it is and its checksums."""
     from learned_mapping.experiments.datasets.registry import find_sets
-    from learned_mapping.experiments.datasets.verify import READERS, files_of
+    from learned_mapping.experiments.datasets.verify import READERS, bytes_of, files_of
     from learned_mapping.experiments.folders import data_folder
     from learned_mapping.programs.json_io import read_json, schema_name
 
@@ -139,7 +139,7 @@ def _files(options: argparse.Namespace) -> int:
         relative = path.relative_to(data_folder())
         if relative.parts[0] == "results" or not path.name.endswith(ENDINGS):
             continue
-        row = {"file": relative.as_posix(), "bytes": path.stat().st_size}
+        row = {"file": relative.as_posix(), "bytes": bytes_of([path])}
         if options.action == "verify":
             node = read_json(path)
             kind = schema_name(node)

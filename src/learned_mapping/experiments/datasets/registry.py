@@ -74,10 +74,34 @@ _TABLE = (
         "programs",
     ),
     DataSet(
+        "mcm-graphs",
+        "mcm/graphs",
+        "Convolutional and recurrent networks without attention, split by architecture, for paper 2.",
+        "mcm",
+    ),
+    DataSet(
+        "mcm-bert",
+        "mcm/bert",
+        "BERT-large for question answering, the graph paper 2 partitions over a whole package.",
+        "mcm_bert",
+    ),
+    DataSet(
         "regal-graphs",
         "regal/graphs",
         "Small graphs on which paper 3's baselines are tuned and compared.",
         "regal_graphs",
+    ),
+    DataSet(
+        "regal-traced",
+        "regal/traced",
+        "Graphs traced from the zoo in many configurations, split by topology and architecture family, for paper 3.",
+        "regal_traced",
+    ),
+    DataSet(
+        "regal-synthetic",
+        "regal/synthetic",
+        "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
+        "regal_synthetic",
     ),
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from learned_mapping.experiments.datasets.manifest import SPLITS, Manifest
 from learned_mapping.experiments.datasets.registry import SETS
-from learned_mapping.experiments.datasets.verify import files_of
+from learned_mapping.experiments.datasets.verify import bytes_of, files_of
 
 
 def stored_manifests() -> dict[str, Manifest]:
@@ -21,7 +21,7 @@ def stored_manifests() -> dict[str, Manifest]:
 
 def stored_bytes(name: str) -> int:
     """Bytes of all files in a set's folder."""
-    return sum(path.stat().st_size for path in files_of(SETS[name].path))
+    return bytes_of(files_of(SETS[name].path))
 
 
 def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:

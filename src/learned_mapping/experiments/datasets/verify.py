@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def verify_set(chosen: DataSet) -> Verdict:
             raise InputError(chosen.path / FILE_NAME, "", "no such file")
     except InputError as error:
         present = files_of(chosen.path)
-        return Verdict(chosen.name, 0, len(present), _bytes(present), (_relative(error),))
+        return Verdict(chosen.name, 0, len(present), bytes_of(present), (_relative(error),))
     if manifest.set != chosen.name:
         faults.append(f"{chosen.folder}/{FILE_NAME}: is of the set {manifest.set!r}, expected {chosen.name!r}")
     own = {item.file: item for item in manifest.items if item.file is not None}
@@ -57,7 +57,7 @@ def verify_set(chosen: DataSet) -> Verdict:
     present = files_of(chosen.path)
     expected = {chosen.path / file for file in (FILE_NAME, CARD, *manifest.files)}
     faults += [f"{_name(path)}: is not in the manifest" for path in present if path not in expected]
-    return Verdict(chosen.name, len(manifest.items), len(present), _bytes(present), tuple(faults))
+    return Verdict(chosen.name, len(manifest.items), len(present), bytes_of(present), tuple(faults))
 
 
 def _file_fault(path: Path, sha256: str, item: Item | None) -> str:
@@ -98,7 +98,7 @@ def verify_results() -> Verdict:
                     _check_record(path)
             except InputError as error:
                 faults.append(_relative(error))
-    return Verdict("results", len(present), len(present), _bytes(present), tuple(faults))
+    return Verdict("results", len(present), len(present), bytes_of(present), tuple(faults))
 
 
 def _check_record(path: Path) -> None:
@@ -120,14 +120,14 @@ def verify_other_files() -> Verdict:
                 faults.append(_relative(error))
         elif path.name != CARD:
             faults.append(f"{_name(path)}: is neither JSON nor a card")
-    return Verdict("other files", len(present), len(present), _bytes(present), tuple(faults))
+    return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
 
 
 def verify_sizes() -> Verdict:
     """Together the files fit into a repository, and each is small enough to be looked at."""
     present = files_of(data_folder())
-    total = _bytes(present)
-    sizes = ((path, path.stat().st_size) for path in present)
+    total = bytes_of(present)
+    sizes = ((path, bytes_of([path])) for path in present)
     faults = [f"{_name(p)}: {size:,} bytes, at most {MAX_FILE_BYTES:,}" for p, size in sizes if size > MAX_FILE_BYTES]
     if total > MAX_TOTAL_BYTES:
         faults.append(f"all files: {total:,} bytes, at most {MAX_TOTAL_BYTES:,}")
@@ -142,12 +142,13 @@ def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files under a folder, in order of their names; none where there is no folder."""
-    return sorted(path for path in Path(folder).rglob("*") if not path.is_dir())
+    """All files and links under a folder, in order of their names; none where there is no folder."""
+    return sorted(path for path in Path(folder).rglob("*") if path.is_symlink() or not path.is_dir())
 
 
-def _bytes(paths: list[Path]) -> int:
-    return sum(path.stat().st_size for path in paths if path.is_file())
+def bytes_of(paths: Iterable[Path]) -> int:
+    """Bytes of these files; of a link, its own."""
+    return sum(path.lstat().st_size for path in paths)
 
 
 def _name(path: Path) -> str:
