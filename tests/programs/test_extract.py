@@ -13,7 +13,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.extract import assemble, extract
 from learned_mapping.programs.hlo import parse_module
 from learned_mapping.programs.hlo_program import hlo_program
-from learned_mapping.programs.latency_tables import CLOCK_HZ, plan, subset_key
+from learned_mapping.programs.latency_plan import plan, subset_key
+from learned_mapping.programs.latency_tables import CLOCK_HZ
 from learned_mapping.programs.tpu_compiler import Compilation
 
 DATA = Path(__file__).parent / "data"
@@ -32,7 +33,7 @@ def test_a_game_is_assembled_from_prices():
     planned = plan(modules["before"], program, fast_bytes=64 * 2**20)
     rng = np.random.default_rng(0)
     prices = {
-        p.signature: {subset_key(s): int(100_000 - 10_000 * len(s) - rng.integers(100)) for s in p.subsets}
+        p.signature: {subset_key(s): int(100_000 - 10_000 * len(s) - rng.integers(100)) for s in (*p.ends, *p.alone)}
         for p in planned
     }
     dropped = planned[0].signature
@@ -46,7 +47,7 @@ def test_a_game_is_assembled_from_prices():
     item = planned[1]
     t = item.instruction
     table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * CLOCK_HZ
-    for subset in item.subsets:
+    for subset in (*item.ends, *item.alone):
         entry = sum(1 << int(game.buffer_bit[b]) for u in subset for b in item.units[u])
         assert table[entry] == pytest.approx(prices[item.signature][subset_key(subset)])
     assert extracted.compiled_cycles == 716746

@@ -62,3 +62,24 @@ def test_an_instruction_that_reads_a_tuple_is_refused_and_leaves_no_trace(module
     with pytest.raises(Unprobeable):
         probes.add(Probe("get-tuple-element", NONE, NONE))
     assert probes.text() == before and not probes.names
+
+
+def test_an_instruction_may_bear_the_name_of_its_computation():
+    """Would catch endless recursion: names of instructions and of computations are two namespaces."""
+    text = """HloModule twice, is_scheduled=true
+
+%same (p: f32[8,128]) -> f32[8,128] {
+  %p = f32[8,128]{1,0:T(8,128)} parameter(0)
+  %same = f32[8,128]{1,0:T(8,128)} negate(%p)
+  ROOT %out = f32[8,128]{1,0:T(8,128)} add(%same, %p)
+}
+
+ENTRY %main (x: f32[8,128]) -> f32[8,128] {
+  %x = f32[8,128]{1,0:T(8,128)} parameter(0)
+  %a = f32[8,128]{1,0:T(8,128)} fusion(%x), kind=kLoop, calls=%same
+  ROOT %same.1 = f32[8,128]{1,0:T(8,128)} fusion(%a), kind=kLoop, calls=%same
+}
+"""
+    module = parse_module(text)
+    first, second = (module.entry.by_name[name] for name in ("a", "same.1"))
+    assert signature(module, first) == signature(module, second)

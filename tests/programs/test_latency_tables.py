@@ -10,7 +10,8 @@ import pytest
 
 from learned_mapping.programs.hlo import parse_module
 from learned_mapping.programs.hlo_program import hlo_program
-from learned_mapping.programs.latency_tables import complete_table, plan, subset_key, varied_units
+from learned_mapping.programs.latency_plan import plan, subset_key, varied_units, worth_detail
+from learned_mapping.programs.latency_tables import complete_table
 
 DATA = Path(__file__).parent / "data"
 MIB = 2**20
@@ -29,7 +30,7 @@ ENTRY %main (x: f32[8,128], y: f32[1,128]) -> f32[8,128] {
 
 def test_every_measured_entry_is_kept_and_the_rest_lies_between_bounds():
     prices = {"": 100, "0": 60, "1": 80, "0,1": 55, "2": 100, "0,1,2": 50}
-    table = complete_table(3, prices)
+    table = complete_table([8, 8, 8], prices)
     for key, value in prices.items():
         assert table[sum(1 << int(u) for u in key.split(",") if u)] == value
     # {0, 2} is not priced: additive 60, and the only priced superset costs 50.
@@ -40,12 +41,12 @@ def test_every_measured_entry_is_kept_and_the_rest_lies_between_bounds():
 
 def test_savings_that_overlap_are_not_added_up():
     # Each array alone saves 40 of 100, but together they cannot beat the compute limit of 55.
-    table = complete_table(3, {"": 100, "0": 60, "1": 60, "2": 60, "0,1,2": 55})
+    table = complete_table([8, 8, 8], {"": 100, "0": 60, "1": 60, "2": 60, "0,1,2": 55})
     assert table[0b011] == 55 and table[0b111] == 55
 
 
 def test_without_the_slow_latency_there_is_no_table():
-    assert complete_table(2, {"": None, "0": 5}) is None
+    assert complete_table([8, 8], {"": None, "0": 5}) is None
 
 
 def test_arrays_updated_in_place_are_priced_together():
@@ -63,7 +64,25 @@ def test_plans_price_each_kind_of_work_once_and_only_what_fits(fast_bytes):
     assert len({p.signature for p in planned}) == len(planned) < len(program.instructions)
     sizes = program.tensor_bytes[program.buffer_tensor]
     for item in planned:
-        assert frozenset() in item.subsets and len(set(map(subset_key, item.subsets))) == len(item.subsets)
-        for subset in item.subsets:
-            assert sum(int(sizes[b]) for u in subset for b in item.units[u]) <= fast_bytes
+        subsets = (*item.ends, *item.alone, *item.others)
+        assert frozenset() == item.ends[0] and len(set(item.others)) == len(item.others)
+        assert not set(item.others) & set(item.alone)
+        for subset in subsets:
+            assert sum(int(sizes[item.units[u][0]]) for u in subset) <= fast_bytes
     assert np.all([len(p.units) <= 8 for p in planned])
+    assert sum(p.count for p in planned) == len(program.instructions)
+
+
+def test_a_unit_without_a_price_saves_its_share_by_bytes():
+    """Would catch savings given to a unit of no size, or lost."""
+    table = complete_table([30, 10], {"": 100, "0,1": 60})
+    assert table.tolist() == [100, 70, 90, 60]
+
+
+def test_detail_goes_where_the_saving_is():
+    """Would catch a ranking that forgets how often an instruction occurs."""
+    module = parse_module(gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode())
+    planned = plan(module, hlo_program(module), fast_bytes=64 * MIB)[:3]
+    prices = {p.signature: {"": 100, subset_key(p.fullest): 100 - s} for p, s in zip(planned, (1, 50, 0))}
+    assert worth_detail(planned, prices, 0.9) == [planned[1]]
+    assert worth_detail(planned, prices, 1.0) == [planned[1], planned[0]]

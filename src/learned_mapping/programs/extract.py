@@ -10,13 +10,8 @@ import numpy as np
 
 from learned_mapping.programs.hlo_probe import signature
 from learned_mapping.programs.hlo_program import HloProgram, estimated_cycles, hlo_program, placements
-from learned_mapping.programs.latency_tables import (
-    CLOCK_HZ,
-    complete_table,
-    plan,
-    price,
-    varied_units,
-)
+from learned_mapping.programs.latency_plan import plan, varied_units
+from learned_mapping.programs.latency_tables import CLOCK_HZ, complete_table, price_in_stages
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.tpu_compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
 
@@ -69,7 +64,9 @@ def extract(
     compilation = compile_for_tpu(function, arguments, donate=donate, cycles=cycles)
     program = hlo_program(compilation.before)
     planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
-    prices = price(compilation.before_text, program, planned, space=CMEM_SPACE, known=known, progress=progress)
+    prices = price_in_stages(
+        compilation.before_text, program, planned, space=CMEM_SPACE, known=known, progress=progress
+    )
     return assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
 
 
@@ -90,7 +87,8 @@ def assemble(
     for t, instruction in enumerate(program.instructions):
         units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)
         key = signature(compilation.before, instruction)
-        table = None if program.opaque[t] else complete_table(len(units), prices.get(key, {}))
+        sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
+        table = None if program.opaque[t] else complete_table(sizes, prices.get(key, {}))
         if table is None:
             unpriced += 1
             used = program.buffer_instruction == t

@@ -58,18 +58,19 @@ def _canonical(module: Module, line: str, names: dict[str, str]) -> str:
     text = text.split(" = ", 1)[1]
 
     def rename(match: re.Match) -> str:
-        name = match.group(1)
-        computation = module.computations.get(name)
+        # A computation and an instruction may bear one name; an attribute, such as calls=, means the computation.
+        attribute, name = match.groups()
+        computation = module.computations.get(name) if attribute else None
         if computation is None:
-            return names.get(name, "%?")
+            return (attribute or "") + names.get(name, "%?")
         local: dict[str, str] = {}
         body = []
         for i, inner in enumerate(computation.instructions):
             local[inner.name] = f"v{i}"
             body.append(("R" if inner.is_root else "") + _canonical(module, inner.line, local))
-        return "{" + ";".join(body) + "}"
+        return attribute + "{" + ";".join(body) + "}"
 
-    return re.sub(r"%([\w.\-]+)", rename, text)
+    return re.sub(r"(=)?%([\w.\-]+)", rename, text)
 
 
 class ProbeModule:

@@ -8,7 +8,9 @@ The rules, in the order in which they apply:
    Arrays of one element are left out: they live in registers and scalar memory.
 3. A buffer is one array an instruction reads (once, however many operands name it) or writes.
 4. An instruction that updates in place shares memory between an input and an output: ``dynamic-update-slice``, a fusion
-   whose root is one, and whatever ``output_to_operand_aliasing`` lists. The two buffers form an alias group.
+   whose root is one, and whatever ``output_to_operand_aliasing`` lists. The two buffers form an alias group. So do a
+   donated parameter and the result that takes over its memory, in the instruction that reads one and writes the other:
+   the compiler treats the two as one value there, and never was one found in fast memory without the other.
 5. Control flow (``while``, ``conditional``, ``call``) is one opaque instruction: its arrays stay in HBM, because what
    its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
@@ -67,6 +69,7 @@ def hlo_program(module: Module) -> HloProgram:
     entry = module.entry
     resolver = _Resolver(entry)
     outputs = {resolver.resolve(entry.root.name, index) for index, _ in leaves(entry.root.shape)}
+    donated = _donated(module, resolver)
     number: dict[Definition, int] = {}
     sizes: list[int] = []
     is_parameter: list[bool] = []
@@ -102,8 +105,8 @@ def hlo_program(module: Module) -> HloProgram:
                 continue
             group = -1
             source = in_place_source(module, instruction, index)
-            if source is not None:
-                shared = tensor(resolver.resolve(*source))
+            if source is not None or (instruction.name, index) in donated:
+                shared = tensor(donated[instruction.name, index] if source is None else resolver.resolve(*source))
                 if shared in reads and sizes[shared] == sizes[written] and groups[reads[shared]] == -1:
                     group = groups[reads[shared]] = next_group
                     next_group += 1
@@ -186,6 +189,17 @@ class _Resolver:
         for i in definition[1]:
             shape = shape[i]
         return shape
+
+
+def _donated(module: Module, resolver: _Resolver) -> dict[Definition, Definition]:
+    """The array of each result that takes over a parameter's memory -> that parameter's array."""
+    entry = module.entry
+    parameters = {int(i.argument): i.name for i in entry.instructions if i.opcode == "parameter"}
+    return {
+        resolver.resolve(entry.root.name, out): (parameters[parameter], inner)
+        for out, (parameter, inner) in module.donated.items()
+        if parameter in parameters
+    }
 
 
 def in_place_source(module: Module, instruction: Instruction, index: tuple[int, ...]) -> Definition | None:
