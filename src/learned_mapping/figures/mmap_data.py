@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.figures.mmap import byte_unit, tensor_colour
 from learned_mapping.figures.style import GRID, INK, PALETTE, new_figure
@@ -53,7 +55,7 @@ def buffers_figure(
     axes.scatter(
         [paper_buffers[names[row]] for row in marked], marked, marker="D", s=20, color="white", edgecolor=INK, zorder=3
     )
-    axes.set_xscale("log")
+    _log_sizes(axes)
     axes.set_xlim(min(100, min(buffers) / 1.5), max(*buffers, paper_range[1]) * 1.8)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(rows, names, fontsize=6.5)
@@ -83,10 +85,18 @@ def sizes_figure(groups: Mapping[str, np.ndarray], *, unit: str = "ops") -> Figu
         x = np.concatenate([ordered[:1], ordered])
         y = np.concatenate([[0.0], share])
         axes.step(x, y, where="post", color=PALETTE[i % len(PALETTE)], label=f"{label} ({len(ordered):,})")
-    axes.set_xscale("log")
+    _log_sizes(axes)
     axes.set(xlabel=unit, ylabel="share of the set, no larger", ylim=(0, 1.02))
     axes.legend(loc="lower right")
     return figure
+
+
+def _log_sizes(axes: Axes) -> None:
+    """A logarithmic scale across, its ticks written as whole numbers."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def xla_layout(
