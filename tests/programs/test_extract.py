@@ -37,13 +37,19 @@ def test_a_game_is_assembled_from_prices():
         for p in planned
     }
     dropped = planned[0].signature
-    prices[dropped] = {}
+    prices[dropped] = {"": None}
+    del prices[planned[2].signature]
     extracted = assemble(compilation, program, prices, name="mlp_train", copy_bytes_per_s=614e9)
     game = extracted.program
     entries = np.diff(game.latency_offsets)
-    assert extracted.unpriced == 1 and entries[planned[0].instruction] == 1
+    assert (extracted.unpriced, extracted.negligible) == (1, planned[2].count)
+    assert entries[planned[0].instruction] == 1
     # multiply.2 works on scalars, which are no buffers.
-    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == ["fusion.28", "multiply.2"]
+    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == [
+        "fusion.28",
+        "multiply_reduce_fusion",
+        "multiply.2",
+    ]
     item = planned[1]
     t = item.instruction
     table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * CLOCK_HZ
@@ -53,6 +59,27 @@ def test_a_game_is_assembled_from_prices():
     assert extracted.compiled_cycles == 716746
     assert extracted.compiler_cycles < extracted.slow_cycles
     assert extracted.fast.sum() == 28
+
+
+IN_PLACE = """HloModule tiny, is_scheduled=true
+
+ENTRY %main (x: f32[512,128], y: f32[8,128]) -> f32[512,128] {
+  %x = f32[512,128]{1,0:T(8,128)} parameter(0)
+  %y = f32[8,128]{1,0:T(8,128)} parameter(1)
+  %i = s32[]{:T(128)} parameter(2)
+  %copy = f32[512,128]{1,0:T(8,128)} copy(%x)
+  ROOT %update = f32[512,128]{1,0:T(8,128)} dynamic-update-slice(%copy, %y, %i, %i)
+}
+"""
+
+
+def test_an_update_in_place_without_an_estimate_is_charged_for_its_slice():
+    """Would catch a cache of keys and values charged whole at every token."""
+    module = parse_module(IN_PLACE)
+    compilation = Compilation(IN_PLACE, module, module, generated=None, allocations=(), seconds=0.0, peak_bytes=0)
+    extracted = assemble(compilation, hlo_program(module), {}, name="tiny", copy_bytes_per_s=614e9)
+    copied, updated = extracted.program.slow_s * 614e9
+    assert copied == pytest.approx(2 * 512 * 128 * 4) and updated == pytest.approx(2 * 8 * 128 * 4)
 
 
 @pytest.mark.skipif(HAS_COMPILER, reason="the extra tpu is installed")

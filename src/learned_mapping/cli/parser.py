@@ -177,6 +177,8 @@ def _program_commands(commands: Any) -> None:
     extract.add_argument("function", metavar="MODULE:FUNCTION")
     extract.add_argument("--arg", action="append", default=[], metavar="DTYPE[SHAPE]")
     extract.add_argument("--out", required=True, metavar="PROGRAM.json")
+    extract.add_argument("--mapping", metavar="MAPPING.json", help="also write the compiler's own mapping here")
+    extract.add_argument("--cycles", action="store_true", help="also compile in full, with CMEM on and off (minutes)")
 
     data = _add(commands, "data", "the data sets that come with the project", _late("data", "data"))
     data.add_argument("action", choices=("list", "build", "verify"), nargs="?", default="list", help="default: list")

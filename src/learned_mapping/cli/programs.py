@@ -64,6 +64,7 @@ def trace(options: Any) -> int:
 def extract(options: Any) -> int:
     """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
     out = check_out(options.out, JSON_ENDINGS, [])
+    mapping_out = check_out(options.mapping, JSON_ENDINGS, []) if options.mapping else None
     from learned_mapping.programs.extract import extract as extract_program
     from learned_mapping.programs.formats import write_program
     from learned_mapping.programs.tpu_compiler import require_compiler
@@ -75,15 +76,28 @@ def extract(options: Any) -> int:
     name = options.function.rpartition(":")[2]
     with steps_progress("pricing placements", "placement") as progress:
         extracted = extract_program(
-            example.function, example.args, name=name, donate=example.donated, progress=progress
+            example.function,
+            example.args,
+            name=name,
+            donate=example.donated,
+            cycles=options.cycles,
+            progress=progress,
         )
     write_program(out, extracted.program)
+    if mapping_out is not None:
+        from learned_mapping.mmap.compiler import mapping_of_compiler
+        from learned_mapping.mmap.mapping import write_mapping
+
+        write_mapping(mapping_out, mapping_of_compiler(extracted.program, extracted.compiler), extracted.program)
     report = {
         "name": name,
         "buffers": extracted.program.num_buffers,
         "slow_cycles": extracted.slow_cycles,
         "compiler_cycles": extracted.compiler_cycles,
+        "compiled_slow_cycles": extracted.compiled_slow_cycles,
+        "compiled_cycles": extracted.compiled_cycles,
         "unpriced_instructions": extracted.unpriced,
+        "negligible_instructions": extracted.negligible,
         "out": str(out),
     }
     if options.json:
@@ -91,4 +105,12 @@ def extract(options: Any) -> int:
     else:
         cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
+        if options.cycles:
+            slow, fast = extracted.compiled_slow_cycles, extracted.compiled_cycles
+            print(f"compiled in full: {slow:,.0f} cycles with CMEM off, {fast:,.0f} with the compiler's mapping")
+        if extracted.unpriced or extracted.negligible:
+            print(
+                f"charged by their bytes, saving nothing: {extracted.unpriced} instructions for which the compiler has "
+                f"no estimate, {extracted.negligible} that move next to nothing"
+            )
     return 0

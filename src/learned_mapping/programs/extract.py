@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from learned_mapping.programs.hlo import Module
 from learned_mapping.programs.hlo_probe import signature
-from learned_mapping.programs.hlo_program import HloProgram, estimated_cycles, hlo_program, placements
+from learned_mapping.programs.hlo_program import IN_PLACE, HloProgram, hlo_program, placements
 from learned_mapping.programs.latency_plan import plan, varied_units
 from learned_mapping.programs.latency_tables import CLOCK_HZ, complete_table, price_in_stages
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.tpu_compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
+from learned_mapping.programs.tpu_stays import CompilerMapping, compiler_mapping
 
 HBM_BYTES_PER_CYCLE = 614e9 / CLOCK_HZ
 """HBM bandwidth of TPUv4i, 614 GB/s (Jouppi et al. 2021, table 1), for instructions the compiler does not price."""
@@ -26,14 +28,20 @@ class Extracted:
     program: Program
     fast: np.ndarray
     """[B] bool, which buffers the compiler itself put into CMEM."""
+    compiler: CompilerMapping
+    """Where and when: the compiler's own solution (`mmap.compiler` makes a mapping of it)."""
     slow_cycles: float
     """Cycles with everything in HBM, by the tables."""
     compiler_cycles: float
     """Cycles under the compiler's own mapping, by the tables."""
     compiled_cycles: float | None
     """Cycles under the compiler's own mapping, by its own full compilation; None where that was not asked for."""
+    compiled_slow_cycles: float | None
+    """The same with CMEM off."""
     unpriced: int
     """Instructions for which the compiler estimates nothing: charged by their bytes at HBM's bandwidth, saving none."""
+    negligible: int
+    """Instructions not priced, as they move next to nothing (`latency_plan.ENDS_SHARE`); charged in the same way."""
 
 
 def extract(
@@ -52,7 +60,7 @@ def extract(
     Args:
       function, arguments, donate: as in `tpu_compiler.compile_for_tpu`.
       name: the program's name.
-      cycles: also run the full compilation, to compare with.
+      cycles: also run the full compilation, with CMEM on and off, to compare with.
       copy_bytes_per_s: bandwidth of the copy engine.
       known: prices found earlier (`latency_tables.price`).
       progress: called with (probes done, probes in all).
@@ -67,7 +75,27 @@ def extract(
     prices = price_in_stages(
         compilation.before_text, program, planned, space=CMEM_SPACE, known=known, progress=progress
     )
-    return assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
+    extracted = assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
+    if cycles:
+        slow = compile_for_tpu(function, arguments, donate=donate, cycles=True, cmem=False)
+        return replace(extracted, compiled_slow_cycles=total_cycles(slow.generated))
+    return extracted
+
+
+def _moved_bytes(program: HloProgram, instruction: int) -> float:
+    """Bytes an instruction reads and writes; an update in place reads and writes what it is updated with."""
+    used = program.buffer_instruction == instruction
+    in_place = program.instructions[instruction].opcode in IN_PLACE
+    if in_place:
+        used &= program.buffer_alias < 0
+    return float(program.tensor_bytes[program.buffer_tensor[used]].sum()) * (2 if in_place else 1)
+
+
+def total_cycles(generated: Module) -> float:
+    """The sum of a module's estimated cycles, copies aside, which run beside the computation."""
+    moved = ("copy-start", "copy-done", "async-start", "async-done")
+    cycles = (i.estimated_cycles for i in generated.entry.instructions if i.opcode not in moved)
+    return float(sum(c for c in cycles if c is not None))
 
 
 def assemble(
@@ -81,7 +109,7 @@ def assemble(
     """The game of a compiled program, given the prices of its instructions (cycles, from `latency_tables.price`)."""
     num_buffers = len(program.buffer_tensor)
     bit = np.full(num_buffers, NOT_VARIED, np.int8)
-    offsets, latencies, unpriced = [0], [], 0
+    offsets, latencies, unpriced, negligible = [0], [], 0, 0
     fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
     compiler_cycles = 0.0
     for t, instruction in enumerate(program.instructions):
@@ -90,10 +118,11 @@ def assemble(
         sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
         table = None if program.opaque[t] else complete_table(sizes, prices.get(key, {}))
         if table is None:
-            unpriced += 1
-            used = program.buffer_instruction == t
-            cost = float(program.tensor_bytes[program.buffer_tensor[used]].sum()) / HBM_BYTES_PER_CYCLE
-            units, table = (), np.array([cost])
+            if program.opaque[t] or prices.get(key):
+                unpriced += 1
+            else:
+                negligible += 1
+            units, table = (), np.array([_moved_bytes(program, t) / HBM_BYTES_PER_CYCLE])
         varied = sorted(b for unit in units for b in unit)
         for position, b in enumerate(varied):
             bit[b] = position
@@ -122,14 +151,21 @@ def assemble(
         buffer_bit=bit,
         latency_offsets=offsets,
         latency_s=latencies,
-        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced},
+        metadata={
+            "source": "XLA TPU compiler",
+            "unpriced_instructions": unpriced,
+            "negligible_instructions": negligible,
+        },
     )
     generated = compilation.generated
     return Extracted(
         program=result,
         fast=fast,
+        compiler=compiler_mapping(program, compilation),
         slow_cycles=float(result.slow_s.sum() * CLOCK_HZ),
         compiler_cycles=compiler_cycles,
-        compiled_cycles=None if generated is None else float(np.nansum(estimated_cycles(program, generated))),
+        compiled_cycles=None if generated is None else total_cycles(generated),
+        compiled_slow_cycles=None,
         unpriced=unpriced,
+        negligible=negligible,
     )

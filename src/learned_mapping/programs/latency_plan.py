@@ -40,6 +40,8 @@ class Priceable:
     """The buffers that vary, largest first; buffers that must lie together are one unit."""
     unit_bytes: tuple[int, ...]
     """Bytes of each unit; an in-place update takes its place once."""
+    moved_bytes: int
+    """Bytes of all its buffers, those too that do not fit the fast memory."""
     fullest: Subset
     """As much as fits the fast memory, larger units first."""
     fast_bytes: int
@@ -84,7 +86,8 @@ def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Pricea
             if size <= room:
                 fullest.add(u)
                 room -= size
-        result.append(Priceable(t, key, counts[key], units, sizes, frozenset(fullest), fast_bytes))
+        moved = int(program.tensor_bytes[program.buffer_tensor[program.buffer_instruction == t]].sum())
+        result.append(Priceable(t, key, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
     return sorted(result, key=lambda item: item.instruction)
 
 
@@ -106,7 +109,7 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
 
 def worth_a_price(planned: Sequence[Priceable], share: float = ENDS_SHARE) -> list[Priceable]:
     """The fewest instructions that make up a share of the bytes of all buffers, every use counted."""
-    return _largest(planned, [sum(item.unit_bytes) * item.count for item in planned], share)
+    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)
 
 
 def worth_detail(
