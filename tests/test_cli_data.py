@@ -214,6 +214,15 @@ def test_a_truncated_or_missing_manifest_is_found(capsys, data):
     assert faults(capsys, "compiled-toy") == ["toys/compiled/manifest.json: no such file"]
 
 
+def test_a_build_that_runs_at_the_same_time_is_not_looked_at(capsys, data):
+    """Would catch half-written files reported as strays, or counted in the total."""
+    before = json.loads(run(capsys, "list", "--json")[1])["all_bytes"]
+    (data / "toys" / ".building-graphs.x" / "new").mkdir(parents=True)
+    (data / "toys" / ".building-graphs.x" / "new" / "half.json").write_text("{")
+    assert json.loads(run(capsys, "list", "--json")[1])["all_bytes"] == before
+    assert not [fault for fault in faults(capsys) if "half" in fault]
+
+
 def test_everything_else_is_verified_too(capsys, data):
     """Would catch a torn result, a record under another's name, and a file of no known kind."""
     (data / "results" / "runs" / "x.y").mkdir(parents=True)

@@ -11,12 +11,12 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.experiments.datasets import registry, verify
-from learned_mapping.experiments.datasets.manifest import SPLITS, Item, Manifest, file_sha256
+from learned_mapping.experiments.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest, file_sha256
 from learned_mapping.experiments.datasets.regal_graphs import MEMBERS, make
 from learned_mapping.experiments.datasets.registry import SETS, DataSet, build_in, find_set, find_sets
 from learned_mapping.experiments.regal_datasets import TRACED
 
-STORED = [each for each in SETS.values() if each.path.exists()]
+STORED = [each for each in SETS.values() if (each.path / FILE_NAME).exists()]
 
 
 def test_no_set_lies_inside_another():
@@ -71,6 +71,7 @@ class Toy:
         self.text, self.fails = text, fails
 
     def build(self, folder: Path, *, progress=None) -> Manifest:
+        assert folder.parent.name.startswith(registry.SCRATCH)
         (folder / "x.json").write_text(self.text)
         if self.fails:
             raise KeyboardInterrupt

@@ -19,6 +19,8 @@ Progress = Callable[[int, int], None]
 """Called with (items done, items in all)."""
 
 CARD = "README.md"
+SCRATCH = ".building-"
+"""How the name of a folder begins in which a set is being built."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ _TABLE = (
         "programs",
         "Scheduled programs with their buffers, the first four as in paper 1's table 2.",
         "programs",
+    ),
+    DataSet(
+        "compiled",
+        "compiled",
+        "Paper 1's sixty workloads through the TPU compiler, with the compiler's own mapping of each.",
+        "compiled",
+        needs_extra="tpu",
     ),
     DataSet(
         "mcm-graphs",
@@ -133,7 +142,7 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
     target = Path(target).absolute()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
     except OSError as error:
         raise InputError(target, "", f"cannot be written ({error.strerror})") from None
     fresh, old = scratch / "new", scratch / "old"

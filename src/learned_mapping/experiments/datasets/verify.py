@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.experiments import results
 from learned_mapping.experiments.datasets.manifest import FILE_NAME, Item, file_sha256
-from learned_mapping.experiments.datasets.registry import CARD, DataSet, find_sets
+from learned_mapping.experiments.datasets.registry import CARD, SCRATCH, DataSet, find_sets
 from learned_mapping.experiments.folders import data_folder
 from learned_mapping.programs.formats import graph_from_json, program_from_json
 from learned_mapping.programs.json_io import Node, read_json, schema_name
@@ -142,8 +143,16 @@ def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files and links under a folder, in order of their names; none where there is no folder."""
-    return sorted(path for path in Path(folder).rglob("*") if path.is_symlink() or not path.is_dir())
+    """All files and links under a folder, in order of their names; none where there is no folder.
+
+    What a build that runs at the same time is writing is left out.
+    """
+    found = []
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        found += [Path(parent) / name for name in (*files, *links)]
+        folders[:] = [name for name in folders if not name.startswith(SCRATCH)]
+    return sorted(found)
 
 
 def bytes_of(paths: Iterable[Path]) -> int:
