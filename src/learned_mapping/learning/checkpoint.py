@@ -1,0 +1,90 @@
+"""Checkpoints: one npz file of named arrays and a JSON header, written whole or not at all, never pickled."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import write_bytes
+
+HEADER = "header.json"
+SCHEMA = "learned-mapping/checkpoint/1"
+MAX_BYTES = 2**34
+
+
+def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+    """Writes arrays and a JSON header atomically; the same content gives the same bytes.
+
+    Raises:
+      InputError: an array holds objects, the header is not JSON, or the file cannot be written.
+    """
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.hasobject:
+            raise InputError(path, name, "arrays of objects cannot be stored")
+    try:
+        text = json.dumps({"schema": SCHEMA, **header}, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(path, "header", f"is not JSON ({error})") from None
+    packed = io.BytesIO()
+    np.savez(packed, **{HEADER: np.frombuffer(text.encode(), np.uint8)}, **{name: arrays[name] for name in arrays})
+    write_bytes(path, packed.getvalue())
+
+
+def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the header of a checkpoint.
+
+    Raises:
+      InputError: the file is missing, damaged, or no checkpoint.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(path, "", f"larger than {MAX_BYTES} bytes")
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except OSError as error:
+        raise InputError(path, "", f"cannot be read ({error.strerror or error})") from None
+    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError) as error:
+        raise InputError(path, "", f"is no checkpoint ({error})") from None
+    try:
+        header = json.loads(arrays.pop(HEADER).tobytes())
+        schema = header.pop("schema")
+    except (KeyError, ValueError, AttributeError) as error:
+        raise InputError(path, HEADER, f"is missing or damaged ({error})") from None
+    if schema != SCHEMA:
+        raise InputError(path, "schema", f"{schema!r}, expected {SCHEMA!r}")
+    return arrays, header
+
+
+def flatten(tree: Any, prefix: str) -> dict[str, np.ndarray]:
+    """The leaves of a pytree as arrays, named after `prefix` and their place in it."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {prefix + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source: object = "checkpoint") -> Any:
+    """A pytree of the template's structure with the arrays that `flatten` named.
+
+    Raises:
+      InputError: an array is missing or of another shape or type than the template's.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(template)
+    found = []
+    for path, leaf in leaves:
+        name = prefix + jax.tree_util.keystr(path)
+        if name not in arrays:
+            raise InputError(source, name, "is missing")
+        array, expected = arrays[name], np.asarray(leaf)
+        if array.shape != expected.shape or array.dtype != expected.dtype:
+            fault = f"{array.dtype}{list(array.shape)}, expected {expected.dtype}{list(expected.shape)}"
+            raise InputError(source, name, fault)
+        found.append(array)
+    return jax.tree_util.tree_unflatten(structure, found)
