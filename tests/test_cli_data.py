@@ -23,7 +23,7 @@ from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.json_io import write_json
 
 ABOUT = "One graph."
-TOY = DataSet("toy", "toys/graphs", ABOUT, "toy")
+TOY = DataSet("toy", "toys/graphs", ABOUT, "toy", records=("checks.json",))
 TPU = DataSet("compiled-toy", "toys/compiled", ABOUT, "toy", needs_extra="tpu")
 
 
@@ -212,6 +212,15 @@ def test_a_truncated_or_missing_manifest_is_found(capsys, data):
     path.unlink()
     assert faults(capsys, "toy") == ["toys/graphs/manifest.json: no such file"]
     assert faults(capsys, "compiled-toy") == ["toys/compiled/manifest.json: no such file"]
+
+
+def test_a_record_about_a_set_is_no_stray_and_outlives_a_build(capsys, data):
+    """Would catch hours of checks lost to a rebuild, and a torn record that is taken for whole."""
+    write_json(TOY.path / "checks.json", {"schema": "learned-mapping/checks/1"})
+    assert faults(capsys, "toy") == []
+    assert run(capsys, "build", "toy")[0] == 0 and (TOY.path / "checks.json").exists()
+    (TOY.path / "checks.json").write_text("{")
+    assert "checks.json" in faults(capsys, "toy")[0]
 
 
 def test_a_build_that_runs_at_the_same_time_is_not_looked_at(capsys, data):

@@ -36,6 +36,8 @@ class DataSet:
     """In this package; its ``build(folder, progress=None)`` writes the set's files and returns the manifest."""
     needs_extra: str | None = None
     """Optional dependency the build needs; reading needs none."""
+    records: tuple[str, ...] = ()
+    """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""
 
     @property
     def path(self) -> Path:
@@ -81,6 +83,7 @@ _TABLE = (
         "Paper 1's sixty workloads through the TPU compiler, with the compiler's own mapping of each.",
         "compiled",
         needs_extra="tpu",
+        records=("checks.json",),
     ),
     DataSet(
         "mcm-graphs",
@@ -133,7 +136,7 @@ def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
 def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
     """Builds a set beside `target` and then puts it there whole, so that no half of it is ever seen.
 
-    The card stays. An interrupted or failed build leaves what was there.
+    The card and the set's `records` stay. An interrupted or failed build leaves what was there.
 
     Raises:
       InputError: an optional dependency is missing, or the place cannot be written.
@@ -149,8 +152,9 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
     try:
         fresh.mkdir()
         manifest = chosen.build(fresh, progress=progress)
-        if (target / CARD).is_file():
-            shutil.copyfile(target / CARD, fresh / CARD)
+        for kept in (CARD, *chosen.records):
+            if (target / kept).is_file():
+                shutil.copyfile(target / kept, fresh / kept)
         _exchange(fresh, target, old)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

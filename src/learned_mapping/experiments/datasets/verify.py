@@ -56,7 +56,8 @@ def verify_set(chosen: DataSet) -> Verdict:
         if fault:
             faults.append(f"{chosen.folder}/{file}: {fault}")
     present = files_of(chosen.path)
-    expected = {chosen.path / file for file in (FILE_NAME, CARD, *manifest.files)}
+    expected = {chosen.path / file for file in (FILE_NAME, CARD, *chosen.records, *manifest.files)}
+    faults += _json_faults(path for path in present if path.name in chosen.records)
     faults += [f"{_name(path)}: is not in the manifest" for path in present if path not in expected]
     return Verdict(chosen.name, len(manifest.items), len(present), bytes_of(present), tuple(faults))
 
@@ -112,16 +113,22 @@ def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours."""
     taken = [results.results_folder("full"), *(each.path for each in find_sets(()))]
     present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
-    faults = []
-    for path in present:
-        if path.name.endswith((".json", ".json.gz")):
-            try:
-                schema_name(read_json(path))
-            except InputError as error:
-                faults.append(_relative(error))
-        elif path.name != CARD:
-            faults.append(f"{_name(path)}: is neither JSON nor a card")
+    faults = _json_faults(path for path in present if path.name != CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
+
+
+def _json_faults(paths: Iterable[Path]) -> list[str]:
+    """What is wrong with files that are to be JSON of a schema of ours."""
+    faults = []
+    for path in paths:
+        if not path.name.endswith((".json", ".json.gz")):
+            faults.append(f"{_name(path)}: is neither JSON nor a card")
+            continue
+        try:
+            schema_name(read_json(path))
+        except InputError as error:
+            faults.append(_relative(error))
+    return faults
 
 
 def verify_sizes() -> Verdict:
