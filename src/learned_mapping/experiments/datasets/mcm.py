@@ -85,7 +85,7 @@ def _row(split: str, items: tuple[Item, ...]) -> dict[str, Any]:
 
     def spread(fact: str) -> tuple[float, float, float]:
         values = all_of(fact)
-        return min(values), median(values), max(values)
+        return min(values), round(median(values), 3), max(values)
 
     exact = tuple(item for item in items if item.facts["exact"])
     kinds = Counter(all_of("kind"))

@@ -196,7 +196,7 @@ SPLITS: dict[str, dict[str, Family]] = {
             {
                 "wavenet_5": {"cycles": 1, "dilations": 5},
                 "wavenet_10": {"cycles": 1},
-                "wavenet_30": {},
+                "wavenet_8": {"cycles": 2, "dilations": 4},
             },
         ),
         "text_classifier": Family(
