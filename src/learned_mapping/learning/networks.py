@@ -24,11 +24,11 @@ def patches(images: jax.Array, side: int) -> jax.Array:
     return images.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // side, width // side, side * side * channels)
 
 
-def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str, zero: bool = False) -> jax.Array:
-    """[..., output] from x [..., n] through hidden layers with layer norm and ReLU; `zero` starts the output at 0."""
+def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.Array:
+    """[..., output] from x [..., n] through hidden layers with layer norm and ReLU; the last layer is {name}_out."""
     for i, width in enumerate(hidden):
         x = jax.nn.relu(layer_norm(hk.Linear(width, name=f"{name}_{i}")(x), name=f"{name}_norm_{i}"))
-    return hk.Linear(output, w_init=jnp.zeros if zero else None, name=f"{name}_out")(x)
+    return hk.Linear(output, name=f"{name}_out")(x)
 
 
 def layer_norm(x: jax.Array, *, name: str, axes: int | tuple[int, ...] = -1) -> jax.Array:
@@ -64,6 +64,36 @@ def unit_range(x: jax.Array) -> jax.Array:
 def scale_gradient(x: jax.Array, factor: float) -> jax.Array:
     """x, through which gradients pass multiplied by `factor`."""
     return x * factor + jax.lax.stop_gradient(x) * (1.0 - factor)
+
+
+def draw_parameters(shapes: Any, rng: np.random.Generator, zero: Sequence[str] = ()) -> Any:
+    """Initial values of Haiku parameters, without compiling anything.
+
+    Weights ``w`` are normal with variance 1 / fan-in, cut off at two standard deviations, as Haiku's default; scales
+    are 1; the rest is 0.
+
+    Args:
+      shapes: nested dicts that end in {module: {parameter: shape and dtype}}.
+      rng: the only source of randomness; modules are drawn in the order of their names.
+      zero: last parts of the names of modules whose weights start at 0.
+    """
+    if all(hasattr(entry, "shape") for entry in shapes.values()):
+        return {name: _draw(name, entry, rng) for name, entry in sorted(shapes.items())}
+    found = {}
+    for name, entry in sorted(shapes.items()):
+        found[name] = draw_parameters(entry, rng, zero)
+        if name.split("/")[-1] in zero:
+            found[name] = jax.tree_util.tree_map(np.zeros_like, found[name])
+    return found
+
+
+def _draw(name: str, entry: Any, rng: np.random.Generator) -> np.ndarray:
+    if name != "w":
+        return np.full(entry.shape, 1.0 if name == "scale" else 0.0, entry.dtype)
+    values = rng.standard_normal(entry.shape)
+    while (far := np.abs(values) > 2.0).any():
+        values[far] = rng.standard_normal(int(far.sum()))
+    return (values / np.sqrt(max(np.prod(entry.shape[:-1]), 1))).astype(entry.dtype)
 
 
 def count_parameters(parameters: Any) -> int:

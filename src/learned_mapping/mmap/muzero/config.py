@@ -213,6 +213,11 @@ def improved_config(profile: str = "full") -> MuZeroConfig:
     )
 
 
+def only(config: MuZeroConfig, *fields: str) -> MuZeroConfig:
+    """The defaults with these fields of `config`: what is compiled for some numbers is shared by all who have them."""
+    return MuZeroConfig(**{name: getattr(config, name) for name in fields})
+
+
 def config_to_json(config: MuZeroConfig) -> dict[str, Any]:
     """The configuration as a JSON object."""
     return dataclasses.asdict(config)

@@ -21,6 +21,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import kernel
+from learned_mapping.mmap.arrays import ProgramArrays
 from learned_mapping.mmap.muzero.compiled import KERNEL_SOURCE
 from learned_mapping.mmap.play import Game, PlayedGame
 from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
@@ -64,12 +65,14 @@ class Position:
     """A game of one program in progress, always at a decision, over, or lost.
 
     Args:
-      program: what is mapped.
+      program: what is mapped, a `Program` or its arrays.
       drop_backup: False ends the game at a dead end.
       reference: [B + 1] returns so far of the game that rewards are relative to, or None.
     """
 
-    def __init__(self, program: Program, *, drop_backup: bool = True, reference: np.ndarray | None = None):
+    def __init__(
+        self, program: Program | ProgramArrays, *, drop_backup: bool = True, reference: np.ndarray | None = None
+    ):
         self.game = Game(program)
         self.drop_backup = drop_backup
         self.reference = np.zeros(program.num_buffers + 1) if reference is None else np.asarray(reference, np.float64)
@@ -79,8 +82,7 @@ class Position:
         self.restart()
 
     @property
-    def program(self):
-        """The `ProgramArrays`."""
+    def program(self) -> ProgramArrays:
         return self.game.program
 
     @property
