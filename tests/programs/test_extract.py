@@ -42,14 +42,10 @@ def test_a_game_is_assembled_from_prices():
     extracted = assemble(compilation, program, prices, name="mlp_train", copy_bytes_per_s=614e9)
     game = extracted.program
     entries = np.diff(game.latency_offsets)
-    assert (extracted.unpriced, extracted.negligible) == (1, planned[2].count)
+    assert (extracted.unpriced, extracted.inferred) == (1, planned[2].count)
     assert entries[planned[0].instruction] == 1
     # multiply.2 works on scalars, which are no buffers.
-    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == [
-        "fusion.28",
-        "multiply_reduce_fusion",
-        "multiply.2",
-    ]
+    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == ["fusion.28", "multiply.2"]
     item = planned[1]
     t = item.instruction
     table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * CLOCK_HZ

@@ -11,7 +11,7 @@ import pytest
 from learned_mapping.programs.hlo import parse_module
 from learned_mapping.programs.hlo_program import hlo_program
 from learned_mapping.programs.latency_plan import plan, subset_key, varied_units, worth_detail
-from learned_mapping.programs.latency_tables import complete_table
+from learned_mapping.programs.latency_tables import complete_table, infer_prices
 
 DATA = Path(__file__).parent / "data"
 MIB = 2**20
@@ -86,3 +86,21 @@ def test_detail_goes_where_the_saving_is():
     prices = {p.signature: {"": 100, subset_key(p.fullest): 100 - s} for p, s in zip(planned, (1, 50, 0))}
     assert worth_detail(planned, prices, 0.9) == [planned[1]]
     assert worth_detail(planned, prices, 1.0) == [planned[1], planned[0]]
+
+
+def test_what_was_never_priced_is_inferred_from_its_kind():
+    """Would catch cycles per byte taken from another kind of work, or a saving without cycles."""
+    module = parse_module(gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode())
+    planned = plan(module, hlo_program(module), fast_bytes=64 * MIB)
+    known, unknown = [p for p in planned if p.kind == "fusion kOutput" and p.count == 2][:2]
+    other = planned[3]
+    prices = {
+        known.signature: {"": 3 * known.moved_bytes, subset_key(known.fullest): 2 * known.moved_bytes},
+        other.signature: {"": 50},
+    }
+    found = infer_prices(planned, prices)
+    assert known.signature not in found
+    assert found[unknown.signature] == {
+        "": 3 * unknown.moved_bytes,
+        subset_key(unknown.fullest): 2 * unknown.moved_bytes,
+    }

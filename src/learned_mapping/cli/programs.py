@@ -97,7 +97,7 @@ def extract(options: Any) -> int:
         "compiled_slow_cycles": extracted.compiled_slow_cycles,
         "compiled_cycles": extracted.compiled_cycles,
         "unpriced_instructions": extracted.unpriced,
-        "negligible_instructions": extracted.negligible,
+        "inferred_instructions": extracted.inferred,
         "out": str(out),
     }
     if options.json:
@@ -108,9 +108,9 @@ def extract(options: Any) -> int:
         if options.cycles:
             slow, fast = extracted.compiled_slow_cycles, extracted.compiled_cycles
             print(f"compiled in full: {slow:,.0f} cycles with CMEM off, {fast:,.0f} with the compiler's mapping")
-        if extracted.unpriced or extracted.negligible:
+        if extracted.unpriced or extracted.inferred:
             print(
-                f"charged by their bytes, saving nothing: {extracted.unpriced} instructions for which the compiler has "
-                f"no estimate, {extracted.negligible} that move next to nothing"
+                f"{extracted.unpriced} instructions for which the compiler has no estimate are charged by their bytes "
+                f"and save nothing; {extracted.inferred} are inferred from others of their kind"
             )
     return 0

@@ -12,7 +12,7 @@ from learned_mapping.programs.hlo import Module
 from learned_mapping.programs.hlo_probe import signature
 from learned_mapping.programs.hlo_program import IN_PLACE, HloProgram, hlo_program, placements
 from learned_mapping.programs.latency_plan import plan, varied_units
-from learned_mapping.programs.latency_tables import CLOCK_HZ, complete_table, price_in_stages
+from learned_mapping.programs.latency_tables import CLOCK_HZ, complete_table, infer_prices, price_in_stages
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.tpu_compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
 from learned_mapping.programs.tpu_stays import CompilerMapping, compiler_mapping
@@ -40,8 +40,8 @@ class Extracted:
     """The same with CMEM off."""
     unpriced: int
     """Instructions for which the compiler estimates nothing: charged by their bytes at HBM's bandwidth, saving none."""
-    negligible: int
-    """Instructions not priced, as they move next to nothing (`latency_plan.ENDS_SHARE`); charged in the same way."""
+    inferred: int
+    """Instructions not priced (`latency_plan.ENDS_SHARE`), with prices inferred from others of their kind."""
 
 
 def extract(
@@ -109,20 +109,20 @@ def assemble(
     """The game of a compiled program, given the prices of its instructions (cycles, from `latency_tables.price`)."""
     num_buffers = len(program.buffer_tensor)
     bit = np.full(num_buffers, NOT_VARIED, np.int8)
-    offsets, latencies, unpriced, negligible = [0], [], 0, 0
+    offsets, latencies, unpriced, inferred = [0], [], 0, 0
+    guesses = infer_prices(plan(compilation.before, program, fast_bytes=CMEM_BYTES), prices)
     fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
     compiler_cycles = 0.0
     for t, instruction in enumerate(program.instructions):
         units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)
         key = signature(compilation.before, instruction)
         sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
-        table = None if program.opaque[t] else complete_table(sizes, prices.get(key, {}))
+        table = None if program.opaque[t] else complete_table(sizes, prices.get(key) or guesses.get(key, {}))
         if table is None:
-            if program.opaque[t] or prices.get(key):
-                unpriced += 1
-            else:
-                negligible += 1
+            unpriced += 1
             units, table = (), np.array([_moved_bytes(program, t) / HBM_BYTES_PER_CYCLE])
+        elif key in guesses:
+            inferred += 1
         varied = sorted(b for unit in units for b in unit)
         for position, b in enumerate(varied):
             bit[b] = position
@@ -154,7 +154,7 @@ def assemble(
         metadata={
             "source": "XLA TPU compiler",
             "unpriced_instructions": unpriced,
-            "negligible_instructions": negligible,
+            "inferred_instructions": inferred,
         },
     )
     generated = compilation.generated
@@ -167,5 +167,5 @@ def assemble(
         compiled_cycles=None if generated is None else total_cycles(generated),
         compiled_slow_cycles=None,
         unpriced=unpriced,
-        negligible=negligible,
+        inferred=inferred,
     )

@@ -18,11 +18,11 @@ Subset = frozenset[int]
 """Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place update together."""
 FULL_UNITS = 3
 """Up to this many units every subset is priced."""
-ENDS_SHARE = 0.995
-"""Instructions that make up this share of the bytes moved are priced at all; the others are negligible."""
-ALONE_SHARE = 0.90
+ENDS_SHARE = 0.90
+"""Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
+ALONE_SHARE = 0.60
 """Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
-OTHERS_SHARE = 0.60
+OTHERS_SHARE = 0.30
 """Likewise every unit but one (or, up to `FULL_UNITS` units, every subset)."""
 
 
@@ -34,6 +34,8 @@ class Priceable:
     """Its logical time."""
     signature: str
     """Equal for instructions that do the same work."""
+    kind: str
+    """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``, ``kCustom``."""
     count: int
     """How many instructions of the program do this work."""
     units: tuple[tuple[int, ...], ...]
@@ -87,7 +89,8 @@ def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Pricea
                 fullest.add(u)
                 room -= size
         moved = int(program.tensor_bytes[program.buffer_tensor[program.buffer_instruction == t]].sum())
-        result.append(Priceable(t, key, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
+        kind = f"{program.instructions[t].opcode} {program.instructions[t].attribute('kind') or ''}".strip()
+        result.append(Priceable(t, key, kind, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
     return sorted(result, key=lambda item: item.instruction)
 
 

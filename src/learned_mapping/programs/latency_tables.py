@@ -2,8 +2,9 @@
 
 Every instruction is priced under subsets of its buffers in fast memory by compiling probes (`hlo_probe`) through the
 compiler's back end. Instructions that do the same work are priced once: with nothing in fast memory, and with as much
-as fits. Those that make up most of the saving between the two are priced in detail, those that move next to nothing not
-at all. `complete_table` fills in the rest by a stated rule, to be judged on placements that were never priced for it.
+as fits. Those that make up most of the saving between the two are priced in detail; those that together move little
+are inferred from others of their kind (`infer_prices`). `complete_table` fills in the rest by a stated rule, to be
+judged on placements that were never priced for it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from learned_mapping.programs.hlo_program import HloProgram
-from learned_mapping.programs.latency_plan import ALONE_SHARE, OTHERS_SHARE, Priceable, worth_a_price, worth_detail
+from learned_mapping.programs.latency_plan import (
+    ALONE_SHARE,
+    OTHERS_SHARE,
+    Priceable,
+    subset_key,
+    worth_a_price,
+    worth_detail,
+)
 from learned_mapping.programs.probe_prices import Prices, price
 from learned_mapping.programs.tpu_compiler import TOPOLOGY
 
@@ -48,6 +56,40 @@ def price_in_stages(
     alone = [(p, p.alone) for p in worth_detail(planned, prices, ALONE_SHARE)]
     others = [(p, p.others) for p in worth_detail(planned, prices, OTHERS_SHARE)]
     return price(module_text, program, [*alone, *others], known=prices, **options)
+
+
+def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]]) -> Prices:
+    """Prices of the instructions that were never priced, from those of their kind that were.
+
+    Nothing in fast memory costs the kind's cycles per byte moved, and as much as fits saves the kind's share of that,
+    both summed over the priced instructions, each as often as it occurs. Where none of the kind is priced, all
+    kinds count.
+
+    Args:
+      planned: from `latency_plan.plan`.
+      prices: cycles by signature and `subset_key`.
+
+    Returns:
+      Cycles by signature, of `planned` without those that `prices` has.
+    """
+    sums: dict[str, np.ndarray] = {}
+    for item in planned:
+        have = prices.get(item.signature, {})
+        slow, fast = have.get(""), have.get(subset_key(item.fullest))
+        if slow is not None:
+            saved = 0 if fast is None else slow - fast
+            for kind in (item.kind, ""):
+                sums.setdefault(kind, np.zeros(3))
+                sums[kind] += item.count * np.array([item.moved_bytes, slow, saved])
+    inferred: Prices = {}
+    for item in planned:
+        if not prices.get(item.signature) and "" in sums:
+            moved, slow, saved = sums.get(item.kind, sums[""])
+            base = item.moved_bytes * slow / max(moved, 1)
+            inferred[item.signature] = {"": round(base)}
+            if item.fullest and slow > 0:
+                inferred[item.signature][subset_key(item.fullest)] = round(base * (1 - saved / slow))
+    return inferred
 
 
 def complete_table(unit_bytes: Sequence[int], prices: Mapping[str, float | None]) -> np.ndarray | None:

@@ -141,7 +141,7 @@ def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dic
         "compiler_buffers_without_a_place": extracted.compiler.unplaced,
         "broken_rules": dict(sorted(broken.items())),
         "instructions_without_estimate": extracted.unpriced,
-        "negligible_instructions": extracted.negligible,
+        "inferred_instructions": extracted.inferred,
     }
 
 

@@ -21,7 +21,7 @@ from learned_mapping.programs.extract import total_cycles
 from learned_mapping.programs.hlo_program import hlo_program
 from learned_mapping.programs.json_io import expect_schema, read_json, write_json
 from learned_mapping.programs.latency_plan import Priceable, Subset, plan, subset_key
-from learned_mapping.programs.latency_tables import complete_table
+from learned_mapping.programs.latency_tables import complete_table, infer_prices
 from learned_mapping.programs.probe_prices import Prices, price
 from learned_mapping.programs.tpu_compiler import (
     CMEM_BYTES,
@@ -49,14 +49,15 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
     Returns:
       ``placements``, how many have an estimate; ``weighted_error``, sum of |predicted - estimated| over the sum of the
       estimated cycles; ``savings_correlation``, Pearson's, of predicted with estimated savings over nothing in CMEM;
-      ``rows``, [predicted, estimated, all in HBM] in cycles.
+      ``rows``, in cycles: predicted, estimated, and the same two with everything in HBM.
     """
     program = hlo_program(compilation.before)
     planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
+    used = prices | infer_prices(planned, prices)
     candidates = []
     for item in planned:
         have = prices.get(item.signature, {})
-        if have.get("") is not None:
+        if used.get(item.signature, {}).get("") is not None:
             every = (_subset(entry) for entry in range(1, 1 << len(item.units)))
             open_ = [s for s in every if item.fits(s) and subset_key(s) not in have]
             candidates.append((item, open_))
@@ -68,23 +69,27 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
     for i in rng.choice(len(candidates), size=count, p=weights / weights.sum()):
         item, open_ = candidates[i]
         drawn[item.signature, open_[rng.integers(len(open_))]] = item
-    wanted = [(item, [subset]) for (_, subset), item in drawn.items()]
-    found = price(compilation.before_text, program, wanted, space=CMEM_SPACE)
+    wanted = [(item, [frozenset(), subset]) for (_, subset), item in drawn.items()]
+    found = price(compilation.before_text, program, wanted, space=CMEM_SPACE, known=_slow(prices))
     rows = []
     for (signature, subset), item in drawn.items():
-        estimated = found[signature][subset_key(subset)]
-        if estimated is not None:
-            table = complete_table(item.unit_bytes, prices[signature])
-            rows.append([float(table[sum(1 << u for u in subset)]), estimated, prices[signature][""]])
-    predicted, estimated, slow = np.array(rows, float).reshape(-1, 3).T
-    savings = np.stack([slow - predicted, slow - estimated])
+        estimated, slow = found[signature][subset_key(subset)], found[signature][""]
+        if estimated is not None and slow is not None:
+            table = complete_table(item.unit_bytes, used[signature])
+            rows.append([float(table[sum(1 << u for u in subset)]), estimated, float(table[0]), slow])
+    predicted, estimated, predicted_slow, slow = np.array(rows, float).reshape(-1, 4).T
+    savings = np.stack([predicted_slow - predicted, slow - estimated])
     varies = len(rows) > 2 and np.all(savings.std(axis=1) > 0)
     return {
         "placements": len(rows),
         "weighted_error": float(np.abs(predicted - estimated).sum() / estimated.sum()) if rows else None,
         "savings_correlation": float(np.corrcoef(savings)[0, 1]) if varies else None,
-        "rows": [[round(p), e, s] for p, e, s in rows],
+        "rows": [[round(value) for value in row] for row in rows],
     }
+
+
+def _slow(prices: Prices) -> Prices:
+    return {signature: {"": have[""]} for signature, have in prices.items() if "" in have}
 
 
 def _subset(entry: int) -> Subset:
