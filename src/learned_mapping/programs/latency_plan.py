@@ -20,6 +20,8 @@ FULL_UNITS = 3
 """Up to this many units every subset is priced."""
 ENDS_SHARE = 0.90
 """Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
+ENDS_KINDS = 64
+"""But no more kinds of work than this, the largest."""
 ALONE_SHARE = 0.60
 """Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
 OTHERS_SHARE = 0.30
@@ -111,8 +113,9 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
 
 
 def worth_a_price(planned: Sequence[Priceable], share: float = ENDS_SHARE) -> list[Priceable]:
-    """The fewest instructions that make up a share of the bytes of all buffers, every use counted."""
-    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)
+    """The fewest instructions that make up a share of the bytes of all buffers, every use counted; the largest of them
+    where there are more than `ENDS_KINDS`."""
+    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)[:ENDS_KINDS]
 
 
 def worth_detail(
