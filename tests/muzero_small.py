@@ -25,5 +25,11 @@ SMALL = MuZeroConfig(
     max_gradient_norm=1.0,
 )
 IMPROVED = dataclasses.replace(
-    SMALL, search="gumbel", demonstrations="greedy-tuned", shaped=True, pretraining_updates=2, n_step=0
+    SMALL,
+    search="gumbel",
+    demonstrations="greedy-tuned",
+    shaped=True,
+    pretraining_updates=2,
+    n_step=0,
+    exploiting_games=1,
 )

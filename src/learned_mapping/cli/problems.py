@@ -69,7 +69,7 @@ class MemoryMapping(Problem):
         write_mapping(path, mapping, program)
 
     def solve(self, program: Any, options: Any, progress: Any) -> Any:
-        from learned_mapping.mmap.methods import solve
+        from learned_mapping.mmap.learned_methods import solve
 
         limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
         return solve(program, options.method, **limits, progress=progress)

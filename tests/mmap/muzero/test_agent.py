@@ -11,9 +11,10 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.learning.loop import Log, read_log, resume, train
 from learned_mapping.mmap import methods
+from learned_mapping.mmap.learned_methods import LEARNED_METHODS
 from learned_mapping.mmap.learned_methods import solve as solve_by_name
 from learned_mapping.mmap.muzero.agent import MuZeroAgent
-from learned_mapping.mmap.muzero.config import PAPER, MuZeroConfig, paper_config
+from learned_mapping.mmap.muzero.config import PAPER, PROFILES, MuZeroConfig, improved_config, paper_config
 from learned_mapping.mmap.muzero.curve import ROW, ResumableBudget
 from learned_mapping.mmap.muzero.learner import make_learner
 from learned_mapping.mmap.muzero.reanalyse import make_batch
@@ -153,6 +154,18 @@ def test_demonstrations_count_and_teach():
 def test_a_budget_in_seconds_too_short_for_a_game_still_gives_one():
     result = solve(PROGRAM, 0, seconds=1e-3, config=SMALL)
     assert result.samples == 1 and validate(PROGRAM, result.solution, exact=True).valid
+
+
+def test_methods_by_name():
+    """Methods that do not learn are passed through, and the paper's agent has nothing that the paper does not."""
+    for name in ("random", "greedy"):
+        one, two = solve_by_name(PROGRAM, name, samples=4), methods.solve(PROGRAM, name, samples=4)
+        assert one.solution == two.solution
+    assert set(LEARNED_METHODS) == {"muzero-paper", "muzero"}
+    for profile in PROFILES:
+        paper, improved = paper_config(profile), improved_config(profile)
+        assert (paper.search, paper.demonstrations, paper.shaped) == ("puct", "none", False)
+        assert (improved.search, improved.demonstrations, improved.shaped) == ("gumbel", "greedy-tuned", True)
 
 
 def test_configurations():

@@ -29,7 +29,7 @@ def test_illegal_actions_are_never_chosen_nor_taught(config):
     legal = np.array([[True, True, False], [False, True, True], [True, False, True], [True, True, True]])
     chosen = np.zeros((4, 3), int)
     for seed in range(30):
-        found = make_decide(config)(parameters, observation, legal, jax.random.key(seed), 1.0)
+        found = make_decide(config)(parameters, observation, legal, jax.random.key(seed), np.ones((4, 1)))
         chosen[np.arange(4), np.asarray(found.action)] += 1
         np.testing.assert_allclose(np.asarray(found.policy).sum(axis=-1), 1.0, rtol=1e-5)
         assert (np.asarray(found.policy)[~legal] == 0).all()
@@ -53,6 +53,17 @@ def test_search_with_the_true_dynamics_finds_the_optimum():
     assert position.value == pytest.approx(2 / 3)
 
 
+COMPARED = {
+    "game": None,
+    "supply_s": None,
+    "outcomes": None,
+    "groups": None,
+    "steps": ["joined", "placed"],
+    "tensors": ["end", "offset", "in_hbm_from"],
+}
+"""Parts of the state, and which of their fields: lists of rectangles may stand in another order."""
+
+
 @pytest.mark.parametrize("drop_backup", [True, False])
 def test_search_leaves_the_game_as_it_was(drop_backup):
     """A game with searches in between is the game without: catches moves that are not taken back."""
@@ -65,8 +76,7 @@ def test_search_leaves_the_game_as_it_was(drop_backup):
         assert visits.sum() == 40 and (visits[~searched.legal] == 0).all()
         action = int(rng.choice(np.flatnonzero(plain.legal)))
         assert plain.step(action) == searched.step(action)
-        for name, fields in (("game", None), ("supply_s", None), ("outcomes", None), ("groups", None),
-                             ("steps", ["joined", "placed"]), ("tensors", ["end", "offset", "in_hbm_from"])):  # fmt: skip
+        for name, fields in COMPARED.items():
             one, two = getattr(plain.state, name), getattr(searched.state, name)
             one, two = (one, two) if fields is None else (one[fields], two[fields])
             np.testing.assert_array_equal(one, two, err_msg=name)

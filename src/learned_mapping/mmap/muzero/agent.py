@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from learned_mapping.mmap.muzero.position import Position, returns_so_far
 from learned_mapping.mmap.muzero.reanalyse import make_batch
 from learned_mapping.mmap.muzero.records import Record, replay_fields
 from learned_mapping.mmap.muzero.representation import Observation, Observer
-from learned_mapping.mmap.muzero.search import Decisions, make_decide, make_infer, temperature_at
+from learned_mapping.mmap.muzero.search import Decisions, make_decide, make_infer, temperatures
 from learned_mapping.mmap.muzero.selfplay import SelfPlay
 from learned_mapping.mmap.play import Game, PlayedGame
 from learned_mapping.mmap.search import Search
@@ -82,7 +83,7 @@ class MuZeroAgent:
         return jax.random.key(int(self.rng.integers(2**32)))
 
     def _search(self, observation: Observation, legal: np.ndarray) -> Decisions:
-        temperature = temperature_at(self.config, self.updates)
+        temperature = temperatures(self.config, self.updates)
         return self._decide(self.learner.parameters, observation, legal, self._key(), temperature)
 
     def infer(self, observation: Observation, legal: np.ndarray) -> Decisions:
@@ -95,22 +96,23 @@ class MuZeroAgent:
         if not self.prepared:
             self._prepare()
             self.prepared = True
-            if len(self.replay) and not self._train(self.config.pretraining_updates, metrics, stop):
+            imitation = dataclasses.replace(self.config, reanalyse_fraction=0.0)
+            if len(self.replay) and not self._train(self.config.pretraining_updates, imitation, metrics, stop):
                 return None
         for _ in range(self.config.moves_per_iteration):
             if stop() or not self.play.move(self._search, self._keep, stop):
                 return None
             self.decisions += self.config.parallel_games
-        if len(self.replay) and not self._train(self.config.updates_per_iteration, metrics, stop):
+        if len(self.replay) and not self._train(self.config.updates_per_iteration, self.config, metrics, stop):
             return None
         self.iterations += 1
         return curve_row(self, self.play.take_finished(), metrics)
 
-    def _train(self, count: int, metrics: list[dict[str, Any]], stop: Callable[[], bool]) -> bool:
+    def _train(self, count: int, config: MuZeroConfig, metrics: list[dict[str, Any]], stop: Callable[[], bool]) -> bool:
         for _ in range(count):
             if self.done or stop():
                 return self.done
-            batch = make_batch(self.replay, self.config, self.rng, self._search, self.infer)
+            batch = make_batch(self.replay, config, self.rng, self._search, self.infer)
             self.learner, found = self._update(self.learner, batch)
             metrics.append(found)
             self.updates += 1

@@ -108,6 +108,8 @@ class MuZeroConfig:
     # What the paper does not have.
     gumbel_value_scale: float = 0.04
     """c_scale of completed Q-values, which are not rescaled, in the units of `NetworkConfig.value_scale`."""
+    exploiting_games: int = 0
+    """How many of the parallel games take the search's favourite throughout, whatever the temperature."""
     policy_target: str = SEARCH_TARGET
     """`OUTCOME_TARGET`: the action taken, weighted by exp(advantage / `outcome_scale`)."""
     outcome_scale: float = 2.0
@@ -117,7 +119,8 @@ class MuZeroConfig:
     demonstration_share: float = 0.1
     """Of the budget, for finding demonstrations."""
     pretraining_updates: int = 0
-    """Training steps on the demonstrations before the first game."""
+    """Training steps on the demonstrations before the first game, without Reanalyse: an untrained search has nothing
+    to teach."""
     shaped: bool = False
     """Whether rewards count relative to the demonstration's at the same buffer. The sum over a game is the return
     minus the demonstration's."""
@@ -152,6 +155,7 @@ def check_config(config: MuZeroConfig) -> None:
         need(size >= 8 and size % 8 == 0, f"representation.{name}", f"must be a multiple of 8, got {size}")
     need(seen.window % net.block == 0, "network.block", f"{net.block} does not divide the window of {seen.window}")
     need(net.bins >= 3 and net.bins % 2 == 1, "network.bins", f"must be odd and at least 3, got {net.bins}")
+    need(0 <= config.exploiting_games <= config.parallel_games, "exploiting_games", f"{config.exploiting_games}")
     need(not config.shaped or config.demonstrations != NO_DEMONSTRATIONS, "shaped", "needs demonstrations")
 
 
@@ -201,13 +205,14 @@ def paper_config(profile: str = "full") -> MuZeroConfig:
 
 def improved_config(profile: str = "full") -> MuZeroConfig:
     """The paper's agent with what we found to help: Gumbel search without rescaling of Q, demonstrations of the tuned
-    threshold rule, rewards relative to theirs, and that rule's features."""
+    threshold rule, rewards relative to theirs, that rule's features, and some games without exploration."""
     base = paper_config(profile)
     return dataclasses.replace(
         base,
         representation=dataclasses.replace(base.representation, prices=True),
         search=GUMBEL,
         demonstrations=GREEDY_TUNED,
+        exploiting_games=base.parallel_games // 4,
         pretraining_updates={"quick": 20, "full": 100, "paper": 2000}[profile],
         shaped=True,
     )

@@ -16,10 +16,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import mctx
+import numpy as np
 
 from learned_mapping.mmap.muzero.config import GUMBEL, NO_SEARCH, MuZeroConfig, only
 from learned_mapping.mmap.muzero.network import LOWEST_LOGIT, Parameters, make_networks
 from learned_mapping.mmap.muzero.representation import Observation
+
+COLD = 1e-3
+"""A temperature that leaves the favourite only."""
 
 
 class Decisions(NamedTuple):
@@ -39,7 +43,7 @@ Decide = Callable[[Parameters, Observation, jax.Array, jax.Array, jax.Array], De
 
 
 def make_decide(config: MuZeroConfig) -> Decide:
-    """The compiled function (parameters, observations, legal [B, 3] bool, key, temperature) -> `Decisions`.
+    """The compiled function (parameters, observations, legal [B, 3] bool, key, temperature [B, 1]) -> `Decisions`.
 
     A row without a legal action, such as that of a game that is over, gets a meaningless answer.
     """
@@ -113,6 +117,13 @@ def _make_infer(config: MuZeroConfig) -> Callable[[Parameters, Observation, jax.
         return Decisions(jnp.argmax(logits, axis=-1), jax.nn.softmax(logits), value, value)
 
     return jax.jit(infer)
+
+
+def temperatures(config: MuZeroConfig, training_step: int) -> np.ndarray:
+    """[G, 1] float32: the temperature of each parallel game; the first `exploiting_games` are almost at 0."""
+    column = np.full((config.parallel_games, 1), temperature_at(config, training_step), np.float32)
+    column[: config.exploiting_games] = COLD
+    return column
 
 
 def temperature_at(config: MuZeroConfig, training_step: int) -> float:
