@@ -1,0 +1,125 @@
+"""Several copies at once: against the one-engine model, and by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
+from learned_mapping.hardware.memory_hierarchy import machine_of, program_latency
+from learned_mapping.mmap.mapping import all_dropped, make_mapping
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.programs.program import make_program
+from mmap_games import as_mapping, games, hard_program
+
+PARTS = ("total_s", "compute_s", "arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
+
+
+def two_reads(lengths=(2.0, 1.0), **changed):
+    """Instruction 0 writes x; instruction 1 reads parameters p and q, 4 bytes each; a copy of one takes 1 s."""
+    lengths = np.array([lengths[0]] * 2 + [lengths[1]] * 4, float)
+    return make_program(
+        name="two-reads", fast_bytes=16, copy_bytes_per_s=4.0, instruction_names=("a", "b"),
+        instruction_kinds=("fusion",) * 2, tensor_names=("x", "p", "q"), tensor_bytes=[4, 4, 4],
+        tensor_is_parameter=[False, True, True], tensor_is_output=[False] * 3, buffer_instruction=[0, 1, 1],
+        buffer_tensor=[0, 1, 2], buffer_is_output=[True, False, False], buffer_alias=[-1] * 3, buffer_bit=[0, 0, 1],
+        latency_offsets=[0, 2, 6], latency_s=lengths,
+    )  # fmt: skip
+
+
+def both_copied(program, x=NO_COPY):
+    placed = x != DROP
+    return make_mapping(
+        program, [x, COPY, COPY], [0 if placed else -1, 4, 8], [0 if placed else -1, 0, 0], [0 if placed else -1, 1, 1]
+    )
+
+
+def fast_hbm(program):
+    """Rule 4 never bites: nobody wants a noticeable share of HBM."""
+    return replace(machine_of(program), hbm_bytes_per_s=1e30)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_engine_with_hbm_to_spare_is_the_model_of_one_copy(seed):
+    """Differential: any wrong wait, order or sum of either model shows."""
+    program = hard_program(seed)
+    for game in games(program, seed):
+        mapping = as_mapping(program, game)
+        machine = fast_hbm(program)
+        mine, other = shared_copy_latency(program, mapping, machine, engines=1), program_latency(program, mapping)
+        assert [getattr(mine, name) for name in PARTS] == pytest.approx([getattr(other, name) for name in PARTS])
+        assert np.allclose(mine.instruction_end_s, other.instruction_end_s)
+        assert sorted(c[0] for c in mine.copies) == sorted(c[0] for c in other.copies)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_parts_add_up_and_order_matters(seed):
+    """Would catch time counted twice or not at all, with sharing and contention."""
+    program = hard_program(seed)
+    for game in games(program, seed):
+        mapping = as_mapping(program, game)
+        for engines, yields in ((None, 0.5), (2, 0.0), (None, 1.0)):
+            found = shared_copy_latency(program, mapping, engines=engines, yields=yields)
+            assert found.total_s == pytest.approx(sum(getattr(found, name) for name in PARTS[1:]))
+            assert np.all(np.diff(found.instruction_start_s) >= 0)
+            if engines is not None:
+                begins = np.array([c[1] for c in found.copies])
+                ends = np.array([c[2] for c in found.copies])
+                assert all(np.sum((begins <= at + 1e-9) & (ends > at + 1e-9)) <= engines for at in begins)
+        assert shared_copy_latency(program, mapping, yields=0.0).contention_s == pytest.approx(0.0, abs=1e-12)
+
+
+def test_copies_share_bandwidth():
+    """By hand: two copies of 1 s each beside an instruction of 2 s are just in time, both at its end; on one engine
+    the first is there after 1 s. Beside 1.5 s instead they are 0.5 s late."""
+    program = two_reads()
+    found = shared_copy_latency(program, both_copied(program), fast_hbm(program))
+    assert found.total_s == pytest.approx(3.0) and found.arrival_stall_s == pytest.approx(0.0, abs=1e-9)
+    assert [c[1:] for c in found.copies] == [pytest.approx((0.0, 2.0))] * 2
+    one = shared_copy_latency(program, both_copied(program), fast_hbm(program), engines=1)
+    assert [c[1:] for c in one.copies] == [pytest.approx((0.0, 1.0)), pytest.approx((1.0, 2.0))]
+    program = two_reads((1.5, 1.0))
+    late = shared_copy_latency(program, both_copied(program), fast_hbm(program))
+    assert late.arrival_stall_s == pytest.approx(0.5) and late.total_s == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("yields", "total", "contention", "stall"), [(0.0, 4.0, 0.0, 1.0), (0.5, 13 / 3, 4 / 3, 0.0), (1.0, 5.0, 2.0, 0.0)]
+)
+def test_instructions_and_copies_share_hbm(yields, total, contention, stall):
+    """By hand: HBM moves 4 bytes a second, and two copies of 1 s each want all of it. Instruction 0 takes 2 s and
+    writes x to HBM, for which it wants half; instruction 1 takes 1 s.
+
+    yields 0: in 2 s half of the copying is done; 1 s is left to wait for: 2 + 1 + 1 s.
+    yields 1/2: the instruction loses 1/4 of HBM and so half its speed; copies run at 3/4 and are done after 8/3 s, when
+    4/3 s of its work is; 2/3 s more: 10/3 + 1 s.
+    yields 1: it stands still while the copies run: 2 + 2 + 1 s.
+    """
+    program = two_reads()
+    machine = replace(machine_of(program), hbm_bytes_per_s=4.0)
+    found = shared_copy_latency(program, both_copied(program, DROP), machine, yields=yields)
+    assert found.total_s == pytest.approx(total)
+    assert (found.contention_s, found.arrival_stall_s) == pytest.approx((contention, stall), abs=1e-9)
+
+
+def test_nothing_placed_waits_for_nothing():
+    program = hard_program(3)
+    assert shared_copy_latency(program, all_dropped(program)).total_s == pytest.approx(all_slow_latency(program))
+    assert all_slow_latency(program) == pytest.approx(program.slow_s.sum())
+
+
+def test_a_mapping_the_game_forbids_is_replayed_too():
+    """The compiler's may read from HBM what lives in CMEM alone, or use what its table of places does not name."""
+    program = two_reads()
+    mapping = make_mapping(program, [NO_COPY, NO_COPY, DROP], [0, 4, -1], [0, 0, -1], [0, 1, -1])
+    assert shared_copy_latency(program, mapping).total_s == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("changed", [{"engines": 0}, {"yields": 1.5}, {"yields": float("nan")}])
+def test_unusable_numbers_are_refused(changed):
+    program = two_reads()
+    with pytest.raises(InputError, match=next(iter(changed))):
+        shared_copy_latency(program, both_copied(program), **changed)
