@@ -50,7 +50,7 @@ class Settings:
     """Longest time between two uses bridged in fast memory, in copies of the whole fast memory."""
 
 
-class _DeadEnd(Exception):
+class DeadEnd(Exception):
     """An alias group whose first member is placed has no room for its second."""
 
     def __init__(self, group: int):
@@ -59,11 +59,11 @@ class _DeadEnd(Exception):
 
 def heuristic(program: Program, settings: Settings | None = None) -> Mapping:
     """Maps a program by the compiler's published rules, kept within the game's: a valid mapping, deterministic."""
-    return _Planner(program, Settings() if settings is None else settings).plan()
+    return Planner(program, Settings() if settings is None else settings).plan()
 
 
-class _Planner:
-    """What is placed so far."""
+class Planner:
+    """Places values one after another, by `values_by_benefit`; `place` says how, the rest keeps the books."""
 
     def __init__(self, program: Program, settings: Settings):
         self.program, self.settings = program, settings
@@ -87,6 +87,7 @@ class _Planner:
         """Decided alias groups: the offset, None where dropped."""
 
     def plan(self) -> Mapping:
+        """Places everything; a value that meets a dead end starts again with that alias group in HBM."""
         for value in values_by_benefit(self.program):
             refused: set[int] = set()
             while True:
@@ -95,9 +96,9 @@ class _Planner:
                 self.group_offset.update(dict.fromkeys(refused))
                 try:
                     for tensor in value:
-                        self._place(tensor)
+                        self.place(tensor)
                     break
-                except _DeadEnd as dead_end:
+                except DeadEnd as dead_end:
                     refused.add(dead_end.group)
                     self.copies.undo(marks[0])
                     self.space.undo(marks[1])
@@ -112,7 +113,7 @@ class _Planner:
     def _buffers(self, tensor: int) -> list[int]:
         return ([self.definition[tensor]] if tensor in self.definition else []) + self.uses[tensor]
 
-    def _place(self, tensor: int) -> None:
+    def place(self, tensor: int) -> None:
         """Decides the definition of a tensor and its uses in order (2 to 4)."""
         uses = self.uses[tensor]
         served, held, offset = 0, -1, NO_OFFSET
@@ -122,7 +123,7 @@ class _Planner:
             stay = self._stay_from_definition(tensor, b)
             if stay is None:
                 in_hbm = self.step[b] + 1
-                self._drop_group(b)
+                self.drop_group(b)
             else:
                 served, offset, held, in_hbm = stay
         previous = self.step[uses[served - 1]] if served else None
@@ -133,33 +134,35 @@ class _Planner:
                 found = None if in_hbm is None else self._prefetch(tensor, i, max(in_hbm, held + 1))
                 if found is None:
                     previous = None
-                    self._drop_group(b)
+                    self.drop_group(b)
                     continue
                 offset = found
             previous = self.step[b]
             held = max(held, previous)
 
-    def _group_of(self, b: int) -> tuple[bool, int | None]:
+    def group_of(self, b: int) -> tuple[bool, int | None]:
         """Whether the buffer may be placed, and the offset its alias group prescribes."""
         group = self.alias[b]
         if group == NO_ALIAS or group not in self.group_offset:
             return True, None
         return self.group_offset[group] is not None, self.group_offset[group]
 
-    def _drop_group(self, b: int) -> None:
+    def drop_group(self, b: int) -> None:
+        """Leaves a buffer, and so its alias group, in HBM; raises `DeadEnd` where the group is placed."""
         group = self.alias[b]
         if group != NO_ALIAS:
             if self.group_offset.get(group) is not None:
-                raise _DeadEnd(group)
+                raise DeadEnd(group)
             self.group_offset[group] = None
 
-    def _set(self, b: int, action: int, offset: int, start: int, end: int) -> None:
+    def enter(self, b: int, action: int, offset: int, start: int, end: int) -> None:
+        """Books a buffer in fast memory; the copy is in `copies` already."""
         self.action[b], self.offset[b], self.start[b], self.end[b] = action, offset, start, end
         self.space.add(int(self.program.buffer_tensor[b]), start, end, offset, int(self.program.buffer_bytes[b]))
         if self.alias[b] != NO_ALIAS:
             self.group_offset.setdefault(self.alias[b], offset)
 
-    def _updated(self, b: int) -> tuple[int, ...]:
+    def updated(self, b: int) -> tuple[int, ...]:
         """Tensors that the instruction of output b updates in place into it."""
         program = self.program
         if self.alias[b] == NO_ALIAS:
@@ -175,7 +178,7 @@ class _Planner:
         that may not be placed, at another offset than the stay's, or too far away."""
         ends: list[int] = []
         for b in self.uses[tensor][first:]:
-            allowed, prescribed = self._group_of(b)
+            allowed, prescribed = self.group_of(b)
             if (
                 not allowed
                 or (prescribed is not None and prescribed != offset)
@@ -209,10 +212,10 @@ class _Planner:
     def _stay_from_definition(self, tensor: int, b: int) -> tuple[int, int, int, int | None] | None:
         """Places an output: (uses served without a copy, offset, last step held, first step in HBM or None)."""
         program, t, size = self.program, self.step[b], self.bytes[tensor]
-        allowed, offset = self._group_of(b)
+        allowed, offset = self.group_of(b)
         if not allowed:
             return None
-        updated, live_end = self._updated(b), int(program.tensor_live[tensor, 1])
+        updated, live_end = self.updated(b), int(program.tensor_live[tensor, 1])
         ends = self._reach(tensor, 0, t, offset)
         is_result = bool(program.tensor_is_output[tensor])
         whole = len(ends) == len(self.uses[tensor]) and not is_result
@@ -237,32 +240,32 @@ class _Planner:
 
     def _hold(self, tensor: int, b: int, action: int, offset: int, end: int, ends: list[int]) -> None:
         """Enters an output held to `end` and the uses at `ends` that go with it."""
-        self._set(b, action, offset, self.step[b], end)
+        self.enter(b, action, offset, self.step[b], end)
         for use, step in zip(self.uses[tensor], ends):
-            self._set(use, NO_COPY, offset, min(end, step) + 1, step)
+            self.enter(use, NO_COPY, offset, min(end, step) + 1, step)
             end = max(end, step)
 
     def _keep(self, tensor: int, b: int, held: int, offset: int, previous: int) -> bool:
         """Extends a stay to the use b, if there is room and the use is not too far away."""
-        allowed, prescribed = self._group_of(b)
+        allowed, prescribed = self.group_of(b)
         t = self.step[b]
         if not allowed or prescribed not in (None, offset) or not self._bridged(previous, t):
             return False
         if not self.space.is_free(held + 1, t, offset, self.bytes[tensor]):
             return False
-        self._set(b, NO_COPY, offset, min(held, t) + 1, t)
+        self.enter(b, NO_COPY, offset, min(held, t) + 1, t)
         return True
 
     def _prefetch(self, tensor: int, i: int, earliest: int) -> int | None:
         """Copies the tensor in for its use number i, from step `earliest` on; the offset, or None where it cannot."""
         b, size = self.uses[tensor][i], self.bytes[tensor]
         t = self.step[b]
-        allowed, offset = self._group_of(b)
+        allowed, offset = self.group_of(b)
         if not allowed or earliest > t:
             return None
         ends = [t, *self._reach(tensor, i + 1, t, offset)]
         if size == 0:
-            self._set(b, COPY, 0 if offset is None else offset, t, t)
+            self.enter(b, COPY, 0 if offset is None else offset, t, t)
             return int(self.offset[b])
         shortest = self.copies.shortest(b, earliest)
         if shortest is None:
@@ -270,7 +273,7 @@ class _Planner:
         for start in self._starts(b, earliest, shortest[0]):
             found = self._longest(start, ends, offset, size)
             if found is not None and self.copies.add(b, start, t - 1):
-                self._set(b, COPY, found[1], start, t)
+                self.enter(b, COPY, found[1], start, t)
                 return found[1]
         return None
 
