@@ -32,4 +32,5 @@ IMPROVED = dataclasses.replace(
     pretraining_updates=2,
     n_step=0,
     exploiting_games=1,
+    demonstration_confidence=0.8,
 )

@@ -33,6 +33,14 @@ def test_values_beyond_the_ends_are_cut_off():
     np.testing.assert_allclose(atoms.encode(np.array([-99.0, 99.0]))[:, [0, -1]], np.eye(2))
 
 
+def test_the_start_is_near_zero_and_stays_there_under_a_tilt():
+    """Catches far atoms that weigh in the mean: a tilt that moves a uniform start by 4 moves this one by little."""
+    atoms = make_atoms(256.0, 129, True)
+    tilt = np.linspace(-0.5, 0.5, 129)
+    assert abs(float(atoms.decode(atoms.near_zero()))) < 1e-3
+    assert float(atoms.decode(tilt)) > 4.0 > 20 * float(atoms.decode(atoms.near_zero() + tilt))
+
+
 def test_bad_atoms_are_refused():
     for limit, count in ((0.0, 3), (1.0, 4), (1.0, 1)):
         with pytest.raises(InputError):

@@ -25,6 +25,10 @@ def expand(y: jax.Array) -> jax.Array:
     return jnp.sign(y) * (root * root - 1.0)
 
 
+FAINT = 8.0
+"""How far below the middle the logits of `Atoms.near_zero` lie at the ends."""
+
+
 class Atoms(NamedTuple):
     """Evenly spaced atoms from -limit to limit, of x itself or of h(x)."""
 
@@ -38,6 +42,13 @@ class Atoms(NamedTuple):
         """[count] where the atoms are: values of h(x) or of x."""
         end = _compress_number(self.limit) if self.transform else self.limit
         return jnp.linspace(-end, end, self.count)
+
+    def near_zero(self) -> jax.Array:
+        """[count] logits to start from: most of the probability within one of 0, little left for learning to undo.
+
+        A uniform start has a mean of 0 too, but the slightest tilt of its far ends moves that by a lot.
+        """
+        return -jnp.minimum(self.positions() ** 2, FAINT)
 
     def encode(self, x: jax.Array) -> jax.Array:
         """[..., count] probabilities whose mean is x [...], on the two atoms next to it; x is cut off at the ends."""

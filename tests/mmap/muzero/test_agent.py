@@ -16,11 +16,14 @@ from learned_mapping.mmap.learned_methods import solve as solve_by_name
 from learned_mapping.mmap.muzero.agent import MuZeroAgent
 from learned_mapping.mmap.muzero.config import PAPER, PROFILES, MuZeroConfig, improved_config, paper_config
 from learned_mapping.mmap.muzero.curve import ROW, ResumableBudget
+from learned_mapping.mmap.muzero.demonstrations import demonstrate, wanted_actions
 from learned_mapping.mmap.muzero.learner import make_learner
+from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.muzero.reanalyse import make_batch
 from learned_mapping.mmap.muzero.solve import solve
 from learned_mapping.mmap.rules import toy_program
 from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
 from muzero_small import IMPROVED, SMALL
 
@@ -149,6 +152,25 @@ def test_demonstrations_count_and_teach():
     total = columns["field.reward"].sum() / SMALL.network.value_scale
     assert total == pytest.approx(value, rel=1e-4)
     assert (columns["field.policy"].argmax(axis=-1) == columns["field.action"]).all()
+    doubtful = demonstrate(Position(PROGRAM), wanted_actions(mapping), agent.observer, 1.0, confidence=0.7)
+    policy, legal = np.stack(doubtful.policy), np.stack(doubtful.legal)
+    np.testing.assert_allclose(policy.sum(axis=-1), 1.0, rtol=1e-6)
+    assert (policy[~legal] == 0).all() and (policy[legal] > 0.1).all()
+    np.testing.assert_allclose(policy[np.arange(len(policy)), doubtful.position.actions], 0.7, rtol=1e-6)
+
+
+def test_without_a_complete_game_everything_is_dropped():
+    """Without Drop-backup every game may be lost: the answer is valid all the same, and worth nothing."""
+    config = dataclasses.replace(SMALL, search="none", drop_backup=False)
+    values = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng, 80, alias_fraction=0.5, alias_chain=0.9, fast_fraction=0.15, copy_ratio=2.0)
+        result = solve(program, 0, games=1, config=config)
+        assert validate(program, result.solution).valid
+        assert result.metrics["return"] == max(result.metrics["own_return"], 0.0) == result.curve["y"][-1]
+        values.append(result.metrics["return"])
+    assert min(values) == 0.0 < max(values)
 
 
 def test_a_budget_in_seconds_too_short_for_a_game_still_gives_one():

@@ -131,18 +131,19 @@ class MuZeroAgent:
             mappings.append(search.best.action.astype(np.int64))
         if not mappings:
             return
-        games = []
-        for wanted in mappings:
-            record = demonstrate(Position(self.game.program), wanted, self.observer, self.config.network.value_scale)
-            games.append(record.position.played())
+        scale, confidence = self.config.network.value_scale, self.config.demonstration_confidence
+        games = [
+            demonstrate(Position(self.game.program), wanted, self.observer, scale).position.played()
+            for wanted in mappings
+        ]
         if self.config.shaped:
             self.reference = returns_so_far(max(games, key=lambda game: game.value), self.program)
             self._start_play()
         for wanted, game in zip(mappings, games):
             position = Position(self.game.program, reference=self.reference)
-            record = demonstrate(position, wanted, self.observer, self.config.network.value_scale)
+            record = demonstrate(position, wanted, self.observer, scale, confidence)
             if record.rewards:
-                self.replay.add(record.columns(self.config.network.value_scale))
+                self.replay.add(record.columns(scale))
             self.play.offer(game)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -118,6 +118,9 @@ class MuZeroConfig:
     """`GREEDY_TUNED` seeds the replay with games of the tuned threshold rule."""
     demonstration_share: float = 0.1
     """Of the budget, for finding demonstrations."""
+    demonstration_confidence: float = 1.0
+    """Probability of the demonstration's action in the policy target; the rest is shared by the other legal ones. At 1
+    the agent ends up copying one game without a variation to learn from."""
     pretraining_updates: int = 0
     """Training steps on the demonstrations before the first game, without Reanalyse: an untrained search has nothing
     to teach."""
@@ -144,6 +147,9 @@ def check_config(config: MuZeroConfig) -> None:
     need(config.demonstrations in (GREEDY_TUNED, NO_DEMONSTRATIONS), "demonstrations", f"{config.demonstrations!r}")
     need(0.0 < config.discount <= 1.0, "discount", f"must be in (0, 1], got {config.discount}")
     need(0.0 <= config.reanalyse_fraction <= 1.0, "reanalyse_fraction", f"{config.reanalyse_fraction} not in [0, 1]")
+    confidence = config.demonstration_confidence
+    need(0.0 <= confidence <= 1.0, "demonstration_confidence", f"{confidence} not in [0, 1]")
+    need(seen.steps_per_column >= 1, "representation.steps_per_column", "must be at least 1")
     need(config.simulations >= 1, "simulations", f"must be at least 1, got {config.simulations}")
     need(config.final_temperature > 0, "final_temperature", f"must be above 0, got {config.final_temperature}")
     for name in ("batch_size", "replay_size", "parallel_games", "moves_per_iteration", "unroll_steps"):
@@ -212,6 +218,7 @@ def improved_config(profile: str = "full") -> MuZeroConfig:
         representation=dataclasses.replace(base.representation, prices=True),
         search=GUMBEL,
         demonstrations=GREEDY_TUNED,
+        demonstration_confidence=0.8,
         exploiting_games=base.parallel_games // 4,
         pretraining_updates={"quick": 20, "full": 100, "paper": 2000}[profile],
         shaped=True,

@@ -22,16 +22,21 @@ def follow(position: Position, wanted: np.ndarray) -> int:
     raise AssertionError("a decision has a legal action")
 
 
-def demonstrate(position: Position, wanted: np.ndarray, observer: Observer, value_scale: float) -> Record:
+def demonstrate(
+    position: Position, wanted: np.ndarray, observer: Observer, value_scale: float, confidence: float = 1.0
+) -> Record:
     """Plays a mapping's actions [B] as a game, from the start of the position.
 
-    Policy targets are the actions taken; values are the returns that followed, until Reanalyse replaces both.
+    Policy targets give the action taken the probability `confidence`, and the other legal ones the rest; values are the
+    returns that followed. Reanalyse replaces both in time.
     """
     record = Record(position)
     record.restart()
     while not position.over:
         action = follow(position, wanted)
-        record.decide(first_row(observer([position])), action, np.eye(3)[action], 0.0, 0.0)
+        policy = np.where(position.legal, (1.0 - confidence) / (position.legal.sum() - 1), 0.0)
+        policy[action] = confidence
+        record.decide(first_row(observer([position])), action, policy, 0.0, 0.0)
     record.value = (value_scale * record.returns_to_go()).tolist()
     return record
 

@@ -34,7 +34,7 @@ from learned_mapping.mmap.rules import NUM_ACTIONS
 
 Parameters = dict[str, Any]
 ZERO = ("policy_out", "value_out", "reward_out")
-"""Layers that start at 0: policy, value and reward begin uniform."""
+"""Layers that start at 0: the policy begins uniform, value and reward near 0."""
 LOWEST_LOGIT = -1e9
 """The logit of an illegal action."""
 
@@ -88,15 +88,19 @@ def _advance(net: NetworkConfig, state: jax.Array, action: jax.Array) -> tuple[j
     """Dynamics, residual in h, and reward."""
     x = jnp.concatenate([state, jax.nn.one_hot(action, NUM_ACTIONS)], axis=-1)
     state = unit_range(state + mlp(x, net.hidden, net.embedding, name="dynamics"))
-    return state, mlp(x, net.hidden, net.bins, name="reward")
+    return state, mlp(x, net.hidden, net.bins, name="reward") + _atoms(net).near_zero()
 
 
 def _predict(net: NetworkConfig, state: jax.Array) -> Prediction:
     """Policy and value."""
     return Prediction(
         mlp(state, net.hidden, NUM_ACTIONS, name="policy"),
-        mlp(state, net.hidden, net.bins, name="value"),
+        mlp(state, net.hidden, net.bins, name="value") + _atoms(net).near_zero(),
     )
+
+
+def _atoms(net: NetworkConfig) -> Atoms:
+    return make_atoms(net.value_scale, net.bins, net.transform)
 
 
 @functools.lru_cache(maxsize=16)
@@ -124,5 +128,5 @@ def make_networks(seen: RepresentationConfig, net: NetworkConfig) -> Networks:
         represent=lambda parameters, observation: encode.apply(parameters["representation"], observation),
         dynamics=lambda parameters, state, action: advance.apply(parameters["dynamics"], state, action),
         predict=lambda parameters, state: predict.apply(parameters["prediction"], state),
-        atoms=make_atoms(net.value_scale, net.bins, net.transform),
+        atoms=_atoms(net),
     )
