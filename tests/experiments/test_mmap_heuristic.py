@@ -46,7 +46,7 @@ def test_the_table(stored):
     for method in table.METHODS:
         assert set(rows_of(made, method=method, metric="return")) == names | {"all"}
     for name in names:
-        program, own = compiled.load(name)
+        program, _ = compiled.load(name)
         cell = {row["method"]: row["value"] for row in results.select(made, instance=name, metric="latency_s")}
         fast = {row["method"]: row["value"] for row in results.select(made, instance=name, metric="speedup_over_xla")}
         assert fast["xla"] == 1.0 and fast["greedy"] == pytest.approx(cell["xla"] / cell["greedy"])

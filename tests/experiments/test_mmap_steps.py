@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 
 from learned_mapping.errors import InputError
 from learned_mapping.experiments import mmap_steps as steps
@@ -80,12 +81,7 @@ def test_figure_2_shows_each_action_alone(program):
     """Would catch an action's memory in another's panel, or in the state before."""
     moves = steps.find_moves(program, True)
     figure = step_figure(program, moves)
-    import matplotlib.colors as colours
-
-    new = [
-        sum(p.get_facecolor() == colours.to_rgba(NEW) and p.get_zorder() == 3 for p in axes.patches)
-        for axes in figure.axes
-    ]
+    new = [sum(p.get_facecolor() == to_rgba(NEW) and p.get_zorder() == 3 for p in axes.patches) for axes in figure.axes]
     assert new == [0, 1, 1, 0]
     assert to_svg(figure) == to_svg(step_figure(program, moves))
 
@@ -105,4 +101,4 @@ def test_figure_3_shows_the_supply_a_copy_takes(program):
 
 def test_a_program_without_such_a_state_is_named():
     with pytest.raises(InputError, match="toy"):
-        steps.find_moves(toy_program(), False)
+        steps.find_moves(toy_program().with_memory(fast_bytes=1), False)

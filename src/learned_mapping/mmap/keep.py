@@ -18,8 +18,8 @@ from learned_mapping.programs.program import Program
 def keep_placements(program: Program, wanted: Mapping) -> Mapping:
     """The placements of `wanted` as far as the rules allow: a valid mapping, deterministic.
 
-    What is in HBM stays there. A copy takes the fewest steps that Eq. 5 and 6 allow; where there is none, a buffer whose
-    tensor is in fast memory is kept there, and where a stay cannot be extended the tensor is copied again. Offsets are
+    What is in HBM stays there. A copy takes the fewest steps that Eq. 5 and 6 allow; where there is none, a buffer of
+    a tensor in fast memory is kept there, and where a stay cannot be extended the tensor is copied again. Offsets are
     the wanted ones or, where those are taken, those of the smallest free chunks.
 
     Args:
