@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments import mmap_data, results
+from learned_mapping.experiments import mmap_data, mmap_heuristic, mmap_steps, results
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.statistics import (
     improvement_interval,
@@ -248,4 +248,6 @@ ARTIFACTS: tuple[Artifact, ...] = (
     Artifact("mmap.fig5", 1, "Reward over time of the methods that do not learn", plan_fig5, assemble_fig5, PACKAGES),
     Artifact("mmap.bound", 1, "Gap of every method to a proven bound", plan_bound, assemble_bound, BOUND_PACKAGES),
     *mmap_data.ARTIFACTS,
+    *mmap_steps.ARTIFACTS,
+    *mmap_heuristic.ARTIFACTS,
 )
