@@ -58,7 +58,7 @@ def test_the_table(stored):
         assert relaxed <= results.value(made, instance=name, method="xla", metric="latency_contended_s") + 1e-9
     assert not results.select(made, metric="cycles_ratio")
     marks = returns_figure(made["rows"]).axes[0].collections
-    assert sum(len(each.get_offsets()) for each in marks[1:]) == 4 * len(names)
+    assert sum(len(each.get_offsets()) for each in marks[1:]) == 5 * len(names)
     assert to_svg(copy_rules_figure(made["rows"])) == to_svg(copy_rules_figure(made["rows"]))
 
 

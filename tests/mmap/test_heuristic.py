@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from learned_mapping.errors import InputError
 from learned_mapping.mmap.copy_schedule import CopySchedule
 from learned_mapping.mmap.free_space import FreeSpace
 from learned_mapping.mmap.heuristic import Settings, heuristic
@@ -49,8 +50,9 @@ def program_of(lengths, buffers, *, sizes, parameters, results=(), fast=16, savi
 def test_every_mapping_is_valid(seed):
     """Would catch any slip in space, supply, alias groups or intervals: the validator shares no code."""
     program = hard_program(seed)
-    verdict = validate(program, heuristic(program))
-    assert verdict.valid, verdict.violations[0]
+    for settings in (Settings(), Settings(benefits="tables"), Settings(overlap=0.0, longest=0.5)):
+        verdict = validate(program, heuristic(program, settings))
+        assert verdict.valid, verdict.violations[0]
     assert heuristic(program) == heuristic(program)
 
 
@@ -102,14 +104,18 @@ def test_uses_far_apart_are_copied_twice():
 
 
 def test_a_dense_value_comes_before_a_large_one():
-    """Benefit for the root of the size: the small parameter gets the memory both want."""
+    """Benefit for the root of the size: by the tables the small parameter gets the memory both want, since each saves
+    1 s; by bytes the large one, 16 for a root of 4 against 4 for a root of 2."""
     program = program_of(
         [8.0] * 2,
         [(1, "large", False), (1, "small", False)],
         sizes={"large": 16, "small": 4},
         parameters=("large", "small"),
     )
-    assert heuristic(program).action.tolist() == [DROP, COPY]
+    assert heuristic(program, Settings(benefits="tables")).action.tolist() == [DROP, COPY]
+    assert heuristic(program).action.tolist() == [COPY, DROP]
+    with pytest.raises(InputError, match="benefits"):
+        Settings(benefits="guessed")
 
 
 def in_program_order(program, spans):
@@ -179,7 +185,7 @@ def test_values_are_what_alias_groups_connect():
     program = hard_program(5)
     values = values_of(program)
     assert sorted(n for value in values for n in value) == list(range(program.num_tensors))
-    assert sorted(map(sorted, values_by_benefit(program))) == sorted(map(sorted, values))
+    assert sorted(map(sorted, values_by_benefit(program, program.initial_benefit_s))) == sorted(map(sorted, values))
     where = {n: i for i, value in enumerate(values) for n in value}
     for group in range(program.num_alias_groups):
         assert len({where[int(n)] for n in program.buffer_tensor[program.buffer_alias == group]}) == 1

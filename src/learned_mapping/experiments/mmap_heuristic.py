@@ -20,7 +20,7 @@ from learned_mapping.experiments.statistics import bootstrap_interval, geometric
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agreement import placement_agreement
-from learned_mapping.mmap.heuristic import heuristic
+from learned_mapping.mmap.heuristic import Settings, heuristic
 from learned_mapping.mmap.keep import keep_placements
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import solve
@@ -30,9 +30,10 @@ from learned_mapping.programs.latency_tables import CLOCK_HZ
 from learned_mapping.programs.program import Program
 
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "inference_lstm", "inference_resnet")
-METHODS = ("xla", "xla-kept", "xla-replayed", "heuristic", "greedy", "greedy-tuned")
+METHODS = ("xla", "xla-kept", "xla-replayed", "heuristic", "heuristic-tables", "greedy", "greedy-tuned")
 """``xla`` is the compiler's mapping as it stands, under its own rules; ``xla-kept`` changes it no more than the game's
-rules demand; ``xla-replayed`` makes its decisions in order, at the offsets the game gives."""
+rules demand; ``xla-replayed`` makes its decisions in order, at the offsets the game gives. ``heuristic`` orders
+by bytes as the compiler does, ``heuristic-tables`` by what the latency tables say."""
 TUNING_GAMES = {"quick": 60, "full": 400, "paper": 400}
 LATENCIES = {"latency_s": None, "latency_relaxed_s": 0.0, "latency_contended_s": 0.5}
 """Metrics: one copy at a time; several copies, which yield to the instructions (`yields` of 0); several copies, which
@@ -76,8 +77,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     elif method == "xla-kept":
         mapping = keep_placements(program, own)
         extra = {"kept": float((mapping.action == own.action).mean())}
-    elif method == "heuristic":
-        mapping = heuristic(program)
+    elif method.startswith("heuristic"):
+        mapping = heuristic(program, Settings(benefits="tables" if method == "heuristic-tables" else "bytes"))
     else:
         mapping = solve(program, method, seed=seed, samples=config["samples"]).solution
     verdict = validate(program, mapping)

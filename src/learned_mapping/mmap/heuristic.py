@@ -5,7 +5,7 @@ where), ``cost_analysis`` (what it saves) and ``prefetch_interval_picker`` (when
 
 1. *Order.* A value is a tensor with the tensors it is updated into in place. Values are placed one after another, the
    one first whose benefits, summed over its definition and uses where they are positive, are largest for the square
-   root of its size. Nothing placed is moved again.
+   root of its size. A benefit is estimated from the bytes that no longer go through HBM. Nothing placed is moved again.
 2. *No copy when possible.* A tensor that an instruction writes goes to fast memory if it can stay until its first use,
    at the offset where it can stay through most of its uses. A use whose tensor is in fast memory since the use before
    extends the stay.
@@ -19,8 +19,10 @@ where), ``cost_analysis`` (what it saves) and ``prefetch_interval_picker`` (when
 6. *Space.* Of the free chunks that hold a value over the longest stay, the smallest.
 
 What differs from the compiler: copies obey Eq. 5 and Eq. 6 (one at a time, always hidden) where the compiler lets them
-share the engine and slices large ones; benefits are the game's own, of one buffer alone; and what the compiler adds
-before and after (required placements, loops, repacking, prefetch across programs) is left out.
+share the engine and slices large ones; every instruction counts as bound by memory, since the game knows no other
+limit of it; and what the compiler adds before and after (required placements, loops, repacking, prefetch across
+programs) is left out. With ``Settings(benefits="tables")`` the order follows the game's latency tables instead, which
+the compiler does not have: a stronger rule, and further from the compiler.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from learned_mapping.errors import InputError
 from learned_mapping.mmap.copy_schedule import CopySchedule
 from learned_mapping.mmap.free_space import FreeSpace
 from learned_mapping.mmap.mapping import Mapping, make_mapping
@@ -48,6 +51,12 @@ class Settings:
     """Starts of a prefetch tried."""
     longest: float = 10.0
     """Longest time between two uses bridged in fast memory, in copies of the whole fast memory."""
+    benefits: str = "bytes"
+    """``bytes``, each buffer's own, or ``tables``, what its instruction saves with it alone in fast memory."""
+
+    def __post_init__(self) -> None:
+        if self.benefits not in ("bytes", "tables"):
+            raise InputError("settings", "benefits", f"{self.benefits!r} is neither 'bytes' nor 'tables'")
 
 
 class DeadEnd(Exception):
@@ -88,7 +97,9 @@ class Planner:
 
     def plan(self) -> Mapping:
         """Places everything; a value that meets a dead end starts again with that alias group in HBM."""
-        for value in values_by_benefit(self.program):
+        program = self.program
+        benefit = program.buffer_demand_s if self.settings.benefits == "bytes" else program.initial_benefit_s
+        for value in values_by_benefit(program, benefit):
             refused: set[int] = set()
             while True:
                 marks = self.copies.mark(), self.space.mark()

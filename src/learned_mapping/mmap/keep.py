@@ -31,7 +31,7 @@ def keep_placements(program: Program, wanted: Mapping) -> Mapping:
 
 class _Keeper(Planner):
     def __init__(self, program: Program, wanted: Mapping):
-        super().__init__(program, Settings(overlap=1.0, longest=math.inf))
+        super().__init__(program, Settings(overlap=1.0, longest=math.inf, benefits="tables"))
         self.wanted_action: list[int] = wanted.action.tolist()
         self.wanted_offset: list[int] = wanted.offset.tolist()
 

@@ -33,12 +33,15 @@ def values_of(program: Program) -> list[list[int]]:
     return list(values.values())
 
 
-def values_by_benefit(program: Program) -> list[list[int]]:
-    """`values_of` the program, the one first whose initial benefits, summed over all uses and definitions where they
-    are positive, are largest for the square root of its size; then the larger, then the earlier."""
-    benefit = np.bincount(
-        program.buffer_tensor, np.maximum(program.initial_benefit_s, 0.0), minlength=program.num_tensors
-    )
+def values_by_benefit(program: Program, benefit: np.ndarray) -> list[list[int]]:
+    """`values_of` the program, the best first; then the larger, then the earlier.
+
+    Args:
+      program: the program.
+      benefit: [B] of each buffer in fast memory, in any unit. A value's worth is the sum over its definitions and uses
+        where they are positive, divided by the square root of its size.
+    """
+    benefit = np.bincount(program.buffer_tensor, np.maximum(benefit, 0.0), minlength=program.num_tensors)
 
     def key(value: list[int]) -> tuple[float, int, int, int]:
         size = int(max(program.tensor_bytes[n] for n in value))
