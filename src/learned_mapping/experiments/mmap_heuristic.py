@@ -24,7 +24,7 @@ from learned_mapping.mmap.heuristic import Settings, heuristic
 from learned_mapping.mmap.keep import keep_placements
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import solve
-from learned_mapping.mmap.replay import claimed_share, replay
+from learned_mapping.mmap.replay import changes, claimed_share, replay
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.latency_tables import CLOCK_HZ
 from learned_mapping.programs.program import Program
@@ -76,7 +76,7 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         extra = {"kept": replayed.kept, "changed": replayed.changed, "resets": replayed.resets}
     elif method == "xla-kept":
         mapping = keep_placements(program, own)
-        extra = {"kept": float((mapping.action == own.action).mean())}
+        extra = {"kept": float((mapping.action == own.action).mean()), "changed": changes(own, mapping)}
     elif method.startswith("heuristic"):
         mapping = heuristic(program, Settings(benefits="tables" if method == "heuristic-tables" else "bytes"))
     else:

@@ -59,18 +59,23 @@ def replay(program: Program, wanted: Mapping) -> Replay:
     game.play_preferences(preferences_for(wanted.action))
     played = game.played()
     mapping = make_mapping(program, played.action, played.offset, played.start, played.end)
-    moved = Counter(
-        f"{ACTION_NAMES[was]} to {ACTION_NAMES[now]}"
-        for was, now in zip(wanted.action.tolist(), mapping.action.tolist())
-        if was != now
-    )
     return Replay(
         mapping=mapping,
         value=played.value,
         claimed=claimed_share(program, wanted),
-        changed=dict(sorted(moved.items())),
+        changed=changes(wanted, mapping),
         resets=played.resets,
     )
+
+
+def changes(wanted: Mapping, made: Mapping) -> dict[str, int]:
+    """Decisions that differ, by what was wanted and what was made: ``"Copy to Drop"`` and so on."""
+    moved = Counter(
+        f"{ACTION_NAMES[was]} to {ACTION_NAMES[now]}"
+        for was, now in zip(wanted.action.tolist(), made.action.tolist())
+        if was != now
+    )
+    return dict(sorted(moved.items()))
 
 
 def claimed_share(program: Program, mapping: Mapping) -> float:
