@@ -80,7 +80,7 @@ def solve(
         resume(agent, checkpoint)
     curve = Log(log, agent.iterations)
     train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
-    if agent.best is None:
+    if agent.best is None and not budget.samples:
         _end_by_policy(agent)
     metrics = {
         "own_return": float(max(agent.own_best, 0.0)),
