@@ -14,7 +14,7 @@ from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.replay import Replay
 from learned_mapping.mmap.greedy import greedy_tuned
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.mmap.muzero.config import GREEDY_TUNED, MuZeroConfig, config_digest
+from learned_mapping.mmap.muzero.config import GREEDY_TUNED, SEARCH_TARGET, MuZeroConfig, config_digest
 from learned_mapping.mmap.muzero.curve import ResumableBudget, curve_row
 from learned_mapping.mmap.muzero.demonstrations import demonstrate, wanted_actions
 from learned_mapping.mmap.muzero.learner import LearnerState, make_learner
@@ -96,7 +96,7 @@ class MuZeroAgent:
         if not self.prepared:
             self._prepare()
             self.prepared = True
-            imitation = dataclasses.replace(self.config, reanalyse_fraction=0.0)
+            imitation = dataclasses.replace(self.config, reanalyse_fraction=0.0, policy_target=SEARCH_TARGET)
             if len(self.replay) and not self._train(self.config.pretraining_updates, imitation, metrics, stop):
                 return None
         for _ in range(self.config.moves_per_iteration):
