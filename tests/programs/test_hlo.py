@@ -141,3 +141,17 @@ def test_broken_text_is_refused_in_one_line(text):
 def test_an_unscheduled_module_is_refused():
     with pytest.raises(InputError, match="schedule"):
         hlo_program(parse_module(IN_PLACE.replace("is_scheduled=true", "is_scheduled=false")))
+
+
+def test_the_largest_number_is_no_estimate():
+    """Would catch the compiler's "unknown" summed as cycles."""
+    text = """HloModule one, is_scheduled=true
+
+ENTRY %main (x: f32[8,128]) -> f32[8,128] {
+  %x = f32[8,128]{1,0:T(8,128)} parameter(0)
+  %a = f32[8,128]{1,0:T(8,128)} negate(%x), backend_config={"estimated_cycles":"9223372036854775807"}
+  ROOT %b = f32[8,128]{1,0:T(8,128)} negate(%a), backend_config={"estimated_cycles":"12"}
+}
+"""
+    entry = parse_module(text).entry
+    assert (entry.by_name["a"].estimated_cycles, entry.by_name["b"].estimated_cycles) == (None, 12)

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.programs.hlo import Module
-from learned_mapping.programs.hlo_probe import signature
-from learned_mapping.programs.hlo_program import IN_PLACE, HloProgram, hlo_program, placements
-from learned_mapping.programs.latency_plan import plan, varied_units
+from learned_mapping.programs.hlo import Instruction, Module
+from learned_mapping.programs.hlo_program import HloProgram, hlo_program, placements
+from learned_mapping.programs.latency_plan import plan, varied_units, work_key
 from learned_mapping.programs.latency_tables import CLOCK_HZ, complete_table, infer_prices, price_in_stages
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.tpu_compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
@@ -19,6 +18,8 @@ from learned_mapping.programs.tpu_stays import CompilerMapping, compiler_mapping
 
 HBM_BYTES_PER_CYCLE = 614e9 / CLOCK_HZ
 """HBM bandwidth of TPUv4i, 614 GB/s (Jouppi et al. 2021, table 1), for instructions the compiler does not price."""
+SPARSE = frozenset(("gather", "scatter", "dynamic-slice", "dynamic-update-slice"))
+"""Opcodes that touch only a part of an array."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Extracted:
     compiled_slow_cycles: float | None
     """The same with CMEM off."""
     unpriced: int
-    """Instructions for which the compiler estimates nothing: charged by their bytes at HBM's bandwidth, saving none."""
+    """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
     inferred: int
     """Instructions not priced (`latency_plan.ENDS_SHARE`), with prices inferred from others of their kind."""
 
@@ -82,13 +83,27 @@ def extract(
     return extracted
 
 
-def _moved_bytes(program: HloProgram, instruction: int) -> float:
-    """Bytes an instruction reads and writes; an update in place reads and writes what it is updated with."""
-    used = program.buffer_instruction == instruction
-    in_place = program.instructions[instruction].opcode in IN_PLACE
-    if in_place:
-        used &= program.buffer_alias < 0
-    return float(program.tensor_bytes[program.buffer_tensor[used]].sum()) * (2 if in_place else 1)
+def _moved_bytes(module: Module, program: HloProgram, instruction: int) -> float:
+    """Bytes an instruction reads and writes, for want of an estimate.
+
+    One that picks or replaces parts of its largest array (`SPARSE`) moves the rest of its arrays twice, not that array.
+    """
+    used = np.flatnonzero(program.buffer_instruction == instruction)
+    sizes = program.tensor_bytes[program.buffer_tensor[used]]
+    if not len(sizes) or not _opcodes(module, program.instructions[instruction]) & SPARSE:
+        return float(sizes.sum())
+    largest = used[sizes.argmax()]
+    group = program.buffer_alias[largest]
+    whole = (used == largest) | ((program.buffer_alias[used] == group) & (group >= 0))
+    return 2 * float(sizes[~whole].sum())
+
+
+def _opcodes(module: Module, instruction: Instruction) -> frozenset[str]:
+    """The instruction's opcode, or those inside a fusion."""
+    if instruction.opcode != "fusion":
+        return frozenset((instruction.opcode,))
+    inside = module.computations[(instruction.attribute("calls") or "").lstrip("%")].instructions
+    return frozenset().union(*(_opcodes(module, each) for each in inside))
 
 
 def total_cycles(generated: Module) -> float:
@@ -113,14 +128,14 @@ def assemble(
     guesses = infer_prices(plan(compilation.before, program, fast_bytes=CMEM_BYTES), prices)
     fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
     compiler_cycles = 0.0
-    for t, instruction in enumerate(program.instructions):
+    for t in range(len(program.instructions)):
         units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)
-        key = signature(compilation.before, instruction)
+        key = "" if program.opaque[t] else work_key(compilation.before, program, t, CMEM_BYTES)
         sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
         table = None if program.opaque[t] else complete_table(sizes, prices.get(key) or guesses.get(key, {}))
         if table is None:
             unpriced += 1
-            units, table = (), np.array([_moved_bytes(program, t) / HBM_BYTES_PER_CYCLE])
+            units, table = (), np.array([_moved_bytes(compilation.before, program, t) / HBM_BYTES_PER_CYCLE])
         elif key in guesses:
             inferred += 1
         varied = sorted(b for unit in units for b in unit)

@@ -23,6 +23,9 @@ ELEMENT_BITS = {
 ALLOCATION_BYTES = 512
 """The TPU compiler allocates memory in chunks of this many bytes."""
 
+NO_ESTIMATE = 2**63 - 1
+"""The compiler's word for cycles it does not know."""
+
 
 @dataclass(frozen=True)
 class ArrayShape:
@@ -87,7 +90,8 @@ class Instruction:
     def estimated_cycles(self) -> int | None:
         """The compiler's own estimate for this instruction, in cycles; None where it gives none."""
         match = re.search(r'"estimated_cycles":"(\d+)"', self.attributes)
-        return int(match.group(1)) if match else None
+        cycles = int(match.group(1)) if match else NO_ESTIMATE
+        return None if cycles >= NO_ESTIMATE else cycles
 
 
 @dataclass(frozen=True)

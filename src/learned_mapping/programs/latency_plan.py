@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,7 @@ class Priceable:
     instruction: int
     """Its logical time."""
     signature: str
-    """Equal for instructions that do the same work."""
+    """Equal for instructions that do the same work on units of the same kind (`work_key`)."""
     kind: str
     """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``, ``kCustom``."""
     count: int
@@ -79,7 +81,8 @@ def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Pricea
       module, program: before memory assignment.
       fast_bytes: capacity; larger subsets can never be placed and are left out.
     """
-    keys = [None if opaque else signature(module, i) for i, opaque in zip(program.instructions, program.opaque)]
+    steps = range(len(program.instructions))
+    keys = [None if program.opaque[t] else work_key(module, program, t, fast_bytes) for t in steps]
     counts = Counter(keys)
     result = []
     for key, t in {key: t for t, key in reversed(list(enumerate(keys))) if key is not None}.items():
@@ -94,6 +97,17 @@ def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Pricea
         kind = f"{program.instructions[t].opcode} {program.instructions[t].attribute('kind') or ''}".strip()
         result.append(Priceable(t, key, kind, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
     return sorted(result, key=lambda item: item.instruction)
+
+
+def work_key(module: Module, program: HloProgram, instruction: int, fast_bytes: int) -> str:
+    """A digest equal for instructions that do the same work and whose units stand at the same operands and results.
+
+    The work alone is not enough: a parameter updated in place and one that is not are one or two units.
+    """
+    units = varied_units(program, instruction, fast_bytes)
+    places = [[[place, list(index)] for place, index in sorted(program.buffer_position[b] for b in u)] for u in units]
+    text = signature(module, program.instructions[instruction]) + json.dumps(places)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tuple[tuple[int, ...], ...]:
