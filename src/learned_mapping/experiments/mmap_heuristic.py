@@ -16,7 +16,7 @@ from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.datasets import compiled
 from learned_mapping.experiments.datasets.compiled_checks import CHECKS, read_checks
 from learned_mapping.experiments.datasets.registry import SETS
-from learned_mapping.experiments.statistics import bootstrap_interval, geometric_mean
+from learned_mapping.experiments.statistics import bootstrap_interval, geometric_mean, interquartile_mean
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agreement import placement_agreement
@@ -142,7 +142,7 @@ def assemble_heuristic(profile: str, records: list[dict[str, Any]]) -> dict[str,
             add(instance, method, f"speedup{kind}", result["slow_s"] / result[metric])
             add(instance, method, f"speedup_over_xla{kind}", xla[instance][metric] / result[metric])
         for metric in ("agreement", "agreement_bytes", "agreement_benefit", "kappa"):
-            if method != "xla":
+            if method.startswith(("xla-", "heuristic")):
                 add(instance, method, metric, result[metric])
         if "kept" in result:
             more = {key: result[key] for key in ("changed", "resets") if key in result}
@@ -154,8 +154,12 @@ def assemble_heuristic(profile: str, records: list[dict[str, Any]]) -> dict[str,
 
 
 def _over_all(method: str, metric: str, values: Sequence[float]) -> dict[str, Any]:
-    """Over the programs: the geometric mean of times and their ratios, else the mean; bootstrap interval."""
-    statistic = geometric_mean if metric.startswith(("speedup", "latency")) else _mean
+    """Over the programs: the geometric mean of times and their ratios, the interquartile mean of returns (a share of
+    next to nothing can be anything), else the mean; bootstrap interval."""
+    if metric.startswith(("speedup", "latency")):
+        statistic = geometric_mean
+    else:
+        statistic = interquartile_mean if metric == "return" else _mean
     low, high = bootstrap_interval(values, statistic)
     row = {"instance": "all", "method": method, "metric": metric, "value": float(statistic(values))}
     return {**row, "low": low, "high": high, "n": len(values)}
