@@ -20,13 +20,11 @@ Subset = frozenset[int]
 """Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place update together."""
 FULL_UNITS = 3
 """Up to this many units every subset is priced."""
-ENDS_SHARE = 0.90
+ENDS_SHARE = 0.985
 """Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
-ENDS_KINDS = 64
-"""But no more kinds of work than this, the largest."""
-ALONE_SHARE = 0.60
+ALONE_SHARE = 0.85
 """Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
-OTHERS_SHARE = 0.30
+OTHERS_SHARE = 0.50
 """Likewise every unit but one (or, up to `FULL_UNITS` units, every subset)."""
 
 
@@ -127,9 +125,8 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
 
 
 def worth_a_price(planned: Sequence[Priceable], share: float = ENDS_SHARE) -> list[Priceable]:
-    """The fewest instructions that make up a share of the bytes of all buffers, every use counted; the largest of them
-    where there are more than `ENDS_KINDS`."""
-    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)[:ENDS_KINDS]
+    """The fewest instructions that make up a share of the bytes of all buffers, every use counted."""
+    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)
 
 
 def worth_detail(
