@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from learned_mapping.experiments import provenance
+from learned_mapping.experiments.artifact import registry
 
 
 @pytest.fixture
@@ -77,3 +78,11 @@ def test_machine_and_versions_say_what_a_reader_needs():
     machine, versions = provenance.machine(), provenance.versions()
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 2**28 and machine["cpu"]
     assert {"python", "numpy", "jax", "learned-mapping"} <= set(versions)
+
+
+@pytest.mark.parametrize("artifact", [a for a in registry().values() if a.paper > 1], ids=lambda artifact: artifact.id)
+def test_results_about_graphs_do_not_rest_on_programs(artifact):
+    """A change to paper 1's `Program` must not make hours of work on graphs stale."""
+    closure = provenance.module_closure(artifact.packages)
+    assert "learned_mapping.programs.graph" in closure
+    assert not {name for name in closure if name.rpartition(".")[2] in ("program", "program_format", "formats")}

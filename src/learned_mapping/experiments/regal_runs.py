@@ -11,7 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.experiments.regal_datasets import load_graph
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.programs.synthetic_graphs import random_graph
 from learned_mapping.regal.brkga import brkga
 from learned_mapping.regal.cp_sat import cp_sat
 from learned_mapping.regal.decode import decode, encode

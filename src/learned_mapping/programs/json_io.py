@@ -272,3 +272,9 @@ def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, indent=indent, separators=separators, allow_nan=False, ensure_ascii=False)
     write_bytes(path, text.encode("utf-8") + b"\n")
+
+
+def plain_number(value: float) -> float | int:
+    """A number as JSON shows it best: whole ones without a fraction, for shorter files of the same value."""
+    value = float(value)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value

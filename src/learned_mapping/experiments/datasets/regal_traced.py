@@ -30,8 +30,8 @@ from learned_mapping.experiments.datasets.regal_traced_table import (
 from learned_mapping.experiments.datasets.topology import topology_digest
 from learned_mapping.experiments.folders import data_folder
 from learned_mapping.programs import zoo
-from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
+from learned_mapping.programs.graph_format import read_graph, write_graph
 from learned_mapping.programs.trace import trace
 
 NAME = "regal-traced"
