@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.copies import COPY, DROP, NO_COPY
 from learned_mapping.hardware.memory_hierarchy import (
-    COPY,
-    DROP,
-    NO_COPY,
     MemoryHierarchy,
     instruction_latency_table,
     machine_of,

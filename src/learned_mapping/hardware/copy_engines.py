@@ -10,11 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.copies import DROP, MappingLike, copies_by_step
 from learned_mapping.hardware.memory_hierarchy import (
-    COPY,
-    DROP,
     LatencyBreakdown,
-    MappingLike,
     MemoryHierarchy,
     check_hierarchy,
     machine_of,
@@ -115,7 +113,7 @@ class _Replay:
         share = np.divide(slow_bytes, latency * self.hbm_bytes_per_s, out=np.zeros_like(latency), where=latency > 0)
         self.latency: list[float] = latency.tolist()
         self.hbm_share: list[float] = np.minimum(share, 1.0).tolist()
-        self.copies_at = self._copies_by_step(np.asarray(mapping.start), np.asarray(mapping.end))
+        self.copies_at = copies_by_step(program, mapping)
 
         self.now = 0.0
         self.waiting: list[_Copy] = []
@@ -128,14 +126,6 @@ class _Replay:
         self.arrival = self.overwrite = self.write_back = self.contention = 0.0
         self.starts: list[float] = []
         self.ends: list[float] = []
-
-    def _copies_by_step(self, start: np.ndarray, end: np.ndarray) -> dict[int, list[int]]:
-        keyed: dict[int, list[tuple[int, int]]] = {}
-        for b in np.flatnonzero(np.asarray(self.action) == COPY).tolist():
-            t = int(self.program.buffer_instruction[b])
-            first, last = (t + 1, int(end[b])) if self.is_output[b] else (int(start[b]), t - 1)
-            keyed.setdefault(min(first, self.program.num_instructions), []).append((last, b))
-        return {step: [b for _, b in sorted(pairs)] for step, pairs in keyed.items()}
 
     def _queue(self, label: int, size: int, source: _Copy | bool | None) -> _Copy | bool:
         """The copy, queued; True where there is nothing to copy or wait for."""

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.copies import DROP, MappingLike, copies_by_step
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.roofline import instruction_latency_table as instruction_latency_table
 
 MIB = 2**20
-COPY, NO_COPY, DROP = 0, 1, 2
-"""Codes of the actions in a mapping (section 4.2)."""
 
 
 @partial(
@@ -74,15 +72,6 @@ def machine_of(program: Program, machine: MemoryHierarchy | None = None) -> Memo
     """`machine` with the capacity and the copy bandwidth the program's file states."""
     base = MemoryHierarchy() if machine is None else machine
     return replace(base, copy_bytes_per_s=program.copy_bytes_per_s, cmem_bytes=float(program.fast_bytes))
-
-
-class MappingLike(Protocol):
-    """What `program_latency` reads of a mapping; `learned_mapping.mmap.mapping.Mapping` has it."""
-
-    action: np.ndarray
-    offset: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -168,7 +157,7 @@ class _Replay:
         self.is_output: list[bool] = program.buffer_is_output.tolist()
         self.first_buffer: list[int] = program.buffer_offsets.tolist()
         self.latency: list[float] = placed_latency_s(program, action != DROP).tolist()
-        self.copies_at = self._copies_by_step(np.asarray(mapping.start), np.asarray(mapping.end))
+        self.copies_at = copies_by_step(program, mapping)
 
         self.now = 0.0
         self.engine_free = 0.0
@@ -180,15 +169,6 @@ class _Replay:
         self.compute = self.arrival = self.overwrite = self.write_back = self.contention = 0.0
         self.starts: list[float] = []
         self.ends: list[float] = []
-
-    def _copies_by_step(self, start: np.ndarray, end: np.ndarray) -> dict[int, list[int]]:
-        """Buffers whose copy may start when a step is reached, in the engine's order."""
-        keyed: dict[int, list[tuple[int, int]]] = {}
-        for b in np.flatnonzero(np.asarray(self.action) == COPY).tolist():
-            t = int(self.program.buffer_instruction[b])
-            first, last = (t + 1, int(end[b])) if self.is_output[b] else (int(start[b]), t - 1)
-            keyed.setdefault(min(first, self.program.num_instructions), []).append((last, b))
-        return {step: [b for _, b in sorted(pairs)] for step, pairs in keyed.items()}
 
     def _run_engine(self, label: int, earliest: float, size: int) -> float:
         """Queues a copy of `size` bytes; returns when it ends. Nothing to copy does not wait for the engine."""
