@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,24 @@ def test_whole_decisions_tighten_the_bound():
 def test_the_toy_game():
     """The bound lies between the known optimum, 2/3, and everything in fast memory."""
     assert 2 / 3 - 1e-9 <= upper_bound(toy_program()).value < 1.0
+
+
+@pytest.mark.parametrize("fast_bytes", [0, 1])
+def test_where_nothing_fits_the_bound_is_0(fast_bytes):
+    """Catches a solver called without a variable, and a size divided by a memory of 0 bytes."""
+    program = toy_program().with_memory(fast_bytes=fast_bytes)
+    for bound in (upper_bound(program), integer_bound(program)):
+        assert (bound.value, bound.saving_s) == (0.0, 0.0)
+
+
+def test_no_bound_passes_1_where_fast_memory_can_do_harm():
+    """Catches a return relative to everything in fast memory, where the best subsets save more."""
+    toy = toy_program().with_memory(fast_bytes=64, copy_bytes_per_s=1e9)
+    tables = toy.latency_s.copy()
+    tables[toy.latency_offsets[1:] - 1] += 1.5  # every full table entry: worse than all but one
+    program = replace(toy, latency_s=tables)
+    value = solve(program, "random", samples=400).metrics["return"]
+    assert 0.0 < value <= integer_bound(program).value <= upper_bound(program).value <= 1.0
 
 
 def test_scarce_memory_and_copies_lower_the_bound():

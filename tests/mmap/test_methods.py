@@ -22,7 +22,7 @@ def test_solutions_are_valid_and_repeatable(method):
     """Catches a best game that is not the one returned, and randomness from outside the seed."""
     program = hard_program(7, 60)
     result = solve(program, method, seed=3, samples=120)
-    verdict = validate(program, result.solution, exact=True)
+    verdict = validate(program, result.solution, exact=METHODS[method].plays)
     assert verdict.valid, str(verdict)
     for cost in ("return", "saving_s", "latency_s"):
         assert verdict.costs[cost] == pytest.approx(result.metrics[cost], rel=1e-9)

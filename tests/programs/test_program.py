@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
+from learned_mapping.mmap.methods import solve
+from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.program import NO_ALIAS, make_program
 from learned_mapping.programs.synthetic import random_program
 
@@ -47,6 +49,23 @@ def test_derived_arrays():
     assert program.tensor_live.tolist() == [[0, 2], [0, 0], [0, 1], [1, 2], [2, 2]]
     assert program.buffer_alias.tolist() == [-1, -1, -1, 0, 0, -1, -1, -1]
     assert program.num_alias_groups == 1
+
+
+def test_the_possible_saving_is_that_of_the_best_subsets():
+    """Would catch the last entry of a table taken for its least: here the instruction `add` is best with one buffer."""
+    slower = three_steps(latency_s=[8, 7, 6, 5, 4, 3, 2, 1, 4, 3, 2, 1, 9, 2, 5, 11])
+    assert slower.supply_s.tolist() == [1, 1, 11]
+    assert slower.possible_saving_s == 7 + 3 + 7
+
+
+def test_nothing_to_save_is_a_return_of_0():
+    """Would catch a division by 0, and a negative share, where fast memory only makes instructions slower."""
+    program = three_steps(latency_s=[1, 2, 2, 2, 2, 2, 2, 3, 1, 2, 2, 2, 1, 2, 2, 2])
+    assert program.possible_saving_s == 0.0
+    for method in ("greedy", "heuristic"):
+        solved = solve(program, method)
+        assert solved.metrics["return"] == validate(program, solved.solution).costs["return"] == 0.0
+    assert solve(program, "greedy").metrics["saving_s"] < 0.0
 
 
 def test_another_machine():

@@ -119,7 +119,7 @@ def plan_heuristic(profile: str, seeds: int) -> list[Run]:
 def assemble_heuristic(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns, latencies and speedups per program and method; agreement with the compiler; means over the programs.
 
-    A program that fast memory cannot speed up by the tables has no return.
+    A program that fast memory cannot speed up by the tables returns 0 under any mapping; the mean leaves it out.
     """
     rows: list[dict[str, Any]] = []
     over: dict[tuple[str, str], list[float]] = {}
@@ -132,7 +132,7 @@ def assemble_heuristic(profile: str, records: list[dict[str, Any]]) -> dict[str,
     for record in records:
         instance, method, result = record["instance"], record["method"], record["result"]
         made_for = {"program": record["config"]["program"], "buffers": result["buffers"]}
-        if result["possible_s"] > 0:  # else the share is undefined
+        if result["possible_s"] > 0:
             add(instance, method, "return", result["return"], placed=result["placed"], **made_for)
         if method == "xla":
             add(instance, method, "possible_share", result["possible_s"] / result["slow_s"])

@@ -80,7 +80,7 @@ def returns_figure(
     axes.set_yticks(positions, names, fontsize=6.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(False, axis="y")
-    axes.set_xlabel("return (share of the possible saving); 1: everything in fast memory")
+    axes.set_xlabel("return (share of the possible saving)")
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 

@@ -66,20 +66,12 @@ def upper_bound(program: Program, *, max_exact_buffers: int = MAX_EXACT_BUFFERS)
         variables += linear.num_variables
         constraints += len(linear.limits)
     possible = program.possible_saving_s
-    saving = min(saving, _most_at_once(program)) * possible
+    value = min(saving, 1.0) if possible > 0 else 0.0
     return UpperBound(
-        value=saving / possible if possible > 0 else 0.0,
-        saving_s=saving,
+        value=value,
+        saving_s=value * possible,
         exact=exact,
         variables=variables,
         constraints=constraints,
         seconds=time.process_time() - began,
     )
-
-
-def _most_at_once(program: Program) -> float:
-    """The saving if every instruction could choose its best subset, as a share of the possible saving."""
-    if program.possible_saving_s <= 0:
-        return 0.0
-    best = np.minimum.reduceat(program.latency_s, program.latency_offsets[:-1])
-    return float(np.sum(program.slow_s - best)) / program.possible_saving_s

@@ -64,7 +64,7 @@ def _window_bound(relaxation: Relaxation, seconds: float) -> float:
     """The lower of the branch-and-bound and the Lagrangian bound of one window."""
     linear = relaxation.linear
     lagrangian = linear.bound()
-    if not linear.limits:
+    if not linear.limits or not linear.num_variables:
         return lagrangian
     whole = np.zeros(linear.num_variables)
     for variables in (relaxation.placed, relaxation.copied, relaxation.kept):

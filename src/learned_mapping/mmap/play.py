@@ -11,7 +11,7 @@
 `Game`                       step by step: legal actions, outcomes, snapshots, rewinding, playing on from here
 ===========================  ==========================================================================================
 
-All settle dead ends by Drop-backup and return (the normalised return of 1.0 is everything in fast memory) a
+All settle dead ends by Drop-backup and return (1.0 is the best subset of every instruction in fast memory) a
 `PlayedGame` or an array of returns. Same arguments, same generator state: same game.
 """
 

@@ -83,6 +83,8 @@ class LinearProgram:
 
     def bound(self) -> float:
         """The Lagrangian at the solver's multipliers: at least the optimum, whatever they are."""
+        if not self.num_variables:
+            return self.constant
         multipliers = np.zeros(len(self.limits))
         if len(self.limits):
             solved = linprog(
@@ -213,9 +215,9 @@ class Relaxation:
         """Constraints 1 to 5 for the buffers of one tensor, and what they hold."""
         p, linear = self.program, self.linear
         tensor = int(p.buffer_tensor[buffers[0]])
-        size = float(p.tensor_bytes[tensor]) / p.fast_bytes
-        if size > 1.0:
+        if p.tensor_bytes[tensor] > p.fast_bytes:
             return
+        size = float(p.tensor_bytes[tensor]) / max(p.fast_bytes, 1)
         output = buffers[0] if p.buffer_is_output[buffers[0]] else None
         enters = self.first_use[tensor] < self.buffers.start
         previous: int | None = None

@@ -35,7 +35,8 @@
 9. A buffer of zero bytes is copied in no time, I(b) = [t, t], and overlaps nothing.
 
 **Reward**: L_I(B') - L_I(B' + {b}), in seconds, for Copy and NoCopy; 0 for Drop. Rewards of an instruction telescope,
-so their sum over a game is the time saved; reported returns divide it by ``program.possible_saving_s``.
+so their sum over a game is the time saved; reported returns divide it by ``program.possible_saving_s``, what the best
+subset of each instruction would save. So no return passes 1; where nothing can be saved the return is 0.
 
 **Drop-backup** (section 4.3.2): the backup is the latest prefix of decisions after which no alias group is open, that
 is, placed in part and not yet decided in full. At a dead end at b the game goes back to the backup, b's group may only

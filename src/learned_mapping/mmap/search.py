@@ -7,6 +7,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.play import Game, PlayedGame
+from learned_mapping.mmap.replay import claimed_share
 from learned_mapping.programs.program import Program
 
 
@@ -51,6 +52,16 @@ class Search:
         self.game.restart()
         self.game.play_linear_policy(weights)
         return self.finish()
+
+    def offer(self, mapping: Mapping) -> float:
+        """Counts a valid mapping that was made without playing as one game; returns its return."""
+        value = claimed_share(self.program, mapping)
+        self.budget.record(value)
+        if self.best is None or value > self.best.value:
+            self.best = PlayedGame(
+                mapping.action, mapping.offset, mapping.start, mapping.end, value=value, resets=0, moves=0
+            )
+        return value
 
     def mapping(self) -> Mapping:
         """The best game's solution; something has been played."""

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from learned_mapping.errors import InputError
 from learned_mapping.experiments.datasets.manifest import Item, Manifest, file_sha256
 from learned_mapping.experiments.datasets.registry import SETS
@@ -148,9 +146,7 @@ def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dic
     """What the set's table says of a program; the compiler's decisions judged by the game's rules, rule by rule."""
     verdict = validate(program, mapping)
     broken = Counter(violation.rule for violation in verdict.violations)
-    # Not L({}) - L(everything): some instructions are estimated to be slower with all of their arrays in CMEM.
-    least = np.minimum.reduceat(program.latency_s, program.latency_offsets[:-1])
-    possible = float((program.slow_s - least).sum()) * CLOCK_HZ
+    possible = program.possible_saving_s * CLOCK_HZ
     return {
         "instructions": program.num_instructions,
         "buffers": program.num_buffers,

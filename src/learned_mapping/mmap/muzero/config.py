@@ -61,7 +61,7 @@ class NetworkConfig:
     bins: int = 129
     """Atoms of the categorical value and reward, odd."""
     value_scale: float = 256.0
-    """Return of 1 (everything in fast memory) in the units of value and reward; atoms cover plus and minus this."""
+    """Return of 1 (all of the possible saving) in the units of value and reward; atoms cover plus and minus this."""
     transform: bool = True
     """Whether atoms are even in h(x) = sign(x) (sqrt(|x| + 1) - 1) + x / 1000, as in MuZero, or in x. The paper says
     "categorical" and no more."""
