@@ -54,7 +54,7 @@ def _values(rows: Rows, metric: str) -> dict[str, dict[str, float]]:
 def returns_figure(
     rows: Rows,
     methods: Sequence[str] = ("xla", "xla-kept", "heuristic", "heuristic-tables", "greedy-tuned"),
-    limit: float = 1.25,
+    limit: float = 1.0,
 ) -> Figure:
     """A line per program, a mark per method: the share of the possible saving; programs by the compiler's share.
 
@@ -80,7 +80,7 @@ def returns_figure(
     axes.set_yticks(positions, names, fontsize=6.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(False, axis="y")
-    axes.set_xlabel("return (share of the possible saving)")
+    axes.set_xlabel("return (share of the possible saving); at the left edge: -0.1 or less")
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
