@@ -74,6 +74,10 @@ def test_python_m_is_lmap():
         (["make", "toy.table", "--seeds", "0"], "--seeds"),
         (["make", "toy.table", "--jobs", "-1"], "--jobs"),
         (["make", "toy.table", "--jobs", "2", "--cluster", "x:1"], "--cluster"),
+        (["make", "toy.table", "--minutes", "0"], "--minutes"),
+        (["make", "toy.table", "--only", "random,,magic"], "--only"),
+        (["make", "toy.table", "--only", "magic"], "--only: no run has the method 'magic'"),
+        (["make", "--all", "--only", "random"], "go with one artifact"),
         (["solve", "mmap", "program.json", "--method", "random"], "--out"),
         (["solve", "tsp", "program.json", "--method", "random", "--out", "o.json"], "invalid choice: 'tsp'"),
         (["solve", "mmap", "program.json", "--method", "magic", "--out", "o.json"], "'magic'"),
@@ -232,6 +236,22 @@ def test_a_failing_artifact_does_not_stop_the_others_and_is_exit_1(capsys, folde
     report = json.loads(out)
     assert code == 1 and [made["id"] for made in report["made"]] == ["toy.table"]
     assert "1 of 2 artifacts failed: toy.broken" in err.splitlines()[-1]
+
+
+def test_a_series_that_is_not_complete_is_exit_4_and_goes_on(capsys, folder):
+    """A script that loops until exit 0 must neither stop early nor take a partial table for a whole one."""
+    make = ("make", "toy.table", "--profile", "full", "--json")
+    code, out, err = run(capsys, *make, "--minutes", "1e-9")
+    assert code == 4 and one_line(err) == "lmap: toy.table: 0 of 15 runs are there"
+    assert json.loads(out) == {
+        "made": [],
+        "failed": [],
+        "unfinished": [{"id": "toy.table", "fault": "toy.table: 0 of 15 runs are there"}],
+    }
+    code, _out, err = run(capsys, *make, "--instances", "toy0, toy1", "--only", "random")
+    assert code == 4 and one_line(err) == "lmap: toy.table: 10 of 15 runs are there"
+    code, out, _err = run(capsys, *make, "--minutes", "5")
+    assert code == 0 and json.loads(out)["made"][0]["runs"] == 15
 
 
 def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch):

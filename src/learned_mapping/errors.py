@@ -23,5 +23,9 @@ class InputError(LearnedMappingError):
         super().__init__(": ".join(part for part in (self.source, field, fault) if part).replace("\n", " "))
 
 
+class UnfinishedError(LearnedMappingError):
+    """There is more to do than was done; what is done is kept, and the same call goes on with it."""
+
+
 class InfeasibleError(LearnedMappingError):
     """The instance has no solution under the stated constraints, and this was proven."""

@@ -9,7 +9,7 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.experiments.artifact import Run
-from learned_mapping.experiments.runs import RunsFailedError, execute, read_record
+from learned_mapping.experiments.runs import RunsFailedError, RunsMissingError, execute, read_record
 
 FUNCTIONS = "experiments.run_functions"
 
@@ -47,7 +47,7 @@ def start_cluster(attempts: int = 3):
 @pytest.mark.slow
 def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, monkeypatch):
     """One cluster for all checks, because it takes seconds to start: order of records, a worker killed once, one that
-    always dies, an exception, and resumption."""
+    always dies, a limit, an exception, and resumption."""
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
@@ -70,6 +70,21 @@ def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, m
         with pytest.raises(RunsFailedError, match=r"1 of 3 runs failed: random on toy, seed 1"):
             execute(dying, **options)
         assert [read_record(tmp_path / "store", run) is not None for run in dying] == [True, False, True]
+
+        class Once:
+            left = 1
+
+            def learn(self, record):
+                pass
+
+            def allows(self, run):
+                self.left -= 1
+                return self.left >= 0
+
+        limited = runs_of("count", range(3), folder=str(tmp_path))
+        with pytest.raises(RunsMissingError, match=r"1 of 3 runs are there"):
+            execute(limited, limit=Once(), **options)
+        assert len(execute(limited, **options)) == 3
 
         raising = runs_of("raising", range(2), bad=1)
         with pytest.raises(RunsFailedError, match="ZeroDivisionError: seed of evil"):

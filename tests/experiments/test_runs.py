@@ -80,10 +80,10 @@ def test_torn_and_foreign_records_are_redone(tmp_path, damage):
 def test_records_of_older_code_are_redone_unless_asked_for(tmp_path):
     """Otherwise a table would claim to come from code that never ran."""
     runs = runs_of("count", range(1), folder=str(tmp_path))
-    execute(runs, store=tmp_path / "store", source_digest="old", progress=False)
-    kept = execute(runs, store=tmp_path / "store", source_digest="new", reuse_stale=True, progress=False)
+    execute(runs, store=tmp_path / "store", source_of=lambda run: "old", progress=False)
+    kept = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", reuse_stale=True, progress=False)
     assert kept[0]["source_digest"] == "old" and (tmp_path / "0.log").read_text() == "x"
-    redone = execute(runs, store=tmp_path / "store", source_digest="new", progress=False)
+    redone = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", progress=False)
     assert redone[0]["source_digest"] == "new" and (tmp_path / "0.log").read_text() == "xx"
 
 

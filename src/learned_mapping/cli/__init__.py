@@ -1,4 +1,6 @@
-"""`lmap`, the command line. Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 130 interrupted.
+"""`lmap`, the command line.
+
+Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 4 not finished, 130 interrupted.
 
 Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to stdout, progress to stderr.
 """
@@ -10,9 +12,9 @@ import sys
 from collections.abc import Sequence
 
 from learned_mapping.cli.parser import make_parser
-from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 
-DONE, NO, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, NO, BAD_INPUT, FAULT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else DONE
     except InputError as error:
         return _complain(error, BAD_INPUT)
+    except UnfinishedError as error:
+        return _complain(error, UNFINISHED)
     except LearnedMappingError as error:
         return _complain(error, NO)
     except KeyboardInterrupt:

@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from learned_mapping.cli.output import print_json, print_table
-from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
+from learned_mapping.experiments.time_limit import TimeLimit
 from learned_mapping.experiments.worker import SINGLE_THREAD
 
 
@@ -50,9 +51,12 @@ def _age(created: str | None) -> str:
 
 
 def make(options: Any) -> int:
-    """Regenerates artifacts, one after the other; a failure of one does not stop the others."""
+    """Regenerates artifacts, one after the other; one that fails or is not finished does not stop the others."""
     if bool(options.ids) == options.all:
         raise InputError("make", "", "give artifact ids, or --all")
+    if (options.only or options.instances) and (options.all or len(set(options.ids)) > 1):
+        raise InputError("make", "", "--only and --instances go with one artifact")
+    limit = None if options.minutes is None else TimeLimit(60 * options.minutes)
     if options.jobs == 1 and options.cluster is None:
         for name, value in SINGLE_THREAD.items():  # effective because no numerical library is imported yet
             os.environ.setdefault(name, value)
@@ -60,7 +64,7 @@ def make(options: Any) -> int:
     from learned_mapping.experiments.artifact import find_artifact, registry
 
     chosen = list(registry().values()) if options.all else [find_artifact(name) for name in dict.fromkeys(options.ids)]
-    made, failed = [], []
+    made, failed, unfinished = [], [], []
     for artifact in chosen:
         try:
             result = results.make(
@@ -70,10 +74,16 @@ def make(options: Any) -> int:
                 jobs=options.jobs,
                 cluster=options.cluster,
                 reuse_stale=options.reuse_stale,
+                only=options.only,
+                instances=options.instances,
+                limit=limit,
                 progress=sys.stderr.isatty() or not options.json,
             )
         except InputError:
             raise
+        except UnfinishedError as error:
+            unfinished.append({"id": artifact.id, "fault": str(error)})
+            continue
         except LearnedMappingError as error:
             failed.append({"id": artifact.id, "fault": str(error)})
             continue
@@ -83,8 +93,12 @@ def make(options: Any) -> int:
         if not options.json:
             print(f"{artifact.id}: {len(result['rows'])} rows of {len(result['runs'])} runs -> {path}", flush=True)
     if options.json:
-        print_json({"made": made, "failed": failed})
+        print_json({"made": made, "failed": failed, "unfinished": unfinished})
+    # One series may be missing to several artifacts.
+    missing = list(dict.fromkeys(entry["fault"] for entry in unfinished))
     if failed:
-        names = "; ".join(f"{entry['id']}: {entry['fault']}" for entry in failed)
-        raise LearnedMappingError(f"{len(failed)} of {len(chosen)} artifacts failed: {names}")
+        faults = [f"{entry['id']}: {entry['fault']}" for entry in failed]
+        raise LearnedMappingError(f"{len(failed)} of {len(chosen)} artifacts failed: {'; '.join(faults + missing)}")
+    if missing:
+        raise UnfinishedError("; ".join(missing))
     return 0

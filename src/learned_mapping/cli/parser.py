@@ -52,6 +52,14 @@ def positive(high: float) -> Callable[[str], float]:
     return convert
 
 
+def names(text: str) -> tuple[str, ...]:
+    """An option's type: names with commas between them."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if "" in found:
+        raise argparse.ArgumentTypeError(f"expected names with commas between them, got {text!r}")
+    return found
+
+
 def _late(module: str, function: str) -> Callable[[Any], int]:
     """A command whose module is imported when it runs."""
 
@@ -108,6 +116,13 @@ def _experiment_commands(commands: Any) -> None:
     make.add_argument(
         "--reuse-stale", action="store_true", help="use runs of older code too; the result shows as stale"
     )
+    make.add_argument(
+        "--minutes",
+        type=positive(1e6),
+        help="start no run that would end later than so long after now; exit 4 if any lack",
+    )
+    make.add_argument("--only", type=names, default=(), metavar="METHOD,...", help="the runs of these methods")
+    make.add_argument("--instances", type=names, default=(), metavar="NAME,...", help="the runs on these instances")
 
 
 def _solution_commands(commands: Any) -> None:

@@ -64,14 +64,34 @@ class Artifact:
     """(profile, seeds) -> runs. The profile is one of `PROFILES`."""
     assemble: Callable[[str, list[dict[str, Any]]], dict[str, Any]]
     """(profile, records in the order of the plan) -> ``{"rows", "paper", "validated", "invalid"}``."""
-    packages: tuple[str, ...] = ()
-    """Modules the artifact rests on (their imports inside the package are followed): ``("learned_mapping.mcm",)``."""
+    packages: tuple[str, ...] | Callable[[Run], tuple[str, ...]] = ()
+    """Modules the runs rest on (their imports inside the package are followed): ``("learned_mapping.mcm",)``.
+
+    Where methods should not make each other's records stale, a function of the run, which names that method's modules
+    only. Where nothing is named, the module of `assemble`, or nothing but the `parts`.
+    """
+    parts: tuple[str, ...] = ()
+    """Ids of artifacts whose stored results `assemble` reads; they are made first."""
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
             raise ValueError(f"not an artifact id: {self.id!r}")
         if self.paper not in (1, 2, 3):
             raise ValueError(f"{self.id}: paper is 1, 2 or 3, got {self.paper}")
+
+    def packages_of(self, run: Run) -> tuple[str, ...]:
+        """Modules one run rests on; raises ValueError where none are named."""
+        packages = self.packages(run) if callable(self.packages) else self.shared_packages
+        if not packages:
+            raise ValueError(f"{self.id}: no modules are named that {run.method!r} on {run.instance!r} rests on")
+        return packages
+
+    @property
+    def shared_packages(self) -> tuple[str, ...]:
+        """Modules the artifact rests on whatever its runs are; none where each run has its own."""
+        if callable(self.packages):
+            return ()
+        return self.packages or (() if self.parts else (self.assemble.__module__,))
 
 
 def registry() -> dict[str, Artifact]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from learned_mapping.errors import InputError
 from learned_mapping.experiments.artifact import Run
+from learned_mapping.experiments.time_limit import TimeLimit
 from learned_mapping.experiments.worker import SINGLE_THREAD, perform
 
 
-def on_cluster(runs: Sequence[Run], address: str) -> Iterator[tuple[Run, dict[str, Any]]]:
+def on_cluster(
+    runs: Sequence[Run], address: str, limit: TimeLimit | None = None
+) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields (run, outcome) as the runs finish on the cluster at `address`, one core each.
 
-    A run whose worker dies is tried once more, as in local processes.
+    A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs are handed in than
+    the cluster has cores now, so that those it does not allow are never started.
 
     Raises:
       InputError: Ray is not installed, or there is no cluster at this address.
@@ -34,8 +39,15 @@ def on_cluster(runs: Sequence[Run], address: str) -> Iterator[tuple[Run, dict[st
     try:
         remote = ray.remote(num_cpus=1, max_retries=1)(_perform_remotely)
         names = ("function", "method", "instance", "config", "seed")
-        pending = {remote.remote({name: getattr(run, name) for name in names}): run for run in runs}
-        while pending:
+        queue, pending = deque(runs), {}
+        places = len(queue) if limit is None else max(1, int(ray.cluster_resources().get("CPU", 1)))
+        while True:
+            while queue and len(pending) < places:
+                run = queue.popleft()
+                if limit is None or limit.allows(run):
+                    pending[remote.remote({name: getattr(run, name) for name in names})] = run
+            if not pending:
+                return
             done, _ = ray.wait(list(pending), num_returns=1)
             for reference in done:
                 run = pending.pop(reference)

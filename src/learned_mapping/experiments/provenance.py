@@ -8,7 +8,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,25 @@ def source_digest(modules: Iterable[str]) -> str:
     """16 hexadecimal digits over the code of `modules` and of all they import inside the package.
 
     Comments, docstrings and layout do not count: editing a sentence does not make a result stale. A package's name
-    stands for every module in it.
+    stands for every module in it. The files are read once per process.
     """
+    return _source_digest(frozenset(modules))
+
+
+@functools.cache
+def _source_digest(modules: frozenset[str]) -> str:
     hasher = hashlib.sha256()
     for name in sorted(module_closure(modules)):
         hasher.update(f"{name} {_code_digest(name)}\n".encode())
     return hasher.hexdigest()[:16]
+
+
+def combined_digest(digests: Iterable[str]) -> str:
+    """16 hexadecimal digits over a set of digests, in whatever order and however often they come; one is itself."""
+    distinct = sorted(set(digests))
+    if len(distinct) == 1:
+        return distinct[0]
+    return hashlib.sha256("\n".join(distinct).encode()).hexdigest()[:16]
 
 
 def module_closure(modules: Iterable[str]) -> set[str]:
@@ -105,7 +118,7 @@ def _imports(name: str) -> set[str]:
     """Modules of the package that one module imports, anywhere in its code."""
     found = set()
     is_package = _path(name).name == "__init__.py"
-    for node in ast.walk(_tree(name)):
+    for node in _statements(_tree(name)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -117,6 +130,14 @@ def _imports(name: str) -> set[str]:
             found.add(base)
             found.update(f"{base}.{alias.name}" for alias in node.names)
     return {module for module in found if _path(module) is not None}
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements beneath a node, at any depth; expressions, which hold none, are not looked into."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 @functools.cache

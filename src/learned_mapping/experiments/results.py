@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.experiments import provenance
-from learned_mapping.experiments.artifact import DEFAULT_SEEDS, PROFILES, Artifact, check_profile, find_artifact
+from learned_mapping.experiments.artifact import DEFAULT_SEEDS, PROFILES, Artifact, Run, check_profile, find_artifact
 from learned_mapping.experiments.folders import build_folder, data_folder
 from learned_mapping.experiments.runs import execute
+from learned_mapping.experiments.time_limit import TimeLimit
 from learned_mapping.programs.json_io import Node, read_json, write_json
 
 SCHEMA = "learned-mapping/result/1"
@@ -47,19 +48,24 @@ def make(
     jobs: int = 1,
     cluster: str | None = None,
     reuse_stale: bool = False,
+    only: Collection[str] = (),
+    instances: Collection[str] = (),
+    limit: TimeLimit | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Performs the runs an artifact lacks, assembles its result, stores and returns it.
+    """Performs the runs an artifact lacks, makes its parts, assembles its result, stores and returns it.
 
     Args:
       artifact: itself, or its id.
       profile: one of `PROFILES`.
       seeds: runs per method and instance; None for the profile's own number.
-      jobs, cluster, reuse_stale, progress: as in `runs.execute`.
+      only, instances: perform the runs of these methods, on these instances; of all where empty.
+      jobs, cluster, reuse_stale, limit, progress: as in `runs.execute`.
 
     Raises:
-      InputError: an unknown artifact or profile, or a bad number.
+      InputError: an unknown artifact, profile, method or instance, or a bad number.
       RunsFailedError: some runs failed; a second call performs only those.
+      RunsMissingError: by `only`, `instances` or `limit` not all runs are there yet; nothing is assembled.
       InvalidSolutionsError: a validator refused a solution; nothing is stored.
     """
     check_profile(profile)
@@ -68,20 +74,26 @@ def make(
     seeds = DEFAULT_SEEDS[profile] if seeds is None else seeds
     if not 1 <= seeds <= MAX_SEEDS:
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
-    digest = artifact_digest(artifact)
     plan = artifact.plan(profile, seeds)
     records = execute(
         plan,
         store=runs_folder(artifact.id, profile),
         jobs=jobs,
         cluster=cluster,
-        source_digest=digest,
+        source_of=lambda run: source_of(artifact, run),
         reuse_stale=reuse_stale,
+        chosen=_choice(plan, only, instances),
+        limit=limit,
         progress=progress,
         label=artifact.id,
     )
+    parts = []
+    for part in artifact.parts:
+        known = stored(part, profile)
+        own_seeds = known["seeds"] if known else seeds
+        options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "limit": limit, "progress": progress}
+        parts.append(make(part, profile, seeds=own_seeds, **options))
     assembled = artifact.assemble(profile, records)
-    made_by = {record["source_digest"] for record in records} | ({digest} if not records else set())
     distinct = {record["digest"]: record for record in records}.values()
     result = {
         "schema": SCHEMA,
@@ -93,7 +105,7 @@ def make(
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
         "machine": provenance.machine(),
         "versions": provenance.versions(),
-        "source_digest": made_by.pop() if len(made_by) == 1 else "mixed",
+        "source_digest": _made_by(artifact, plan, records, parts),
         "rows": assembled["rows"],
         "paper": assembled.get("paper", []),
         "validated": int(assembled["validated"]),
@@ -108,6 +120,28 @@ def make(
     check_result(Node(result, path), artifact.id)
     write_json(path, result, indent=1)
     return result
+
+
+def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[str]) -> Callable[[Run], bool]:
+    """Whether a run is of one of these methods and instances; all are where none is named."""
+    for option, names, key in (("--only", only, "method"), ("--instances", instances, "instance")):
+        known = list(dict.fromkeys(getattr(run, key) for run in plan))
+        for name in names:
+            if name not in known:
+                raise InputError(option, "", f"no run has the {key} {name!r}; there are: {', '.join(known) or 'none'}")
+    return lambda run: (not only or run.method in only) and (not instances or run.instance in instances)
+
+
+def _made_by(
+    artifact: Artifact, plan: Sequence[Run], records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]
+) -> str:
+    """Digest of the code a result was made by; ``mixed`` where that is not one state of the code."""
+    found = {record["source_digest"] for record in records}
+    if all(record["source_digest"] == source_of(artifact, run) for run, record in zip(plan, records)):
+        found |= _shared_digests(artifact)
+    elif len(found) > 1:
+        return "mixed"
+    return provenance.combined_digest(found | {part["source_digest"] for part in parts})
 
 
 def distinct_digests(records: Sequence[dict[str, Any]]) -> set[str]:
@@ -127,14 +161,27 @@ def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
     return load(artifact_id, profile) if result_path(artifact_id, profile).exists() else None
 
 
-def artifact_digest(artifact: Artifact) -> str:
-    """Digest of the code an artifact rests on."""
-    return provenance.source_digest(artifact.packages or (artifact.assemble.__module__,))
+def source_of(artifact: Artifact, run: Run) -> str:
+    """Digest of the code one run of an artifact rests on."""
+    return provenance.source_digest(artifact.packages_of(run))
+
+
+def artifact_digest(artifact: Artifact, profile: str, seeds: int) -> str:
+    """Digest of the code an artifact rests on, over those of its runs and of its parts, each once."""
+    digests = _shared_digests(artifact)
+    if callable(artifact.packages):  # else the plan, which may have to read instances, adds nothing
+        digests |= {source_of(artifact, run) for run in artifact.plan(profile, seeds)}
+    parts = (artifact_digest(find_artifact(part), profile, seeds) for part in artifact.parts)
+    return provenance.combined_digest([*digests, *parts])
+
+
+def _shared_digests(artifact: Artifact) -> set[str]:
+    return {provenance.source_digest(artifact.shared_packages)} if artifact.shared_packages else set()
 
 
 def is_fresh(artifact: Artifact, result: dict[str, Any]) -> bool:
-    """Whether the code an artifact rests on is still the code its result was made by."""
-    return result["source_digest"] == artifact_digest(artifact)
+    """Whether the code an artifact rests on, in the runs now planned, is the code its result was made by."""
+    return result["source_digest"] == artifact_digest(artifact, result["profile"], result["seeds"])
 
 
 def check_result(node: Node, artifact_id: str) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 from learned_mapping.experiments.artifact import Run
+from learned_mapping.experiments.time_limit import TimeLimit
 from learned_mapping.experiments.worker import SINGLE_THREAD, perform
 from learned_mapping.programs.json_io import read_json, write_json
 
@@ -28,11 +29,20 @@ ATTEMPTS = 2
 class RunsFailedError(LearnedMappingError):
     """Some runs failed; the records of all others are stored."""
 
-    def __init__(self, failures: Sequence[tuple[Run, str]], total: int):
+    def __init__(self, failures: Sequence[tuple[Run, str]], done: int, total: int):
         self.failures = list(failures)
         lines = [f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures]
         shown = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
-        super().__init__(f"{len(lines)} of {total} runs failed: {shown}")
+        unfinished = f" ({done} of {total} are there)" if done + len(lines) < total else ""
+        super().__init__(f"{len(lines)} of {total} runs failed{unfinished}: {shown}")
+
+
+class RunsMissingError(UnfinishedError):
+    """Not all runs were to be performed, or not all had the time; the records of `done` of `total` are stored."""
+
+    def __init__(self, label: str, done: int, total: int):
+        self.done, self.total = done, total
+        super().__init__(f"{label}: {done} of {total} runs are there")
 
 
 def execute(
@@ -41,8 +51,10 @@ def execute(
     store: str | os.PathLike,
     jobs: int = 1,
     cluster: str | None = None,
-    source_digest: str = "",
+    source_of: Callable[[Run], str] = lambda run: "",
     reuse_stale: bool = False,
+    chosen: Callable[[Run], bool] = lambda run: True,
+    limit: TimeLimit | None = None,
     progress: bool = True,
     label: str = "runs",
 ) -> list[dict[str, Any]]:
@@ -53,47 +65,54 @@ def execute(
       store: folder of the records, ``<digest>.json`` each.
       jobs: local worker processes, one thread each; 1 performs the runs in this process.
       cluster: address of a Ray cluster, instead of local processes.
-      source_digest: of the code the runs rest on; kept in the records. A record of other code is redone.
+      source_of: digest of the code a run rests on; kept in its record. A record of other code is redone.
       reuse_stale: use records of other code all the same.
+      chosen: which of the runs to perform now, where they are not done.
+      limit: no run is started that it does not allow; what is under way is finished.
       progress: show a bar on stderr.
-      label: the bar's name.
+      label: of the bar and in errors.
 
     Raises:
       RunsFailedError: some runs failed, after all others have finished.
+      RunsMissingError: some runs were not `chosen`, or the `limit` did not allow them.
       InputError: `jobs` is below 1, or Ray or the cluster is not there.
     """
     if jobs < 1:
         raise InputError("--jobs", "", f"must be at least 1, got {jobs}")
     store = Path(store)
+    distinct = {run.digest: run for run in runs}
     records: dict[str, dict[str, Any]] = {}
-    waiting: dict[str, Run] = {}
-    for run in runs:
+    for digest, run in distinct.items():
         record = read_record(store, run)
-        if record is None or not (reuse_stale or record["source_digest"] == source_digest):
-            waiting.setdefault(run.digest, run)
-        else:
-            records[run.digest] = record
-    if waiting:
-        tasks = list(waiting.values())
+        if record is not None and limit is not None:
+            limit.learn(record)
+        if record is not None and (reuse_stale or record["source_digest"] == source_of(run)):
+            records[digest] = record
+    tasks = [run for digest, run in distinct.items() if digest not in records and chosen(run)]
+    if tasks:
         if cluster is not None:
             from learned_mapping.experiments.cluster import on_cluster
 
-            outcomes = on_cluster(tasks, cluster)
+            outcomes = on_cluster(tasks, cluster, limit)
         elif jobs == 1 or len(tasks) == 1:
-            outcomes = ((run, perform(task_of(run))) for run in tasks)
+            outcomes = ((run, perform(task_of(run))) for run in tasks if limit is None or limit.allows(run))
         else:
-            outcomes = in_processes(tasks, min(jobs, len(tasks)))
+            outcomes = in_processes(tasks, min(jobs, len(tasks)), limit)
         failures = []
-        with _bar(progress, len(runs), len(runs) - len(waiting), label) as advance:
+        with _bar(progress, len(distinct), len(records), label) as advance:
             for run, outcome in outcomes:
                 if "error" in outcome:
                     failures.append((run, outcome["error"]))
                 else:
-                    records[run.digest] = _record(run, outcome, source_digest)
+                    records[run.digest] = _record(run, outcome, source_of(run))
                     write_json(store / f"{run.digest}.json", records[run.digest])
+                    if limit is not None:
+                        limit.learn(records[run.digest])
                 advance(f"{run.method} {run.instance}")
         if failures:
-            raise RunsFailedError(failures, len(runs))
+            raise RunsFailedError(failures, len(records), len(distinct))
+    if len(records) < len(distinct):
+        raise RunsMissingError(label, len(records), len(distinct))
     return [records[run.digest] for run in runs]
 
 
@@ -183,8 +202,10 @@ class _Worker:
         self.process.wait()
 
 
-def in_processes(runs: Sequence[Run], jobs: int) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """Yields (run, outcome) as the runs finish in `jobs` worker processes."""
+def in_processes(
+    runs: Sequence[Run], jobs: int, limit: TimeLimit | None = None
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start."""
     from multiprocessing.connection import wait
 
     queue = deque((run, 1) for run in runs)
@@ -193,8 +214,10 @@ def in_processes(runs: Sequence[Run], jobs: int) -> Iterator[tuple[Run, dict[str
 
     def next_run(worker: _Worker) -> None:
         worker.run = None
-        if queue:
+        while queue and worker.run is None:
             run, attempt_number = queue.popleft()
+            if limit is not None and not limit.allows(run):
+                continue
             attempt[run.digest] = attempt_number
             try:
                 worker.give(run)
