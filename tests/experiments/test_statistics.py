@@ -10,6 +10,8 @@ from learned_mapping.experiments.statistics import (
     geometric_mean,
     improvement_interval,
     interquartile_mean,
+    mean_difference,
+    mean_ratio,
     probability_of_improvement,
     summary_row,
 )
@@ -109,3 +111,25 @@ def test_no_values_are_an_error():
         interquartile_mean([])
     with pytest.raises(ValueError):
         bootstrap_interval({"a": []})
+
+
+def test_contrasts_of_means_by_hand():
+    """Ratios average in the logarithm, differences plainly; one run each has an interval of no width."""
+    ours, theirs = {"a": [2.0], "b": [8.0]}, {"a": [1.0], "b": [1.0]}
+    assert mean_ratio(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert mean_difference(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert mean_ratio({"a": [1.0]}, {"a": [0.0]}) is None
+    with pytest.raises(ValueError, match="same tasks"):
+        mean_difference({"a": [1.0]}, {"b": [1.0]})
+
+
+def test_a_contrast_lies_within_its_interval():
+    """And the interval widens with the spread of either method: catches one that resamples just one of them."""
+    narrow = {"a": [1.0, 1.1, 0.9]}
+    wide = {"a": [0.5, 1.5, 1.0]}
+    widths = []
+    for ours, theirs in ((narrow, narrow), (wide, narrow), (narrow, wide)):
+        value, low, high = mean_difference(ours, theirs)
+        assert low <= value <= high
+        widths.append(high - low)
+    assert widths[0] < min(widths[1:])
