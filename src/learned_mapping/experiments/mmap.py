@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from learned_mapping.experiments import mmap_data, mmap_heuristic, mmap_steps, mmap_table2, results
+from learned_mapping.experiments import (
+    mmap_ablation,
+    mmap_correlation,
+    mmap_data,
+    mmap_drop_backup,
+    mmap_heuristic,
+    mmap_network,
+    mmap_scaling,
+    mmap_speedup,
+    mmap_steps,
+    mmap_table2,
+    results,
+)
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.mmap_runs import code_of, counted, load, of_other_programs, plan_run, program_digest
 from learned_mapping.experiments.mmap_table2 import QUICK_WORKLOADS, WORKLOADS
@@ -99,6 +111,12 @@ ARTIFACTS: tuple[Artifact, ...] = (
         BOUND_PACKAGES,
         parts=("mmap.table2",),
     ),
+    *mmap_speedup.ARTIFACTS,
+    *mmap_correlation.ARTIFACTS,
+    *mmap_ablation.ARTIFACTS,
+    *mmap_drop_backup.ARTIFACTS,
+    *mmap_scaling.ARTIFACTS,
+    *mmap_network.ARTIFACTS,
     *mmap_data.ARTIFACTS,
     *mmap_steps.ARTIFACTS,
     *mmap_heuristic.ARTIFACTS,
