@@ -17,57 +17,61 @@ def _names(rows: Rows, key: str, metric: str) -> list[str]:
     return list(dict.fromkeys(row[key] for row in rows if row["metric"] == metric and row["instance"] != "all"))
 
 
-def curves(rows: Rows, bounds: Mapping[str, float] | None = None) -> Figure:
-    """Best return so far over CPU seconds, a panel per program, a line per method, the spread of the seeds shaded.
+def curves(
+    rows: Rows,
+    bounds: Mapping[str, float] | None = None,
+    *,
+    metric: str = "return",
+    x_label: str = "CPU seconds",
+) -> Figure:
+    """Best return so far over time or games, a panel per program, a line per method, the spread of the seeds shaded.
 
     Args:
-      rows: of `mmap.table2`.
+      rows: of `mmap.table2`, `mmap.fig5` or `mmap.fig7`.
       bounds: return that no game exceeds, by instance.
+      metric: of the rows whose curves are drawn.
+      x_label: what the curves are over.
     """
-    instances = _names(rows, "instance", "return")
+    rows = [row for row in rows if row["metric"] == metric and "curve" in row]
+    instances = _names(rows, "instance", metric)
     columns = min(2, len(instances))
     lines = -(-len(instances) // columns)
     figure, grid = new_figure(lines, columns, height=0.6 + 2.4 * lines, squeeze=False)
     handles: dict[str, Any] = {}
     for axes, instance in zip(grid.flat, instances):
-        for row in rows:
-            if row["instance"] != instance or row["metric"] != "return" or "curve" not in row:
-                continue
+        shown = [row for row in rows if row["instance"] == instance]
+        right = max(row["curve"]["x"][-1] for row in shown)
+        for row in shown:
             curve, colour = row["curve"], method_colour(row["method"])
             x, y = np.array(curve["x"]), np.array(curve["y"])
             reached = y > 0
-            if reached.sum() < 2 or row["n"] == 1:  # a rule is done within moments: its result as a level
-                (line,) = axes.plot([x[0], axes.get_xlim()[1]], [row["value"]] * 2, color=colour, linestyle=":")
-                line.set_gid(f"level {row['value']}")
+            if not reached.any():
+                continue
+            (line,) = axes.plot(x[reached], y[reached], color=colour)
+            if row["n"] == 1:  # a rule is done within moments: its result as a level from there on
+                axes.plot([x[-1], right], [y[-1]] * 2, color=colour, linestyle=":")
             else:
-                (line,) = axes.plot(x[reached], y[reached], color=colour)
-                axes.fill_between(
-                    x[reached],
-                    np.array(curve["low"])[reached],
-                    np.array(curve["high"])[reached],
-                    color=colour,
-                    alpha=0.15,
-                )
+                low, high = np.array(curve["low"])[reached], np.array(curve["high"])[reached]
+                axes.fill_between(x[reached], low, high, color=colour, alpha=0.15)
             handles.setdefault(row["method"], line)
         if bounds and instance in bounds:
             handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
         axes.set_xscale("log")
-        right = max((r["curve"]["x"][-1] for r in rows if r["instance"] == instance and "curve" in r), default=1.0)
-        for line in axes.lines:
-            if str(line.get_gid()).startswith("level"):
-                line.set_xdata([line.get_xdata()[0], right])
         axes.set_xlim(right=right)
         axes.set_title(instance)
     for axes in grid.flat[len(instances) :]:
         axes.set_visible(False)
-    figure.supxlabel("CPU seconds", fontsize=9.5)
+    figure.supxlabel(x_label, fontsize=9.5)
     figure.supylabel("return (share of the possible saving)", fontsize=9.5)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4)
     return figure
 
 
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
-    """Final returns, a panel per program: bars with 95% intervals, a line for the bound, rings for the paper's."""
+    """Final returns, a panel per program: bars with 95% intervals, a line for the bound, rings for the paper's.
+
+    A negative return, of placements that slow the program down, is a bar of no length with its number.
+    """
     instances, methods = _names(rows, "instance", "return"), _names(rows, "method", "return")
     columns = min(2, len(instances))
     lines = -(-len(instances) // columns)
@@ -82,7 +86,9 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
             if row is None:
                 continue
             error = [[max(row["value"] - row["low"], 0.0)], [max(row["high"] - row["value"], 0.0)]]
-            axes.barh(position, row["value"], xerr=error, color=method_colour(method), error_kw={"linewidth": 1.0})
+            axes.barh(
+                position, max(row["value"], 0.0), xerr=error, color=method_colour(method), error_kw={"linewidth": 1.0}
+            )
             axes.text(0.01, position, f"{row['value']:.3f}", va="center", fontsize=8, color="white", fontweight="bold")
         for row in paper:
             if row["instance"] == instance and row["method"] in methods:
