@@ -104,7 +104,8 @@ def test_contrasts_are_with_the_strongest_evolution():
 
 def test_a_return_of_nothing_has_no_ratio():
     returns = {"muzero": {"a": [0.5, 0.4]}, "random": {"a": [0.0, 0.1]}}
-    assert [row["metric"] for row in mmap_table2.contrasts(returns)] == ["difference", "difference"]
+    found = {row["metric"]: row["value"] for row in mmap_table2.contrasts(returns) if row["instance"] == "a"}
+    assert found == {"difference": pytest.approx(0.4), "ahead": 1.0}
 
 
 def test_invalid_solutions_are_counted():
