@@ -67,7 +67,7 @@ def _manifest(path: str, changed: int) -> Manifest:
 def manifest() -> Manifest:
     """What is in the compiled set, without reading the programs."""
     path = SETS["compiled"].path / FILE_NAME
-    return _manifest(str(path), path.stat().st_mtime_ns)
+    return _manifest(str(path), path.stat().st_mtime_ns if path.exists() else 0)
 
 
 def program_digest(name: str) -> str:
