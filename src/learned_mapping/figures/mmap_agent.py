@@ -24,6 +24,9 @@ PARTS = {
 }
 """The last module of each part of the input (`network._encode`), its title, and what the part's modules start with."""
 
+BOX_CHARACTERS = 52
+"""That fit on a line of a box."""
+
 
 def network(rows: Rows, profile: str) -> Figure:
     """Figure 4: inputs at the left, their modules with the shapes of their parameters, and the embedding at the right.
@@ -107,8 +110,14 @@ def _tower(modules: Mapping[str, Mapping[str, Any]], block: int) -> list[str]:
 
 
 def _wrapped(steps: Sequence[str]) -> str:
-    """Two steps a line."""
-    return ";\n".join("; ".join(steps[i : i + 2]) for i in range(0, len(steps), 2))
+    """As many steps a line as fit into a box."""
+    lines = [steps[0]]
+    for step in steps[1:]:
+        if len(lines[-1]) + len(step) < BOX_CHARACTERS:
+            lines[-1] += f"; {step}"
+        else:
+            lines.append(step)
+    return ";\n".join(lines)
 
 
 def _text(title: str, steps: Sequence[str]) -> str:
