@@ -63,7 +63,7 @@ def test_records_rest_on_their_own_method():
         if run.method not in ("segment-search", "muzero-paper", "muzero"):
             assert not closure & OTHERS_CODE, run.method
         assert "learned_mapping.mmap.validate" in closure
-        own = {"segment-search": "segment_search", "muzero": "muzero.agent", "muzero-paper": "muzero.agent"}
+        own = {"segment-search": "segment_search", "muzero": "edits.agent", "muzero-paper": "muzero.agent"}
         own |= {"xla-kept": "keep", "xla": "mapping", "random": "search", "greedy": "greedy", "greedy-tuned": "greedy"}
         assert f"learned_mapping.mmap.{own.get(run.method, run.method.split('-')[0])}" in closure
 

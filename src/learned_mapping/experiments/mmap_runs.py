@@ -17,6 +17,7 @@ from learned_mapping.experiments.datasets.manifest import FILE_NAME, Manifest, r
 from learned_mapping.experiments.datasets.registry import SETS
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
+from learned_mapping.mmap.edits.checkpoints import checkpoint_digest
 from learned_mapping.mmap.keep import keep_placements
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS
@@ -44,8 +45,9 @@ _CODE = {
     "evolution-policy": _EVOLUTION,
     "evolution-warm": _EVOLUTION,
     "segment-search": ("learned_mapping.mmap.segment_search",),
+    "muzero": ("learned_mapping.mmap.edits", "learned_mapping.mmap.segment_search"),
 }
-_LEARNED_CODE = ("learned_mapping.mmap.muzero", "learned_mapping.mmap.segment_search")
+_LEARNED_CODE = ("learned_mapping.mmap.muzero",)
 
 
 def code_of(run: Run) -> tuple[str, ...]:
@@ -88,10 +90,13 @@ def of_other_programs(result: dict[str, Any]) -> list[str]:
 
 
 def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, profile: str = "full") -> Run:
-    """A run of `run_method`. The program's digest is part of its key; so is the size of a method that learns."""
+    """A run of `run_method`. The program's digest is part of its key; so is the size of a method
+    that learns, and what it has learned before."""
     config = {**config, "program": program_digest(instance)}
     if method not in METHODS and method not in COMPILER:
         config["profile"] = profile
+    if method == "muzero":
+        config["checkpoint"] = checkpoint_digest(instance)
     return Run("learned_mapping.experiments.mmap_runs:run_method", method, instance, config, seed)
 
 

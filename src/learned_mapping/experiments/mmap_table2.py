@@ -41,9 +41,9 @@ METHODS = (
 )  # fmt: skip
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "segment-search", "random")
 """What `muzero` is compared with, run for run."""
-SECONDS = {"quick": 0.5, "full": 30.0, "paper": 300.0}
+SECONDS = {"quick": 0.5, "full": 20.0, "paper": 300.0}
 """CPU seconds of each search, one core."""
-SECONDS_LARGE = {"quick": 0.5, "full": 60.0, "paper": 600.0}
+SECONDS_LARGE = {"quick": 0.5, "full": 40.0, "paper": 600.0}
 """For programs above `LARGE` buffers."""
 LARGE = 3000
 SECONDS_LEARNED_QUICK = 2.0

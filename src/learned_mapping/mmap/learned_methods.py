@@ -5,13 +5,21 @@ They stand apart from `mmap.methods` so that what rests on the methods that do n
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
-from learned_mapping.mmap.methods import METHODS, Result
+from learned_mapping.mmap.methods import METHODS, Result, result_of, warm_up
+from learned_mapping.mmap.search import Search
 from learned_mapping.programs.program import Program
+
+PAPER, GUMBEL, EDITS = "paper", "gumbel", "edits"
 
 
 @dataclass(frozen=True)
@@ -19,15 +27,24 @@ class LearnedMethod:
     """One way to learn to map."""
 
     description: str
-    improved: bool
-    """Whether it adds to the paper's agent what we found to help."""
+    agent: str
+    """`PAPER`: MMap-MuZero; `GUMBEL`: with what we found to help; `EDITS`: the agent of `mmap.edits`."""
+    search: str | None = None
+    """Another search than the agent's own, as `MuZeroConfig.search` names it."""
 
 
 LEARNED_METHODS = {
-    "muzero-paper": LearnedMethod("MMap-MuZero as the paper has it", improved=False),
-    "muzero": LearnedMethod("MMap-MuZero with Gumbel search, demonstrations of greedy-tuned and shaped rewards", True),
-}
+    "muzero-paper": LearnedMethod("MMap-MuZero as the paper has it, from scratch", PAPER),
+    "gumbel": LearnedMethod("MMap-MuZero with Gumbel search, demonstrations of greedy-tuned, shaped rewards", GUMBEL),
+    "muzero": LearnedMethod("edits of the game of greedy-tuned, chosen by a network that was trained on other programs "
+                            "and learns from every outcome, searched two deep in the game itself", EDITS),
+}  # fmt: skip
 """By name, in the order of the tables."""
+ABLATIONS = {
+    "search-only": LearnedMethod("tree search with the game's own dynamics, without a network", PAPER, "exact"),
+    "learning-only": LearnedMethod("MMap-MuZero that acts from its policy head, without a search", PAPER, "none"),
+}
+"""The arms of Fig. 7 beside `LEARNED_METHODS` and ``segment-search``, which is ``muzero`` without its network."""
 ALL_METHODS = (*METHODS, *LEARNED_METHODS)
 
 
@@ -45,18 +62,39 @@ def solve(
     """Maps `program` by any method; arguments as in `methods.solve`.
 
     Args:
-      profile: the size of a learned method: quick, full or paper.
+      profile: the size of MMap-MuZero's networks: quick, full or paper.
 
     Raises:
       InputError: an unknown method or profile, or a budget that is not positive.
     """
-    if method not in LEARNED_METHODS:
-        if method not in METHODS:
-            raise InputError("method", "", f"{method!r} is none of {', '.join(ALL_METHODS)}")
-        limits = {"seed": seed, "seconds": seconds, "samples": samples, "cpu": cpu, "progress": progress}
+    limits = {"seed": seed, "seconds": seconds, "samples": samples, "cpu": cpu, "progress": progress}
+    if method in METHODS:
         return methods.solve(program, method, **limits)
+    learned = {**LEARNED_METHODS, **ABLATIONS}.get(method)
+    if learned is None:
+        raise InputError("method", "", f"{method!r} is none of {', '.join((*ALL_METHODS, *ABLATIONS))}")
+    if learned.agent == EDITS:
+        return _edit(program, **limits)
     from learned_mapping.mmap.muzero.config import improved_config, paper_config
     from learned_mapping.mmap.muzero.solve import solve as learn
 
-    config = improved_config(profile) if LEARNED_METHODS[method].improved else paper_config(profile)
+    config = improved_config(profile) if learned.agent == GUMBEL else paper_config(profile)
+    if learned.search is not None:
+        config = dataclasses.replace(config, search=learned.search)
     return learn(program, seed, seconds=seconds, games=samples, config=config, cpu=cpu, progress=progress)
+
+
+def _edit(program: Program, seed: int, seconds: float | None, samples: int | None, cpu: bool, progress: Any) -> Result:
+    from learned_mapping.mmap.edits.agent import edit_agent
+    from learned_mapping.mmap.edits.checkpoints import scorer_for
+    from learned_mapping.mmap.edits.search import warm_up as warm_up_edits
+
+    if seconds is None and samples is None:
+        seconds = methods.SECONDS
+    Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
+    warm_up()
+    warm_up_edits()
+    scorer = scorer_for(program.name)
+    search = Search(program, Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress))
+    edit_agent(search, np.random.default_rng(seed), scorer)
+    return result_of(search)

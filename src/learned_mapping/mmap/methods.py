@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
+from learned_mapping.mmap.edits.search import warm_up as warm_up_edits
 from learned_mapping.mmap.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.heuristic import heuristic
@@ -49,6 +50,8 @@ class Method:
     """Whether more budget gives a better mapping; a rule needs a game or two."""
     random: bool = True
     """Whether the seed matters."""
+    warm_up: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Compiles what only this method needs."""
     plays: bool = True
     """Whether its mapping comes from a game, which takes the shortest copy and the lowest free offset. One that is
     planned obeys the same rules (`validate`), but not these two choices (`validate` with ``exact=True``)."""
@@ -66,8 +69,8 @@ METHODS: dict[str, Method] = {
     "evolution-logits": Method("evolution strategies over a preference per buffer and action", evolution_logits),
     "evolution-policy": Method("evolution strategies over a linear policy on the game's features", evolution_policy),
     "evolution-warm": Method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
-    "segment-search": Method("local search from two games, of greedy-tuned and of an evolved policy: redecide a few "
-                             "buffers, play on", segment_search),
+    "segment-search": Method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
+                             "not worse", segment_search, warm_up=warm_up_edits),
 }  # fmt: skip
 """By name, in the order of the tables."""
 
@@ -100,9 +103,16 @@ def solve(
         seconds = SECONDS
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     warm_up()
+    METHODS[method].warm_up()
     budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
     search = Search(program, budget)
     METHODS[method].run(search, np.random.default_rng(seed))
+    return result_of(search)
+
+
+def result_of(search: Search) -> Result:
+    """What a finished search has found."""
+    program, budget = search.program, search.budget
     solution = search.mapping()
     metrics = {
         "return": search.best.value,

@@ -1,0 +1,47 @@
+"""The learned agent: edits of the best game, chosen by a network that learns from the outcome of each.
+
+It keeps MuZero's parts at the scale where they pay on a processor core. A network values what could be done; a search
+tries the likeliest in the game itself, two edits deep; what came out trains the network at once. One network serves
+all programs: it sees what an edit asks for and what stands in its way, not where in which program, so it is trained on
+some and goes on learning on the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.mmap.edits.improve import EditParameters
+from learned_mapping.mmap.edits.scorer import Scorer, new_scorer
+from learned_mapping.mmap.edits.search import EditSearch
+from learned_mapping.mmap.greedy import greedy_tuned
+from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.segment_search import START
+from learned_mapping.programs.program import Program
+
+LEARNED = EditParameters(candidates=16)
+"""As the random search in all but the number of edits to choose from."""
+
+
+def edit_agent(search: Search, rng: np.random.Generator, scorer: Scorer, parameters: EditParameters = LEARNED) -> None:
+    """Improves the game of the tuned threshold rule by edits that `scorer`, changed in place, chooses."""
+    greedy_tuned(search, share=START)
+    EditSearch(search, rng, parameters, scorer).run()
+
+
+def pretrain(
+    programs: Iterable[Program],
+    seconds: float,
+    rng: np.random.Generator,
+    parameters: EditParameters = LEARNED,
+    report: Callable[[Program, float], None] = lambda program, value: None,
+) -> Scorer:
+    """One network trained on one program after the other, for `seconds` CPU seconds each."""
+    scorer = new_scorer(rng)
+    for program in programs:
+        search = Search(program, Budget(seconds=seconds, cpu=True))
+        edit_agent(search, rng, scorer, parameters)
+        report(program, search.best.value)
+    return scorer

@@ -1,0 +1,233 @@
+"""Edits of a game: what they leave behind is a game, their judgement is that of a whole replay, and they find what is
+there to find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.mmap import compiled_cache
+from learned_mapping.mmap.edits import checkpoints, scorer
+from learned_mapping.mmap.edits.agent import LEARNED, edit_agent, pretrain
+from learned_mapping.mmap.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, EditParameters, improve
+from learned_mapping.mmap.edits.incumbent import new_incumbent, refresh, take
+from learned_mapping.mmap.edits.proposals import EJECT, KINDS, chain, make_room, new_edit
+from learned_mapping.mmap.edits.search import EditSearch
+from learned_mapping.mmap.greedy import greedy
+from learned_mapping.mmap.learned_methods import solve
+from learned_mapping.mmap.play import Game
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.synthetic import random_program
+from mmap_games import hard_program
+
+EAGER = EditParameters(trial=0.8, trial_loss=50.0, jump=0.1)
+"""Loses and takes back a lot."""
+
+
+def started(program, seed=0):
+    """A search whose best game is the greedy one."""
+    search = Search(program, Budget(samples=10**6))
+    greedy(search)
+    return search, np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("parameters", [EditParameters(), EAGER, LEARNED, EAGER._replace(candidates=8)])
+def test_the_incumbent_is_always_a_game(parameters):
+    """Catches an edit judged, adopted or taken back where the games did not agree again: a replay of the incumbent's
+    actions from the start must meet the same intervals, offsets and savings, after every few edits."""
+    counts = np.zeros((len(KINDS), COUNTS), np.int64)
+    for seed in range(6):
+        program = hard_program(seed, 60 + 60 * seed)
+        search, rng = started(program, seed)
+        arrays, state = search.game.program, search.game.state
+        incumbent, edit, net = new_incumbent(arrays, program.num_tensors), new_edit(arrays), scorer.new_scorer(rng)
+        take(arrays, state, incumbent, search.best.action.astype(np.int64))
+        best = incumbent.saved_s[-1]
+        for _ in range(25):
+            improve(arrays, state, incumbent, edit, net, parameters, 30, counts, rng)
+            saved = incumbent.saved_s.copy()
+            assert saved[-1] >= best * (1 - 1e-12)
+            best = saved[-1]
+            assert refresh(arrays, state, incumbent)
+            np.testing.assert_allclose(incumbent.saved_s, saved, rtol=1e-9, atol=1e-15)
+            assert (incumbent.want == -1).all()
+    assert counts[:, BETTER].sum() > 15 and (counts[:, PLAYED] > 30).all()
+    if parameters.trial > 0.5:
+        assert counts[:, BY_TRIAL].sum() > 0 and counts[:, TAKEN_BACK].sum() > 50
+
+
+def test_edits_improve_and_stay_valid():
+    program = random_program(np.random.default_rng(5), 400, alias_fraction=0.3, fast_fraction=0.15, copy_ratio=2.0)
+    search, rng = started(program)
+    before = search.best.value
+    search.budget = Budget(samples=1500)
+    edits = EditSearch(search, rng)
+    edits.run()
+    assert search.best.value > before
+    assert search.best.value == pytest.approx(edits.saved_s / program.possible_saving_s, rel=1e-9)
+    verdict = validate(program, search.mapping(), exact=True)
+    assert verdict.valid, str(verdict)
+    assert search.budget.samples <= 1500
+
+
+def test_room_is_made_where_it_costs_least():
+    """The pushed-out allocations are the ones at the cheapest offset, by a search over all offsets."""
+    rng = np.random.default_rng(2)
+    program = random_program(rng, 200, alias_fraction=0.0, fast_fraction=0.08, copy_ratio=0.5)
+    search, _ = started(program)
+    arrays, state = search.game.program, search.game.state
+    incumbent, edit = new_incumbent(arrays, program.num_tensors), new_edit(arrays)
+    take(arrays, state, incumbent, search.best.action.astype(np.int64))
+    moves, tried = incumbent.moves, 0
+    for b in range(program.num_buffers):
+        output = bool(arrays.buffers["is_output"][b])
+        if moves["action"][b] != DROP or not output or not 0 < arrays.buffers["bytes"][b] <= arrays.fast_bytes:
+            continue
+        game = Game(arrays)
+        for action in moves["action"][:b]:
+            game.step(int(action))
+        size = chain(arrays, incumbent, edit, b, 0, rng)
+        start, end = int(edit.facts[2]), int(edit.facts[3])
+        new_size = make_room(arrays, game.state, incumbent, edit, 0, size, 0.0, rng)
+        pushed = set(edit.buffer[size:new_size].tolist())
+        assert set(edit.action[size:new_size].tolist()) <= {DROP}
+        stands = {}
+        for d in range(program.num_buffers):
+            held = moves["action"][d] != DROP and moves["end"][d] >= moves["start"][d]
+            if held and moves["start"][d] <= end and moves["end"][d] >= start and incumbent.root[d] >= 0:
+                if arrays.buffers["tensor"][d] != arrays.buffers["tensor"][b]:
+                    stands[int(incumbent.root[d])] = (moves["offset"][d], arrays.buffers["bytes"][d])
+        costs = []
+        need = int(arrays.buffers["bytes"][b])
+        for offset in [0, *(low + size_ for low, size_ in stands.values())]:
+            if offset + need <= arrays.fast_bytes:
+                costs.append(sum(max(incumbent.value_s[r], 0.0) for r, (low, size_) in stands.items()
+                                 if low < offset + need and low + size_ > offset))  # fmt: skip
+        assert sum(max(incumbent.value_s[r], 0.0) for r in pushed) <= min(costs) + 1e-12
+        tried += 1
+    assert tried > 4
+
+
+def test_values_of_allocations_add_up_to_the_return():
+    program = hard_program(3, 200)
+    search, _ = started(program)
+    arrays, state = search.game.program, search.game.state
+    incumbent = new_incumbent(arrays, program.num_tensors)
+    take(arrays, state, incumbent, search.best.action.astype(np.int64))
+    roots = np.unique(incumbent.root[incumbent.root >= 0])
+    assert incumbent.value_s[roots].sum() == pytest.approx(search.best.value * program.possible_saving_s)
+    assert set(incumbent.moves["action"][roots].tolist()) <= {COPY, NO_COPY}
+
+
+def test_the_scorer_learns_what_tells_success():
+    rng = np.random.default_rng(0)
+    net = scorer.new_scorer(rng)
+    weights = rng.standard_normal(scorer.NUM_FEATURES)
+    right = []
+    for _ in range(6000):
+        x = rng.standard_normal(scorer.NUM_FEATURES)
+        x[0] = 1.0
+        target = float(x @ weights > 1.0)
+        probability = scorer.learn(net, x, target, 1.0, 3e-3)
+        right.append((probability > 0.5) == (target > 0.5))
+    assert np.mean(right[-1000:]) > 0.9 > np.mean(right[:200])
+
+
+def test_a_scorer_keeps_what_it_learned(tmp_path):
+    program = hard_program(1, 80)
+    seen = []
+    net = pretrain([program], 0.3, np.random.default_rng(0), report=lambda p, value: seen.append(value))
+    assert len(seen) == 1 and net.steps[0] > 0
+    path = tmp_path / "edits.npz"
+    checkpoints.save_scorer(path, net)
+    again = checkpoints.load_scorer(path)
+    np.testing.assert_allclose(again.first, net.first, rtol=1e-6)
+    x = np.linspace(-1, 1, scorer.NUM_FEATURES)
+    assert scorer.logit(again, x) == pytest.approx(scorer.logit(net, x), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip", None])
+def test_a_damaged_checkpoint_is_one_clear_fault(tmp_path, content):
+    path = tmp_path / "edits.npz"
+    if content is None:
+        np.savez(path, first=np.zeros((2, 2)), second=np.zeros(3))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"edits\.npz"):
+        checkpoints.load_scorer(path)
+
+
+def test_no_program_is_mapped_by_a_network_that_saw_its_family():
+    four = ("alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16")
+    for name in (*four, "inference_wavenet", "tensor2tensor_transformer"):
+        assert checkpoints.fold_of(name) == "a"
+        assert checkpoints.path_for(name) == checkpoints.checkpoint_path("b")
+    assert checkpoints.path_for("mlperf_bert_batch_16") == checkpoints.checkpoint_path("a")
+    for fold in checkpoints.FOLDS:
+        assert checkpoints.load_scorer(checkpoints.checkpoint_path(fold)).first.any()
+
+
+def test_the_agent_is_a_method_and_repeats_itself():
+    program = hard_program(9, 150)
+    first = solve(program, "muzero", seed=4, samples=400)
+    again = solve(program, "muzero", seed=4, samples=400)
+    assert first.solution == again.solution and first.curve["y"] == again.curve["y"]
+    assert validate(program, first.solution, exact=True).valid
+    other = solve(program, "muzero", seed=5, samples=400)
+    assert other.curve["y"] != first.curve["y"] or other.solution != first.solution
+
+
+def test_the_network_helps_where_it_has_learned():
+    """On a program of the kind it was trained on, the same number of edits played gets further than chance."""
+    make = lambda seed: random_program(  # noqa: E731
+        np.random.default_rng(seed), 500, alias_fraction=0.1, fast_fraction=0.1, copy_ratio=2.0
+    )
+    net = pretrain([make(seed) for seed in range(3)], 2.0, np.random.default_rng(0))
+    gains = []
+    for seed in range(4):
+        values = []
+        for parameters in (LEARNED, EditParameters()):
+            search = Search(make(100 + seed), Budget(samples=700))
+            copy = net._replace(first=net.first.copy(), second=net.second.copy(), moments=net.moments.copy())
+            edit_agent(search, np.random.default_rng(seed), copy, parameters)
+            values.append(search.best.value)
+        gains.append(values[0] - values[1])
+    assert np.mean(gains) > 0
+
+
+def test_compiled_code_is_cached_by_its_text(tmp_path):
+    """Catches stale machine code after a change of a function that another file calls."""
+    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 1\n")
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    first = compiled_cache.code_digest(tmp_path)
+    (tmp_path / "plain.py").write_text("x = 2\n")
+    assert compiled_cache.code_digest(tmp_path) == first
+    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 2\n")
+    assert compiled_cache.code_digest(tmp_path) != first
+
+
+def test_old_caches_go(tmp_path, monkeypatch):
+    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 1\n")
+    for i in range(8):
+        (tmp_path / "__pycache__" / "numba" / f"old{i}").mkdir(parents=True)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(compiled_cache.sys, "modules", {})
+    compiled_cache.use_cache(tmp_path)
+    left = list((tmp_path / "__pycache__" / "numba").iterdir())
+    assert len(left) == compiled_cache.KEPT + 1
+    assert tmp_path / "__pycache__" / "numba" / compiled_cache.code_digest(tmp_path) in left
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+
+
+def test_making_room_is_used(monkeypatch):
+    """The kind that pushes others out wins something on a program too large for its memory."""
+    program = random_program(np.random.default_rng(8), 500, alias_fraction=0.1, fast_fraction=0.08, copy_ratio=1.0)
+    search, rng = started(program)
+    search.budget = Budget(samples=2500)
+    edits = EditSearch(search, rng)
+    edits.run()
+    assert edits.counts[EJECT:, BETTER].sum() > 0
