@@ -91,7 +91,8 @@ def assemble_drop_backup(profile: str, records: list[dict[str, Any]]) -> dict[st
     learned = []
     for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]
-        extra = {"program": group[0]["config"]["program"]}
+        config = group[0]["config"]
+        extra = {"program": config["program"]} | {key: config[key] for key in ("profile", "seconds") if key in config}
         if method == "random":
             rows += _random_rows(name, found[0], extra)
             continue

@@ -72,7 +72,8 @@ def assemble_table3(profile: str, records: list[dict[str, Any]]) -> dict[str, An
     groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
         found = {method: [r["result"] for r in groups[name, method]] for method in (*COMPILER, AGENT)}
-        extra = {"program": groups[name, AGENT][0]["config"]["program"]}
+        config = groups[name, AGENT][0]["config"]
+        extra = {"program": config["program"], "seconds": config["seconds"]}
         for method, list_of in found.items():
             rows.append(_row(name, method, "latency_s", [_latency(result) for result in list_of], **extra))
             rows.append(_row(name, method, "stall_s", [sum(result["stalls"].values()) for result in list_of]))
