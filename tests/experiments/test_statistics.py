@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from learned_mapping.experiments.contrasts import mean_difference, mean_ratio
 from learned_mapping.experiments.statistics import (
     bootstrap_interval,
     geometric_mean,
     improvement_interval,
     interquartile_mean,
-    mean_difference,
-    mean_ratio,
     probability_of_improvement,
     summary_row,
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from learned_mapping.experiments import results
 from learned_mapping.experiments.artifact import Artifact, Run
+from learned_mapping.experiments.contrasts import mean_difference, mean_ratio
 from learned_mapping.experiments.mmap_runs import (
     COMPILER,
     LEARNED,
@@ -22,8 +23,6 @@ from learned_mapping.experiments.statistics import (
     Scores,
     improvement_interval,
     interquartile_mean,
-    mean_difference,
-    mean_ratio,
     probability_of_improvement,
     summary_row,
 )
