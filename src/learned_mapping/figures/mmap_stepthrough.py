@@ -32,6 +32,8 @@ LEGEND = {
 }
 WIDTH, TOP, MEMORY, SUPPLY, SPACE = 700, 22, 130, 46, 14
 """Pixels: the picture's width, room for a title, heights of a panel's memory and supply, between panels."""
+SIGHT = 0.01
+"""A buffer of at least this share of the fast memory can be seen in a picture."""
 MARGIN = 2
 """Steps shown on each side of those that the actions concern."""
 
@@ -112,17 +114,19 @@ def frames(program: Program, actions: Sequence[int], first: int, count: int) -> 
 
 
 def liveliest(program: Program, actions: Sequence[int], count: int) -> int:
-    """The first of `count` decisions in a row with the most different actions, and then the most choice."""
-    game, legal = Game(program), []
+    """The first of `count` decisions in a row with the most different actions and choices about buffers in sight."""
+    game, choices = Game(program), []
+    seen = program.buffer_bytes >= SIGHT * program.fast_bytes
     while not game.over:
-        legal.append(int(game.legal.sum()))
+        choices.append(int(game.legal.sum()) - 1 if seen[game.cursor] else 0)
         game.step(int(actions[game.cursor]))
 
-    def score(first: int) -> tuple[int, int, int]:
-        taken = np.bincount(np.asarray(actions[first : first + count]), minlength=len(ACTION_NAMES))
-        return int((taken > 0).sum()), min(int(taken.min()), 2), sum(legal[first : first + count])
+    def score(first: int) -> tuple[int, int]:
+        taken = np.asarray(actions[first : first + count])[seen[first : first + count]]
+        each = np.bincount(taken, minlength=len(ACTION_NAMES))
+        return int(np.minimum(each, 2).sum()), sum(choices[first : first + count])
 
-    return max(range(max(len(legal) - count, 0) + 1), key=score)
+    return max(range(max(len(choices) - count, 0) + 1), key=score)
 
 
 def window(program: Program, shown: Sequence[Frame]) -> tuple[int, int]:
@@ -177,12 +181,16 @@ class _Panel:
     def supply(self, before_s: np.ndarray, after_s: np.ndarray) -> Iterator[str]:
         """Bars on a logarithmic scale of four decades: used before, used by the move, left."""
         base = self.y + MEMORY + 4 + SUPPLY
-        for u in range(self.steps[0], self.steps[1] + 1):
-            x = self.x + (u - self.steps[0]) * self.unit
-            for seconds, fill in ((self.program.supply_s[u], GRID), (before_s[u], NEW), (after_s[u], LEFT)):
-                share = (np.log(max(seconds, 1e-300)) - self.least) / (self.most - self.least)
-                if share > 0:
-                    yield _rectangle(x, base - SUPPLY * share, 0.85 * self.unit, SUPPLY * share, fill)
+        levels = ((self.program.supply_s, before_s, GRID), (before_s, after_s, NEW), (after_s, None, LEFT))
+        for seconds, below, fill in levels:
+            bars = ""
+            for u in range(self.steps[0], self.steps[1] + 1):
+                share = (np.log(max(seconds[u], 1e-300)) - self.least) / (self.most - self.least)
+                if share > 0 and (below is None or below[u] < seconds[u]):
+                    x, width, height = self.x + (u - self.steps[0]) * self.unit, 0.85 * self.unit, SUPPLY * share
+                    bars += f"M{x:.1f} {base}v{-height:.1f}h{width:.1f}v{height:.1f}z"
+            if bars:
+                yield f'<path d="{bars}" fill="{fill}"/>'
 
 
 def draw(program: Program, frame: Frame, steps: tuple[int, int]) -> str:
@@ -223,7 +231,7 @@ def tell(program: Program, frame: Frame) -> str:
     role = "output" if program.buffer_is_output[b] else "input"
     words = (
         f"Buffer {b}: {role} {program.tensor_names[program.buffer_tensor[b]]} of step {program.buffer_instruction[b]}, "
-        f"{program.buffer_bytes[b] / scale:.3g} {unit}. The return so far is {frame.value:.4f}."
+        f"{program.buffer_bytes[b] / scale:,.4g} {unit}. The return so far is {frame.value:.4f}."
     )
     for action, each in enumerate(frame.consequences):
         name = ACTION_NAMES[action]
