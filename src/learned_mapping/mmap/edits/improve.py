@@ -18,6 +18,7 @@ from learned_mapping.mmap.edits.proposals import (
     EJECT,
     FIRST_STEP,
     GAIN,
+    KINDS,
     LAST_STEP,
     PARTS,
     SEGMENT,
@@ -69,8 +70,8 @@ class EditParameters(NamedTuple):
     """Probability that a candidate is drawn anywhere in the program instead of near the place."""
     candidates: int = 1
     """Edits drawn for one played; with more than one the scorer chooses."""
-    explore: float = 0.1
-    """Probability that chance chooses all the same."""
+    explore: float = 0.3
+    """Probability that the kind is drawn by the fixed shares, not by what the kinds have lately gained."""
     sharpness: float = 1.0
     """Of the choice: probabilities go with exp(sharpness * logit)."""
     thrift: float = 1.0
@@ -88,6 +89,9 @@ class EditParameters(NamedTuple):
     """Most buffers between it and them."""
 
 
+NUM_KINDS = len(KINDS)
+RATE_DECAY = 0.995
+"""Per use of an arm."""
 COUNTS = 7
 DRAWN, PLAYED, KEPT, BETTER, TRIED, BY_TRIAL, TAKEN_BACK = range(COUNTS)
 
@@ -108,7 +112,6 @@ def improve(
     num_buffers = len(inc.moves)
     tolerance_s = LOSS * program.possible_saving_s
     place = state.game[0].cursor % num_buffers
-    kinds = np.zeros(p.candidates, np.int64)
     places = np.zeros(p.candidates, np.int64)
     sizes = np.zeros(p.candidates, np.int64)
     buffers = np.zeros((p.candidates, len(edit.buffer) if p.candidates == 1 else 128), np.int64)
@@ -130,22 +133,28 @@ def improve(
             place = int(rng.random() * num_buffers)
         else:
             place = (place + int(rng.random() * (2 * p.stride + 1)) - p.stride) % num_buffers
-        for k in range(p.candidates):
+        if p.candidates > 1:
+            arm = _arm(net, p, rng)
+            kind, drawn = arm % NUM_KINDS, p.candidates if arm >= NUM_KINDS else 1
+        else:
+            arm = kind = _kind(p, rng)
+            drawn = 1
+        spent = state.game[0].moves
+        sizes[:] = 0
+        for k in range(drawn):
             at = place
             if k > 0 and tries_left == 0 and rng.random() < p.far:
                 at = int(rng.random() * num_buffers)
             elif k > 0:
                 at = (place + int(rng.random() * (2 * p.stride + 1)) - p.stride) % num_buffers
             size = 0
-            if rng.random() < p.eject:
-                if rng.random() < p.together:
-                    kinds[k] = COMPLETE
+            if kind >= EJECT:
+                if kind == COMPLETE:
                     size = complete(program, inc, edit, at, rng)
                     if size > 0:
                         for i in range(int(edit.facts[PARTS])):
                             parts[k, i, 0], parts[k, i, 1] = edit.low[i], edit.owner[i]
                 else:
-                    kinds[k] = EJECT
                     at = without_place(program, inc, at)
                     if at != NONE:
                         size = chain(program, inc, edit, at, 0, rng)
@@ -154,22 +163,20 @@ def improve(
                     size = 0
                 if size > 0:
                     at = edit.buffer[0]
-            elif rng.random() < p.tensors:
-                kinds[k] = TENSOR
+            elif kind == TENSOR:
                 size = tensor(inc, edit, at, rng)
             else:
-                kinds[k] = SEGMENT
                 size = segment(inc, edit, at, p.length, p.deviation, rng)
             places[k], sizes[k] = at, size
             if size > 0:
-                effort[k] = np.log(_decisions(program, edit, kinds[k], size, state.game[0].cursor))
-                counts[kinds[k], DRAWN] += 1
+                effort[k] = np.log(_decisions(program, edit, kind, size, state.game[0].cursor))
+                counts[kind, DRAWN] += 1
                 for i in range(size):
                     buffers[k, i], actions[k, i] = edit.buffer[i], edit.action[i]
                 facts[k] = edit.facts
-                if p.candidates > 1:
-                    scorer.describe(program, inc, edit, kinds[k], size, features[k])
-        chosen = _choose(net, p, sizes, features, effort, rng)
+                if drawn > 1:
+                    scorer.describe(program, inc, edit, kind, size, features[k])
+        chosen = _choose(net, p, sizes, drawn, features, effort, rng)
         if tries_left > 0:
             tries_left -= 1
             if tries_left == 0:
@@ -180,7 +187,7 @@ def improve(
                 continue
         if chosen == NONE:
             continue
-        kind, size, place = kinds[chosen], sizes[chosen], places[chosen]
+        size, place = sizes[chosen], places[chosen]
         for i in range(size):
             edit.buffer[i], edit.action[i] = buffers[chosen, i], actions[chosen, i]
         inc.tries[place] += 1.0
@@ -188,17 +195,20 @@ def improve(
             edit.facts[:] = facts[chosen]
             size = _make_all_room(program, state, inc, edit, parts[chosen], size, p.noise, rng)
             if size == 0 or edit.facts[GAIN] < p.least * edit.facts[COST]:
-                if p.candidates > 1:
+                if drawn > 1:
                     scorer.learn(net, features[chosen], 0.0, 1.0, p.learning_rate)
+                _credit(net, arm, 0.0, state.game[0].moves - spent)
                 continue
         counts[kind, PLAYED] += 1
         allowed_s = tolerance_s
         if tries_left == 0 and rng.random() < p.trial:
             allowed_s -= p.trial_loss * unit_s * np.log(max(rng.random(), 1e-300))
         gain_s = _play(program, state, inc, edit, size, allowed_s, p, span, rng)
+        won_s = 0.0
         if gain_s > -np.inf:
             low, high = min(low, span[0]), max(high, span[1])
             total_s = inc.saved_s[num_buffers] - base_s
+            won_s = max(total_s, 0.0)
             if total_s >= -tolerance_s:
                 counts[kind, KEPT] += 1
                 if total_s > tolerance_s:
@@ -211,7 +221,8 @@ def improve(
             elif tries_left == 0:
                 tries_left, around = p.trial_edits, place
                 counts[kind, TRIED] += 1
-        if p.candidates > 1:
+        _credit(net, arm, won_s / unit_s, state.game[0].moves - spent)
+        if drawn > 1:
             if gain_s > tolerance_s:
                 scorer.learn(
                     net, features[chosen], 1.0, scorer.weight(net, gain_s / unit_s, p.weighting), p.learning_rate
@@ -220,6 +231,43 @@ def improve(
                 scorer.learn(net, features[chosen], 0.0, 1.0, p.learning_rate)
     if tries_left > 0:
         _take_back(program, state, inc, edit, base, low, high, p, span, rng)
+
+
+@numba.njit(cache=True)
+def _kind(p, rng) -> int:
+    """A kind of edit by the fixed shares."""
+    if rng.random() < p.eject:
+        return COMPLETE if rng.random() < p.together else EJECT
+    return TENSOR if rng.random() < p.tensors else SEGMENT
+
+
+@numba.njit(cache=True)
+def _arm(net, p, rng) -> int:
+    """A kind of edit, and whether chance or the network chooses it: as often as it has lately gained per decision.
+
+    Arms below `NUM_KINDS` are the kinds by chance, those from there on by the network; only what makes room has both.
+    """
+    if rng.random() < p.explore:
+        arm = _kind(p, rng)
+        return arm + NUM_KINDS if arm >= EJECT and rng.random() < 0.5 else arm
+    total = 0.0
+    for arm in range(2 * NUM_KINDS):
+        if arm < NUM_KINDS or arm >= NUM_KINDS + EJECT:
+            total += net.rates[arm, 0] / net.rates[arm, 1]
+    draw = rng.random() * total
+    for arm in range(2 * NUM_KINDS):
+        if arm < NUM_KINDS or arm >= NUM_KINDS + EJECT:
+            draw -= net.rates[arm, 0] / net.rates[arm, 1]
+            if draw <= 0:
+                return arm
+    return SEGMENT
+
+
+@numba.njit(cache=True)
+def _credit(net, arm: int, gain: float, decisions: int) -> None:
+    """Running sums of an arm's gains and of the decisions they took."""
+    net.rates[arm, 0] = RATE_DECAY * net.rates[arm, 0] + gain
+    net.rates[arm, 1] = RATE_DECAY * net.rates[arm, 1] + decisions + 1.0
 
 
 @numba.njit(cache=True)
@@ -264,16 +312,15 @@ def _decisions(program, edit, kind, size, cursor) -> float:
 
 
 @numba.njit(cache=True)
-def _choose(net, p, sizes, features, effort, rng) -> int:
+def _choose(net, p, sizes, drawn, features, effort, rng) -> int:
     """The candidate to play, or -1 where none says anything."""
-    if len(sizes) == 1:
+    if drawn == 1:
         return 0 if sizes[0] > 0 else NONE
-    plain = rng.random() < p.explore
     best, best_score = NONE, -np.inf
     for k in range(len(sizes)):
         if sizes[k] == 0:
             continue
-        score = 0.0 if plain else p.sharpness * (scorer.logit(net, features[k]) - p.thrift * effort[k])
+        score = p.sharpness * (scorer.logit(net, features[k]) - p.thrift * effort[k])
         score -= np.log(-np.log(max(rng.random(), 1e-300)))
         if score > best_score:
             best, best_score = k, score

@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.mmap.arrays import ProgramArrays
 from learned_mapping.mmap.edits.incumbent import Incumbent
-from learned_mapping.mmap.edits.proposals import EJECT, GAIN, LAST_STEP, PARTS, Edit, marginal_s
+from learned_mapping.mmap.edits.proposals import EJECT, GAIN, KINDS, LAST_STEP, PARTS, Edit, marginal_s
 from learned_mapping.mmap.rules import DROP, NO_COPY
 from learned_mapping.mmap.state import NONE
 
@@ -30,6 +30,8 @@ class Scorer(NamedTuple):
     """[HIDDEN] of the last evaluation."""
     steps: np.ndarray
     """[1]: updates made."""
+    rates: np.ndarray
+    """[arms, 2]: running sums of gains and of decisions by way of proposing; see `improve`."""
     gain: np.ndarray
     """[1]: running mean of the gains of successes."""
 
@@ -41,6 +43,7 @@ def new_scorer(rng: np.random.Generator) -> Scorer:
         moments=np.zeros((2, HIDDEN * (NUM_FEATURES + 1) + 1)),
         hidden=np.zeros(HIDDEN),
         steps=np.zeros(1),
+        rates=np.full((2 * len(KINDS), 2), 1.0) * np.array([1.0, 1000.0]),
         gain=np.zeros(1),
     )
 
