@@ -10,7 +10,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import compiled_cache
 from learned_mapping.mmap.edits import checkpoints, scorer
-from learned_mapping.mmap.edits.agent import LEARNED, edit_agent, pretrain
+from learned_mapping.mmap.edits.agent import LEARNED, pretrain
 from learned_mapping.mmap.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, EditParameters, improve
 from learned_mapping.mmap.edits.incumbent import new_incumbent, refresh, take
 from learned_mapping.mmap.edits.proposals import EJECT, KINDS, chain, make_room, new_edit
@@ -179,24 +179,6 @@ def test_the_agent_is_a_method_and_repeats_itself():
     assert validate(program, first.solution, exact=True).valid
     other = solve(program, "muzero", seed=5, samples=400)
     assert other.curve["y"] != first.curve["y"] or other.solution != first.solution
-
-
-def test_the_network_helps_where_it_has_learned():
-    """On a program of the kind it was trained on, the same number of edits played gets further than chance."""
-    make = lambda seed: random_program(  # noqa: E731
-        np.random.default_rng(seed), 500, alias_fraction=0.1, fast_fraction=0.1, copy_ratio=2.0
-    )
-    net = pretrain([make(seed) for seed in range(3)], 2.0, np.random.default_rng(0))
-    gains = []
-    for seed in range(4):
-        values = []
-        for parameters in (LEARNED, EditParameters()):
-            search = Search(make(100 + seed), Budget(samples=700))
-            copy = net._replace(first=net.first.copy(), second=net.second.copy(), moments=net.moments.copy())
-            edit_agent(search, np.random.default_rng(seed), copy, parameters)
-            values.append(search.best.value)
-        gains.append(values[0] - values[1])
-    assert np.mean(gains) > 0
 
 
 def test_compiled_code_is_cached_by_its_text(tmp_path):

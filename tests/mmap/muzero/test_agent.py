@@ -177,7 +177,7 @@ def test_methods_by_name():
     for name in ("random", "greedy"):
         one, two = solve_by_name(PROGRAM, name, samples=4), methods.solve(PROGRAM, name, samples=4)
         assert one.solution == two.solution
-    assert set(LEARNED_METHODS) == {"muzero-paper", "muzero"}
+    assert set(LEARNED_METHODS) == {"muzero-paper", "gumbel", "muzero"}
     for profile in PROFILES:
         paper, improved = paper_config(profile), improved_config(profile)
         assert (paper.search, paper.demonstrations, paper.shaped) == ("puct", "none", False)
