@@ -1,9 +1,9 @@
-"""The learned agent: edits of the best game, chosen by a network that learns from the outcome of each.
+"""The learned agent: edits of the best game, chosen by what has been learned of their outcomes.
 
-It keeps MuZero's parts at the scale where they pay on a processor core. A network values what could be done; a search
-tries the likeliest in the game itself, two edits deep; what came out trains the network at once. One network serves
-all programs: it sees what an edit asks for and what stands in its way, not where in which program, so it is trained on
-some and goes on learning on the next.
+What is left of MuZero: a learned judgement that serves as policy and value, a search that tries the likeliest two edits
+deep, and Drop-backup. The model is the game itself; no dynamics are learned. One network serves all programs: it sees
+what an edit asks for and what stands in its way, not where in which program, so it is trained on some and goes on
+learning on the next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from learned_mapping.mmap.segment_search import START
 from learned_mapping.programs.program import Program
 
 LEARNED = EditParameters(candidates=16)
-"""As the random search in all but the number of edits to choose from."""
+"""As the random search, but for 16 edits to choose from where room is made, and kinds chosen by what they gain."""
 
 
 def edit_agent(search: Search, rng: np.random.Generator, scorer: Scorer, parameters: EditParameters = LEARNED) -> None:

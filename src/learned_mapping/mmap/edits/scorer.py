@@ -1,4 +1,8 @@
-"""A small network that says how likely an edit is to help, learning from every edit that was played."""
+"""A small network that says how likely an edit is to help, learning from every edit that was played.
+
+Evaluated and trained inside the compiled loop, one edit at a time: a call of haiku or optax from there is not possible,
+and one per edit from outside would cost more than most edits.
+"""
 
 from __future__ import annotations
 
