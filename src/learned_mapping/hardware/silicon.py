@@ -1,0 +1,256 @@
+"""The "silicon" of paper 2: chips that the analytical model only approximates, seen through noisy measurements.
+
+The paper measures BERT on a package nobody else has. This is a simulator in its place. Whoever searches gets samples of
+it, `Silicon.measure`, and never its equations. Chip d runs its ops u in the graph's topological order:
+
+    r_u   = the roofline of `chip_package` without the overhead; the given seconds, where the graph states them
+    t_u   = r_u slowdown(class of u) (1 + half_efficiency_s / r_u)^efficiency_exponent + launch_s
+    x_u   = max(0, (live bytes while u runs / sram_bytes - spill_from) / (1 - spill_from))
+    c_d   = Σ t_u (1 + spill_slowdown x_u²) + switch_s (number of times the class changes from one op to the next)
+    b_d   = bytes over link d -> d + 1 / link_bytes_per_s + message_s (number of tensors over it)
+    t_d   = c_d + contention c_d (b_{d-1} + b_d) / (c_d + b_{d-1} + b_d) + sync_s          (t_d = sync_s where c_d = 0)
+    runtime = max over d of t_d and b_d,   throughput = exp(noise z) / runtime,   z standard normal, one per measurement
+
+Bytes and tensors over a link are counted as in `chip_package`; program inputs take no time. Live bytes are those of
+`chip_package.chip_memory` (weights stay; tensors live from production or arrival to their last use or, where they go on
+to another chip, to the end of the chip's turn) and a second buffer, held all the time, for each tensor that arrives or
+leaves, since the neighbours work on other results. A partition is invalid, and its throughput zero, where the live
+bytes of a chip exceed `sram_bytes` (the function H of Eq. 5) or an edge runs backwards (Eq. 2).
+
+An op that looks up rows of a table (a word embedding) does not hold it: no chip could. The table stays in the host's
+memory, and the rows come over a link: r_u counts its activations, plus output bytes / link_bytes_per_s.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage, check_package, graph_work, op_seconds
+from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.silicon_kernel import ScheduleArrays, schedule
+from learned_mapping.programs.graph import ComputationGraph, frozen_array
+
+LOOKUPS = frozenset({"gather", "dynamic_slice"})
+"""Kinds of ops that read some rows of the weights they name."""
+
+
+@dataclass(frozen=True)
+class SiliconParameters:
+    """How chips differ from the analytical model.
+
+    Chosen by `experiments.mcm_silicon_calibration`; `data/mcm/silicon.json` is the record.
+    """
+
+    attention: float = 1.54
+    """Slowdown of products of activations; those of activations and weights are the reference, 1."""
+    elementwise: float = 1.65
+    """Slowdown of arithmetic op by op."""
+    transcendental: float = 1.76
+    """Slowdown of exponentials, powers and roots."""
+    reduction: float = 2.18
+    """Slowdown of sums and maxima."""
+    movement: float = 1.1
+    """Slowdown of copies that compute nothing."""
+    half_efficiency_s: float = 4.61e-06
+    """Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's."""
+    efficiency_exponent: float = 0.715
+    """0 is an efficiency that does not depend on size."""
+    launch_s: float = 5.42e-07
+    """Seconds to start an op."""
+    switch_s: float = 1.18e-07
+    """Seconds to change from one class of ops to another."""
+    spill_from: float = 0.828
+    """Share of the memory from which live bytes slow an op down."""
+    spill_slowdown: float = 0.596
+    """Relative slowdown of an op while the memory is full."""
+    contention: float = 0.839
+    """Share of the links' time that a chip much busier than its links loses."""
+    message_s: float = 1.22e-06
+    """Seconds a tensor takes on a link beside those of its bytes."""
+    sync_s: float = 5e-6
+    """Seconds every chip waits for the others, per result."""
+    noise: float = 0.01
+    """Standard deviation of the logarithm of a measured throughput."""
+
+    @property
+    def slowdowns(self) -> np.ndarray:
+        """[6] float64, by `OP_CLASSES`."""
+        return np.array([getattr(self, name, 1.0) for name in OP_CLASSES])
+
+
+SRAM_BYTES = 90.0 * MIB
+"""Memory of a chip, bytes, from the same record. Our graphs hold 32-bit numbers: half of this at the paper's 16."""
+
+
+def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> ChipPackage:
+    """The default package with the memory of the silicon."""
+    return ChipPackage(chips=chips, sram_bytes=sram_bytes)
+
+
+def check_parameters(parameters: SiliconParameters, source: object = "silicon") -> None:
+    """Raises `InputError` unless every parameter is usable."""
+    for field in dataclasses.fields(parameters):
+        value = float(getattr(parameters, field.name))
+        positive = field.name in OP_CLASSES
+        if not (0 < value if positive else 0 <= value) or value == float("inf"):
+            raise InputError(source, field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
+    if not parameters.spill_from < 1:
+        raise InputError(source, "spill_from", f"must be below 1, got {parameters.spill_from}")
+
+
+class Stages(NamedTuple):
+    """What one result costs, stage by stage, without noise."""
+
+    chip_s: np.ndarray
+    """[C] float64, t_d."""
+    link_s: np.ndarray
+    """[C] float64, b_d."""
+    peak_bytes: np.ndarray
+    """[C] float64."""
+
+
+class Measurement(NamedTuple):
+    """One run on the chips."""
+
+    throughput: float
+    """Results per second; 0 where invalid."""
+    valid: bool
+    """Whether the partition could run."""
+
+
+class Silicon:
+    """One graph on one package of chips.
+
+    Args:
+      graph: what runs.
+      package: the chips; `silicon_package` where None.
+      parameters: how they differ from the model.
+
+    Raises:
+      InputError: a package or parameters that are not usable.
+    """
+
+    def __init__(
+        self,
+        graph: ComputationGraph,
+        package: ChipPackage | None = None,
+        parameters: SiliconParameters = SiliconParameters(),
+    ):
+        package = silicon_package() if package is None else package
+        check_package(package)
+        check_parameters(parameters)
+        self.graph, self.package, self.parameters = graph, package, parameters
+        self._arrays = _arrays(graph, package, parameters)
+
+    @property
+    def op_seconds(self) -> np.ndarray:
+        """[N] float64, t_u: what no method may see. A cut by these bounds what correcting costs can win."""
+        return self._arrays.seconds
+
+    def measure(self, assignment: np.ndarray, rng: np.random.Generator) -> Measurement:
+        """Runs a partition once; `assignment` is [N] chip ids in 0..C-1. Draws one number from `rng`, valid or not."""
+        noise = float(np.exp(self.parameters.noise * rng.standard_normal()))
+        throughput = self.throughput(assignment)
+        return Measurement(throughput * noise, throughput > 0)
+
+    def throughput(self, assignment: np.ndarray) -> float:
+        """Results per second without noise, 0 where invalid: for reports, not for a search."""
+        stages = self.stages(assignment)
+        if stages is None or np.any(stages.peak_bytes > self.package.sram_bytes):
+            return 0.0
+        runtime = max(float(stages.chip_s.max()), float(stages.link_s.max()))
+        return 1.0 / runtime if runtime > 0 else 0.0
+
+    def stages(self, assignment: np.ndarray) -> Stages | None:
+        """Every stage's seconds, whether it fits the memory or not; None where an edge runs backwards.
+
+        Raises:
+          InputError: not one chip id in 0..C-1 per op.
+        """
+        chips, p = self.package.chips, self.parameters
+        assignment = np.asarray(assignment)
+        if assignment.shape != (self.graph.num_ops,) or assignment.dtype.kind not in "iu":
+            fault = f"expected {self.graph.num_ops} integers, got {assignment.dtype} of shape {assignment.shape}"
+            raise InputError("assignment", "", fault)
+        if assignment.min() < 0 or assignment.max() >= chips:
+            raise InputError("assignment", "", f"there are chips outside [0, {chips - 1}]")
+        compute, link_bytes, messages, peak = schedule(
+            self._arrays, assignment.astype(np.int32), chips, p.switch_s, self.package.sram_bytes, p.spill_from,
+            p.spill_slowdown,
+        )  # fmt: skip
+        if link_bytes[0] < 0:
+            return None
+        link = link_bytes / self.package.link_bytes_per_s + p.message_s * messages
+        sides = link + np.concatenate([[0.0], link[:-1]])
+        together = np.where(compute > 0, compute + sides, 1.0)
+        chip = compute + p.contention * compute * sides / together + p.sync_s
+        return Stages(chip, link, peak)
+
+
+class SiliconModel(ChipModel):
+    """Silicon behind the interface of the analytical model, so that every method runs on it unchanged.
+
+    What a compiler knows stays the model's: `op_seconds`, `tensor_seconds`, `latencies`, `runtime`. What it can only
+    find out by running is measured: `throughput`.
+
+    Args:
+      silicon: the chips and the graph.
+      rng: of the measurements' noise, and of nothing else.
+    """
+
+    def __init__(self, silicon: Silicon, rng: np.random.Generator):
+        super().__init__(silicon.graph, silicon.package)
+        self.silicon = silicon
+        self.measurements = 0
+        """How many times a partition ran."""
+        self._rng = rng
+
+    def throughput(self, assignment: np.ndarray) -> float:
+        """Results per second, measured once; 0 where the partition cannot run."""
+        self.measurements += 1
+        return self.silicon.measure(assignment, self._rng).throughput
+
+
+def looks_up(graph: ComputationGraph) -> np.ndarray:
+    """[N] bool, ops whose weights are a table of which they read rows."""
+    return np.array([kind in LOOKUPS for kind in graph.op_kinds]) & (graph.op_weight_bytes > 0)
+
+
+def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
+    """The graph whose tables take no memory of a chip and no time to stream."""
+    weights = np.where(looks_up(graph), 0, graph.op_weight_bytes)
+    return dataclasses.replace(graph, op_weight_bytes=frozen_array(weights, np.int64))
+
+
+def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> ScheduleArrays:
+    hosted = tables_on_host(graph)
+    bare = dataclasses.replace(package, op_overhead_s=0.0)
+    classes, work = op_classes(graph), graph_work(hosted)
+    roofline, is_op = op_seconds(work, bare), np.ones(graph.num_ops, bool)
+    if graph.op_seconds is None:
+        roofline += np.where(looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0)
+        is_op = work.is_op > 0
+    penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
+    seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
+    order = graph.topological_order
+    position = np.empty(graph.num_ops, np.int32)
+    position[order] = np.arange(graph.num_ops, dtype=np.int32)
+    sorted_uses = np.lexsort((position[graph.edge_consumer], graph.edge_tensor))
+    return ScheduleArrays(
+        order=order,
+        position=position,
+        seconds=np.where(is_op, seconds + parameters.launch_s, 0.0),
+        unit=np.where(is_op, classes, -1),
+        resident=hosted.op_weight_bytes.astype(np.float64),
+        output_bytes=graph.op_output_bytes.astype(np.float64),
+        tensor_producer=graph.tensor_producer,
+        tensor_bytes=graph.tensor_bytes.astype(np.float64),
+        tensor_is_output=graph.tensor_is_output,
+        consumer_offsets=graph.consumer_offsets,
+        consumers=graph.edge_consumer[sorted_uses],
+    )
