@@ -152,6 +152,12 @@ def _solution_commands(commands: Any) -> None:
 
 
 def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -> None:
+    command.add_argument(
+        "--hardware",
+        choices=("analytical", "silicon"),
+        default="analytical",
+        help="mcm: what judges a partition, the cost model or the simulated chips (default: analytical)",
+    )
     if chips:
         command.add_argument(
             "--chips", type=integer(1, 4096), default=36, help="mcm: chips in the package (default: 36)"

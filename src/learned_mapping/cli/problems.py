@@ -117,6 +117,8 @@ class Partitioning(Problem):
         write_partition(path, partition, graph)
 
     def solve(self, graph: Any, options: Any, progress: Any) -> Any:
+        if options.hardware == "silicon":
+            return self._solve_on_silicon(graph, options, progress)
         from learned_mapping.mcm.methods import solve
         from learned_mapping.mcm.optimum import TooManyIdealsError
 
@@ -127,7 +129,18 @@ class Partitioning(Problem):
             hint = "" if options.fold else "; --fold makes many graphs narrower"
             raise LearnedMappingError(f"{error}{hint}") from None
 
+    def _solve_on_silicon(self, graph: Any, options: Any, progress: Any) -> Any:
+        from learned_mapping.mcm.silicon_methods import solve_on_silicon
+
+        limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
+        return solve_on_silicon(graph, options.method, chips=options.chips, **limits, progress=progress)
+
     def validate(self, graph: Any, partition: Any, options: Any) -> Verdict:
+        if options.hardware == "silicon":
+            from learned_mapping.hardware.silicon import Silicon, silicon_package
+            from learned_mapping.mcm.silicon_check import validate_on_silicon
+
+            return validate_on_silicon(partition, Silicon(graph, silicon_package(partition.chips)))
         from learned_mapping.mcm.validate import validate
 
         return validate(graph, partition)

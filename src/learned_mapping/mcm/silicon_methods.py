@@ -1,0 +1,63 @@
+"""Every way to partition, on silicon: the methods of `methods` and two that cut evenly, judged by measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
+from learned_mapping.mcm.class_search import class_search
+from learned_mapping.mcm.linear_cut import balanced_search
+from learned_mapping.mcm.methods import METHODS, SAMPLES, Method, Result, Task
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.programs.graph import ComputationGraph
+
+SILICON_METHODS: dict[str, Method] = {
+    **METHODS,
+    "random-balanced": Method(
+        "even cuts of random orders by perturbed costs",
+        lambda task, rng, budget: (balanced_search(task.model, task.arrays, rng, budget), {}),
+    ),
+    "class-search": Method(
+        "cross-entropy search over a cost factor per class of ops, cut evenly",
+        lambda task, rng, budget: (class_search(task.model, task.arrays, rng, budget), {}),
+    ),
+}
+"""By name."""
+
+
+def solve_on_silicon(
+    graph: ComputationGraph,
+    method: str,
+    *,
+    chips: int = 36,
+    seed: int = 0,
+    seconds: float | None = None,
+    samples: int | None = None,
+    cpu: bool = False,
+    progress: Callable[[int, float, float | None], None] | None = None,
+) -> Result:
+    """Partitions `graph` for the silicon; arguments and errors as in `methods.solve`, each sample is a measurement.
+
+    The metrics are ``throughput``, without noise and 0 where the partition cannot run, ``chips_used``, and what the
+    method adds. The curve is of measurements.
+    """
+    if method not in SILICON_METHODS:
+        known = ", ".join(SILICON_METHODS)
+        raise InputError("method", "", f"no method is named {method!r}, known are {known}")
+    if seconds is None and samples is None:
+        samples = SAMPLES
+    task = Task(graph, silicon_package(chips))
+    silicon = Silicon(graph, task.model.package)
+    plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
+    task.model = SiliconModel(silicon, np.random.default_rng(noise_seed))
+    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
+    assignment, found = SILICON_METHODS[method].run(task, np.random.default_rng(plan_seed), budget)
+    partition = make_partition(assignment, chips)
+    costs = validate_on_silicon(partition, silicon).costs
+    metrics = {"throughput": costs.get("silicon_throughput", 0.0), "chips_used": float(partition.chips_used)}
+    return Result(partition, metrics | found, budget.curve(), budget.samples, budget.seconds)

@@ -1,0 +1,58 @@
+"""`lmap solve mcm` and `lmap check mcm` on silicon."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli_files import GRAPH
+from learned_mapping.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("method", ["class-search", "random", "greedy-careful"])
+def test_what_solve_writes_check_accepts(capsys, folder, method):
+    """Catches an option that never reaches the method, and a solve and a check that judge by different chips."""
+    arguments = ["graph.json", "--method", method, "--chips", "2", "--samples", "20", "--hardware", "silicon", "--json"]
+    code, out, err = run(capsys, "solve", "mcm", *arguments, "--out", "p.json")
+    assert code == 0, err
+    solved = json.loads(out)
+    assert solved["samples"] == (1 if method == "greedy-careful" else 20)
+    assert solved["metrics"]["throughput"] == solved["costs"]["silicon_throughput"] < solved["costs"]["throughput"]
+    assert run(capsys, "solve", "mcm", *arguments, "--out", "q.json")[0] == 0
+    assert (folder / "p.json").read_bytes() == (folder / "q.json").read_bytes()
+    code, out, err = run(capsys, "check", "mcm", "graph.json", "p.json", "--hardware", "silicon", "--json")
+    assert code == 0 and json.loads(out)["costs"] == solved["costs"], err
+    code, out, err = run(capsys, "check", "mcm", "graph.json", "p.json", "--json")
+    assert code == 0 and "silicon_throughput" not in json.loads(out)["costs"]
+
+
+def test_what_fits_no_chip_is_not_written(capsys, folder):
+    """A partition whose weights exceed the memory breaks no static rule; silicon refuses it."""
+    heavy = json.loads(json.dumps(GRAPH))
+    heavy["ops"][1]["weight_bytes"] = 2**28
+    (folder / "graph.json").write_text(json.dumps(heavy))
+    arguments = ["graph.json", "--method", "greedy-careful", "--chips", "2", "--out", "p.json"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments, "--hardware", "silicon")
+    assert code == 1 and "Eq. 5" in err and not (folder / "p.json").exists()
+    assert run(capsys, "solve", "mcm", *arguments)[0] == 0
+    code, out, _ = run(capsys, "check", "mcm", "graph.json", "p.json", "--hardware", "silicon")
+    assert code == 1 and "Eq. 5 on silicon" in out and "chip" in out
+
+
+def test_an_unknown_method_lists_those_of_silicon(capsys, folder):
+    arguments = ["graph.json", "--method", "magic", "--out", "p.json", "--hardware", "silicon"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments)
+    assert code == 2 and "class-search" in err
