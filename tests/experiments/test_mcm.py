@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.experiments import mcm, mcm_repair
+from learned_mapping.experiments import mcm, mcm_repair, mcm_silicon
 from learned_mapping.experiments.artifact import PROFILES
 from learned_mapping.experiments.folders import data_folder
 from learned_mapping.experiments.mcm_graphs import load_graph
@@ -20,6 +20,7 @@ ARTIFACT = {artifact.id: artifact for artifact in mcm.ARTIFACTS}
 def test_plans_ask_for_what_exists(artifact):
     """Catches a renamed method or graph, and two runs under one key."""
     known = {*METHODS, *mcm_repair.ENGINES, *mcm.EXAMPLE_PARTITIONS}
+    known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS}
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs and len({run.digest for run in runs}) == len(runs)
