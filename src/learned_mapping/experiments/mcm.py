@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments import mcm_silicon
+from learned_mapping.experiments import mcm_silicon, mcm_silicon_ties
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.mcm_graphs import load_graph
 from learned_mapping.experiments.mcm_repair import MODULE as REPAIR_MODULE
@@ -233,5 +233,6 @@ ARTIFACTS: tuple[Artifact, ...] = (
     ),
     Artifact("mcm.repair", 2, "Repairs: speed, success, agreement", plan_repair, assemble_repair, (REPAIR_MODULE,)),
     *mcm_silicon.ARTIFACTS,
+    *mcm_silicon_ties.ARTIFACTS,
 )
 """Paper 2's artifacts that need no learning."""
