@@ -39,12 +39,15 @@ class Batch(NamedTuple):
     """[G, L] int32, nodes of each graph in topological order; -1 beyond its end."""
 
 
-def make_batch(many: Sequence[Features], *, nodes: int = 0, edges: int = 0, graphs: int = 0) -> Batch:
+def make_batch(
+    many: Sequence[Features], *, nodes: int = 0, edges: int = 0, graphs: int = 0, sequence: int | None = None
+) -> Batch:
     """One batch of several graphs.
 
     Args:
       many: what the network sees of each.
       nodes, edges, graphs: sizes to pad to; where 0 or too small, the next power of two.
+      sequence: L; by default the next power of two to the largest graph. Ops beyond it are left out of the sequences.
     """
     tuples = [
         jraph.GraphsTuple(
@@ -58,13 +61,14 @@ def make_batch(many: Sequence[Features], *, nodes: int = 0, edges: int = 0, grap
     nodes = max(nodes, bucket(total + 1))
     edges = max(edges, bucket(int(joined.n_edge.sum()) + 1))
     graphs = max(graphs, len(many) + 1)
-    longest = bucket(int(joined.n_node.max()))
-    sequence = np.full((graphs, longest), -1, np.int32)
+    longest = bucket(int(joined.n_node.max())) if sequence is None else sequence
+    sequences = np.full((graphs, longest), -1, np.int32)
     offset = 0
     for row, seen in enumerate(many):
-        sequence[row, : len(seen.order)] = seen.order + offset
+        kept = seen.order[:longest]
+        sequences[row, : len(kept)] = kept + offset
         offset += len(seen.order)
-    return Batch(jraph.pad_with_graphs(joined, nodes, edges, graphs), sequence)
+    return Batch(jraph.pad_with_graphs(joined, nodes, edges, graphs), sequences)
 
 
 def bucket(size: int) -> int:

@@ -1,0 +1,141 @@
+"""What REGAL's learners are trained on: graphs of the training split, elites to imitate, and references for validation.
+
+Elites and references are searches of minutes; they are kept in the build folder and found again by the searches' code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.experiments.datasets import regal_synthetic, regal_traced
+from learned_mapping.experiments.datasets.regal_traced_table import names
+from learned_mapping.experiments.datasets.topology import topology_digest
+from learned_mapping.experiments.folders import build_folder
+from learned_mapping.experiments.provenance import source_digest
+from learned_mapping.experiments.regal_datasets import DATASETS, graph_names, load_graph
+from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.regal.brkga import brkga
+from learned_mapping.regal.elites import Elites, find_elites
+from learned_mapping.regal.features import features
+from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.list_schedule import upward_rank
+from learned_mapping.regal.local_search import local_search
+from learned_mapping.regal.methods import EVALUATIONS, TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.train import Example
+
+LARGEST_OPS = 260
+"""Of a training or validation graph: larger ones cost too much to search."""
+SYNTHETIC_GRAPHS = 60
+"""Training graphs taken of the synthetic set, from the first on."""
+TRACED_STEP = 2
+"""Every so many-th traced training graph is taken: neighbours in the list differ little."""
+VALIDATION_GRAPHS = 24
+ELITE_EVALUATIONS = 5_000
+REFERENCE_EVALUATIONS = 30_000
+ROOM = 1.002
+"""A training graph on which BRKGA comes this close to what no schedule can beat has nothing to teach."""
+
+
+def training_instances(dataset: str) -> list[Instance]:
+    """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
+    kind, objective = kind_and_objective(dataset)
+    if kind == "traced":
+        graphs = [regal_traced.generate(dataset, "train", i) for i in range(0, len(names("train")), TRACED_STEP)]
+    else:
+        graphs = [regal_synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
+    tested = {topology_digest(load_graph(kind, name)) for name in graph_names(kind)}
+    graphs = [graph for graph in graphs if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested]
+    return [Instance(graph, objective=objective) for graph in graphs]
+
+
+def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[Instance]:
+    """`count` graphs of the validation split spread evenly, up to `LARGEST_OPS`."""
+    kind, objective = kind_and_objective(dataset)
+    if kind == "traced":
+        chosen = [i for i, name in enumerate(names("validation")) if regal_traced.load(name).num_ops <= LARGEST_OPS]
+        chosen = [chosen[len(chosen) * i // count] for i in range(count)]
+        graphs = [regal_traced.generate(dataset, "validation", i) for i in chosen]
+    else:
+        graphs = [regal_synthetic.generate("validation", i) for i in range(count)]
+    return [Instance(graph, objective=objective) for graph in graphs]
+
+
+def kind_and_objective(dataset: str) -> tuple[str, str]:
+    """``traced`` or ``synthetic``, and the objective; raises `InputError` for an unknown dataset."""
+    if dataset not in DATASETS:
+        raise InputError("dataset", "", f"expected one of {', '.join(DATASETS)}, got {dataset!r}")
+    return DATASETS[dataset]
+
+
+def floor(instance: Instance) -> float:
+    """What no schedule can beat: half the work or the longest path; or what the largest op holds at once."""
+    if instance.objective == "runtime":
+        work = instance.arrays.seconds.sum() / instance.pair.devices
+        return float(max(work, upward_rank(instance).max()))
+    return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
+
+
+def examples(dataset: str, report: Callable[[int, int], None] = lambda done, all: None) -> list[Example]:
+    """The training graphs that leave room, with their elites; minutes on the first call."""
+    found = []
+    instances = training_instances(dataset)
+    for number, instance in enumerate(instances):
+        report(number, len(instances))
+        name = f"{instance.graph.digest[:16]}-{instance.objective}"
+        uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
+        if uniform > ROOM * floor(instance):
+            arrays = _cached(f"spectral-{name}", lambda i=instance: _elites(i))
+            found.append(Example(instance, features(instance), uniform, Elites(**arrays)))
+    return found
+
+
+def _uniform(instance: Instance) -> float:
+    budget = Budget(samples=EVALUATIONS)
+    brkga(instance, np.random.default_rng(0), budget)
+    return budget.best
+
+
+def _elites(instance: Instance) -> dict[str, np.ndarray]:
+    seen, rng = features(instance), np.random.default_rng(1)
+    return find_elites(instance, seen, rng, evaluations=ELITE_EVALUATIONS)._asdict()
+
+
+def references(instances: list[Instance]) -> np.ndarray:
+    """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its end."""
+    found = []
+    for instance in instances:
+        name = f"reference-{instance.graph.digest[:16]}-{instance.objective}"
+        found.append(float(_cached(name, lambda i=instance: {"cost": np.float64(_reference(i))})["cost"]))
+    return np.array(found)
+
+
+def _reference(instance: Instance) -> float:
+    rng, climb, costs = np.random.default_rng(2), TUNED_LOCAL_SEARCH[instance.objective], []
+    evolution = Budget(samples=REFERENCE_EVALUATIONS)
+    evolved = brkga(instance, rng, evolution, parameters=TUNED_BRKGA[instance.objective])
+    costs.append(evolution.best)
+    for start in (evolved, None):
+        budget = Budget(samples=REFERENCE_EVALUATIONS)
+        local_search(instance, rng, budget, parameters=climb, start=start)
+        costs.append(budget.best)
+    return min(costs)
+
+
+@functools.cache
+def _folder():
+    # The searches: what the features say decides which good schedules are found, not whether they are good.
+    rests_on = ("learned_mapping.regal.brkga", "learned_mapping.regal.local_search")
+    return build_folder() / "regal-training" / source_digest(rests_on)
+
+
+def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    path = _folder() / f"{name}.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_checkpoint(path, {key: np.asarray(value) for key, value in make().items()}, {})
+    return read_checkpoint(path)[0]
