@@ -8,12 +8,15 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap import compiled_cache
+from learned_mapping.mmap import compiled_cache, kernel
 from learned_mapping.mmap.edits import checkpoints, scorer
 from learned_mapping.mmap.edits.agent import LEARNED, pretrain
-from learned_mapping.mmap.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, EditParameters, improve
+from learned_mapping.mmap.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, improve
 from learned_mapping.mmap.edits.incumbent import new_incumbent, refresh, take
-from learned_mapping.mmap.edits.proposals import EJECT, KINDS, chain, make_room, new_edit
+from learned_mapping.mmap.edits.parameters import EditParameters
+from learned_mapping.mmap.edits.proposals import EJECT, KINDS, chain, new_edit
+from learned_mapping.mmap.edits.replay import follow, nearest_legal
+from learned_mapping.mmap.edits.room import make_room
 from learned_mapping.mmap.edits.search import EditSearch
 from learned_mapping.mmap.greedy import greedy
 from learned_mapping.mmap.learned_methods import solve
@@ -58,6 +61,36 @@ def test_the_incumbent_is_always_a_game(parameters):
     assert counts[:, BETTER].sum() > 15 and (counts[:, PLAYED] > 30).all()
     if parameters.trial > 0.5:
         assert counts[:, BY_TRIAL].sum() > 0 and counts[:, TAKEN_BACK].sum() > 50
+
+
+def test_one_action_looked_at_is_as_good_as_all_three():
+    """Two games of the same wishes, one that looks at all actions of every decision: equal moves and dead ends."""
+    rng = np.random.default_rng(3)
+    dead_ends = 0
+    for seed in range(20):
+        program = hard_program(seed, 200)
+        one, two = Game(program), Game(program)
+        one.restart()
+        two.restart()
+        while one.state.game["cursor"][0] < program.num_buffers:
+            wanted = int(rng.integers(3))
+            if not follow(one.program, one.state, wanted):
+                dead_ends += 1
+                assert kernel.evaluate(two.program, two.state) == 0
+                kernel.drop_backup(one.program, one.state)
+                kernel.drop_backup(two.program, two.state)
+                continue
+            kernel.evaluate(two.program, two.state)
+            kernel.apply(two.program, two.state, nearest_legal(two.state, wanted))
+            c = one.state.game["cursor"][0]
+            assert one.state.moves[c - 1] == two.state.moves[c - 1]
+            if rng.random() < 0.05:
+                back = int(rng.integers(c))
+                kernel.rewind(one.program, one.state, back)
+                kernel.rewind(two.program, two.state, back)
+        np.testing.assert_array_equal(one.state.supply_s, two.state.supply_s)
+        assert one.value == two.value
+    assert dead_ends > 0
 
 
 def test_edits_improve_and_stay_valid():

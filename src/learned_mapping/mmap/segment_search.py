@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.mmap.edits.improve import EditParameters
+from learned_mapping.mmap.edits.parameters import EditParameters
 from learned_mapping.mmap.edits.search import RANDOM, EditSearch
 from learned_mapping.mmap.greedy import greedy_tuned
 from learned_mapping.mmap.search import Search

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.edits.improve import EditParameters
+from learned_mapping.mmap.edits.parameters import EditParameters
 from learned_mapping.mmap.edits.scorer import Scorer, new_scorer
 from learned_mapping.mmap.edits.search import EditSearch
 from learned_mapping.mmap.greedy import greedy_tuned
@@ -22,7 +22,7 @@ from learned_mapping.mmap.segment_search import START
 from learned_mapping.programs.program import Program
 
 LEARNED = EditParameters(candidates=16)
-"""As the random search, but for 16 edits to choose from where room is made, and kinds chosen by what they gain."""
+"""As the random search, but for 16 edits to choose from, and ways to propose chosen by what they gain."""
 
 
 def edit_agent(search: Search, rng: np.random.Generator, scorer: Scorer, parameters: EditParameters = LEARNED) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 
 from learned_mapping.mmap import kernel
 from learned_mapping.mmap.arrays import ProgramArrays
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.edits.replay import follow, nearest_legal
+from learned_mapping.mmap.rules import COPY, DROP
 from learned_mapping.mmap.state import MOVE, NONE, GameState
 
 
@@ -137,29 +138,13 @@ def fill_levels(program: ProgramArrays, inc: Incumbent) -> None:
 
 
 @numba.njit(cache=True)
-def nearest_legal(state: GameState, wanted: int) -> int:
-    """The action wanted, or where it is illegal the next best: another way to place, then Drop."""
-    outcomes = state.outcomes
-    if outcomes[wanted].legal != 0:
-        return wanted
-    other = NO_COPY if wanted != NO_COPY else COPY
-    if outcomes[other].legal != 0:
-        return other
-    if outcomes[DROP].legal != 0:
-        return DROP
-    return COPY if outcomes[COPY].legal != 0 else NO_COPY
-
-
-@numba.njit(cache=True)
 def go_to(program: ProgramArrays, state: GameState, inc: Incumbent, cursor: int) -> None:
     """Sets the game to the incumbent's position before decision `cursor`; it agrees with it up to where it stands."""
     state.groups["forced"][:] = 0
     kernel.rewind(program, state, cursor)
     while state.game[0].cursor < cursor:
-        if kernel.evaluate(program, state) == 0:
+        if not follow(program, state, inc.moves[state.game[0].cursor].action):
             kernel.drop_backup(program, state)
-        else:
-            kernel.apply(program, state, nearest_legal(state, inc.moves[state.game[0].cursor].action))
 
 
 @numba.njit(cache=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.edits.improve import COUNTS, PLAYED, EditParameters, improve
+from learned_mapping.mmap.edits.improve import COUNTS, PLAYED, improve
 from learned_mapping.mmap.edits.incumbent import new_incumbent, refresh, take
+from learned_mapping.mmap.edits.parameters import EditParameters
 from learned_mapping.mmap.edits.proposals import KINDS, new_edit
 from learned_mapping.mmap.edits.scorer import Scorer, new_scorer
 from learned_mapping.mmap.rules import toy_program
@@ -55,6 +56,8 @@ class EditSearch:
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
         """By kind of edit: drawn, played, kept, better, tried, better by a trial, taken back."""
         self.action = search.best.action.astype(np.int64)
+        self.log = np.zeros((400000, 39))
+        self.logged = np.zeros(1, np.int64)
         self._take()
 
     @property
