@@ -137,6 +137,7 @@ def _solution_commands(commands: Any) -> None:
     )
     solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
     _hardware_options(solve)
+    solve.add_argument("--start", choices=("greedy-careful",), help="mcm: a search judges this partition first")
     solve.add_argument("--objective", choices=("runtime", "memory"), default="runtime", help="regal: what to minimise")
 
     check = _add(commands, "check", "judge a solution by the independent validator", _late("solutions", "check"))

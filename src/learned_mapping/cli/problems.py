@@ -119,10 +119,14 @@ class Partitioning(Problem):
     def solve(self, graph: Any, options: Any, progress: Any) -> Any:
         if options.hardware == "silicon":
             return self._solve_on_silicon(graph, options, progress)
-        from learned_mapping.mcm.methods import solve
+        from learned_mapping.mcm.learned_methods import solve
         from learned_mapping.mcm.optimum import TooManyIdealsError
 
         limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
+        if options.start is not None:
+            if options.hardware == "silicon":
+                raise InputError("--start", "", "is for the analytical model")
+            limits["start"] = options.start
         try:
             return solve(graph, options.method, chips=options.chips, **limits, progress=progress)
         except TooManyIdealsError as error:

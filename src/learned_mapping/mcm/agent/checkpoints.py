@@ -1,0 +1,75 @@
+"""Trained policies as files: parameters, the configuration in the header, and the shipped ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.experiments.folders import data_folder
+from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
+from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
+from learned_mapping.mcm.agent.ppo import Learned, make_policy, optimiser_of
+
+PREFIX = "parameters"
+AGENT = "mcm-ppo"
+
+
+def checkpoint_path(policy: str) -> Path:
+    """The shipped file of a policy."""
+    return data_folder() / "checkpoints" / "mcm" / f"{policy}.npz"
+
+
+def checkpoint_digest(policy: str) -> str:
+    """16 hexadecimal digits of the shipped file; empty where there is none."""
+    path = checkpoint_path(policy)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
+
+
+def save_policy(path: str | os.PathLike, config: AgentConfig, parameters: Any, facts: dict[str, Any]) -> None:
+    """Writes parameters without the optimiser's memory; `facts` say how they were trained."""
+    header = {"agent": AGENT, "config": dataclasses.asdict(config), "facts": facts}
+    write_checkpoint(path, flatten(parameters, PREFIX), header)
+
+
+def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
+    """(configuration, parameters) that `save_policy` wrote.
+
+    Raises:
+      InputError: the file is missing, damaged, or of another agent.
+    """
+    arrays, header = read_checkpoint(path)
+    if header.get("agent") != AGENT or not isinstance(header.get("config"), dict):
+        raise InputError(path, "agent", f"{header.get('agent')!r}, expected {AGENT!r}")
+    config = config_from_json(header["config"], path)
+    template = make_policy(config).new_parameters(np.random.default_rng(0))
+    parameters = unflatten(template, arrays, PREFIX, path)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree_util.tree_leaves(parameters)):
+        raise InputError(path, PREFIX, "holds numbers that are not finite")
+    return config, parameters
+
+
+@lru_cache(maxsize=4)
+def _shipped(path: str, changed: int) -> tuple[AgentConfig, Any]:
+    return load_policy(path)
+
+
+def shipped(policy: str) -> tuple[AgentConfig, Any]:
+    """The shipped policy; raises `InputError` where its file is missing."""
+    path = checkpoint_path(policy)
+    if not path.exists():
+        command = f"python -m learned_mapping.experiments.mcm_training --policy {policy} --out {path}"
+        raise InputError(path, "", f"there is no trained policy; make it with: {command}")
+    return _shipped(str(path), path.stat().st_mtime_ns)
+
+
+def fresh_optimiser(config: AgentConfig, parameters: Any) -> Learned:
+    """Parameters with an optimiser that has seen nothing."""
+    return Learned(parameters, optimiser_of(config).init(parameters))

@@ -1,0 +1,104 @@
+"""Every number of the learner in one frozen dataclass, and the named profiles.
+
+The paper (Section 5.1) gives 8 GraphSAGE layers of 128, a policy network of 2 layers of the same size, 20 rollouts, 4
+mini-batches, 10 epochs, 20,000 samples and 200 checkpoints of pre-training. It does not give T of Eq. 7, the learning
+rate, clipping, the weights of entropy and value, or the normalisation of advantages. Those are ours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from learned_mapping.errors import InputError
+
+CHIPS, WEIGHTS = "chips", "weights"
+POLICIES = (CHIPS, WEIGHTS)
+FIX, SAMPLE = "fix", "sample"
+REPAIRED, CANDIDATE = "repaired", "candidate"
+EXACT, PROPORTIONAL = "exact", "proportional"
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """One learner."""
+
+    policy: str = CHIPS
+    """``chips``: a distribution over chips per op, as the paper has it; ``weights``: corrected costs, see `weights`."""
+    layers: int = 3
+    """GraphSAGE layers."""
+    width: int = 48
+    """Of every layer, of the policy network as well."""
+    iterations: int = 1
+    """T of Eq. 7, of policy ``chips``."""
+    mode: str = FIX
+    """How a candidate of policy ``chips`` becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``)."""
+    credit: str = REPAIRED
+    """Whose log-probability a reward is credited to: ``repaired`` is y', ``candidate`` the policy's own y.
+
+    The paper (Section 4.1) says that the reward is that of y'; which log-probability it goes to is left open. Credit to
+    y hardly learns: much of y is not what was rewarded.
+    """
+    cut: str = EXACT
+    """How policy ``weights`` makes partitions: ``exact`` or ``proportional``, see `cut`."""
+    rollouts: int = 20
+    """Partitions per iteration of PPO."""
+    minibatches: int = 4
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    clip: float = 0.2
+    """ε: how far an iteration may move the probability of an action, as a ratio."""
+    entropy: float = 0.01
+    """Weight of the entropy of the policy in its objective."""
+    value_weight: float = 0.5
+    """Weight of the value's squared error."""
+    latent_std: float = 1.0
+    """Standard deviation of the global numbers of policy ``weights`` before it learns."""
+    node_std: float = 0.15
+    """The same of the logarithms of its per-op weights."""
+
+
+SIZES = {
+    "quick": {"layers": 2, "width": 32},
+    "full": {"layers": 3, "width": 48},
+    "paper": {"layers": 8, "width": 128, "iterations": 2},
+}
+
+
+def agent_config(policy: str, profile: str = "full", **changes) -> AgentConfig:
+    """The configuration of a policy in a profile, with fields changed.
+
+    Raises:
+      InputError: an unknown policy, profile, or value of a named choice.
+    """
+    if profile not in SIZES:
+        raise InputError("profile", "", f"{profile!r} is none of {', '.join(SIZES)}")
+    return check_config(AgentConfig(policy=policy, **{**SIZES[profile], **changes}))
+
+
+def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
+    """The configuration itself; raises `InputError` where a field is unusable."""
+    choices = {
+        "policy": POLICIES,
+        "mode": (FIX, SAMPLE),
+        "credit": (REPAIRED, CANDIDATE),
+        "cut": (EXACT, PROPORTIONAL),
+    }
+    for name, known in choices.items():
+        if getattr(config, name) not in known:
+            raise InputError(source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}")
+    for name in ("layers", "width", "iterations", "rollouts", "minibatches", "epochs"):
+        if not 1 <= getattr(config, name) <= 100_000:
+            raise InputError(source, name, f"must be at least 1, got {getattr(config, name)}")
+    if config.rollouts % config.minibatches:
+        raise InputError(source, "rollouts", f"{config.rollouts} is no multiple of {config.minibatches} mini-batches")
+    return config
+
+
+def config_from_json(value: dict, source: object) -> AgentConfig:
+    """The configuration a checkpoint's header holds; raises `InputError` where it is none."""
+    known = {field.name: type(field.default) for field in dataclasses.fields(AgentConfig)}
+    for name, entry in value.items():
+        if name not in known or not isinstance(entry, known[name]) or isinstance(entry, bool):
+            raise InputError(source, f"config.{name}", f"unknown, or of a wrong type: {entry!r}")
+    return check_config(AgentConfig(**value), source)

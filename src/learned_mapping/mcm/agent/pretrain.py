@@ -1,0 +1,159 @@
+"""Pre-training on many graphs, and the choice among its checkpoints (paper 2, Section 4.3, Fig. 4).
+
+The training worker goes through the training graphs, one batch of rollouts and one update of PPO each, and keeps copies
+of its parameters along the way. The validation worker gives every copy a zero-shot score, and the best of them a score
+after fine-tuning, on other graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import flatten, unflatten
+from learned_mapping.mcm.agent.checkpoints import fresh_optimiser
+from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.agent.ppo import Learned, make_policy, new_learned
+from learned_mapping.mcm.agent.problem import Problem
+from learned_mapping.mcm.agent.search import learn, rollouts, run
+
+ZERO_SHOT_SAMPLES = 20
+FINE_TUNE_SAMPLES = 100
+FINALISTS = 3
+"""Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
+SNAPSHOT, LEARNED = "snapshot", "learned"
+
+
+class Pretraining:
+    """The training worker: an agent as `learning.loop` runs it. One iteration is one batch on one graph.
+
+    Args:
+      config: of the policy.
+      problems: calls that give the training problems; each is asked once and kept.
+      samples: partitions to judge in all.
+      snapshots: copies of the parameters to keep, evenly spaced, the last at the end.
+      seed: of everything random.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        problems: Sequence[Callable[[], Problem]],
+        *,
+        samples: int,
+        snapshots: int,
+        seed: int = 0,
+    ):
+        self.config, self.samples, self.seed = config, samples, seed
+        self.policy = make_policy(config)
+        self.learned = new_learned(self.policy, np.random.default_rng([seed, 0]))
+        self.iterations = 0
+        self.total = max(samples // config.rollouts, 1)
+        self.snapshots: dict[int, Any] = {}
+        """Iterations -> parameters."""
+        self._kept = set(np.unique(np.linspace(0, self.total, min(snapshots, self.total) + 1).round().astype(int))[1:])
+        self._makers, self._problems = problems, {}
+
+    @property
+    def done(self) -> bool:
+        return self.iterations >= self.total
+
+    def _problem(self, rng: np.random.Generator) -> Problem:
+        """Every graph once per round, in an order of that round."""
+        round_number, place = divmod(self.iterations, len(self._makers))
+        order = np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))
+        index = int(order[place])
+        if index not in self._problems:
+            self._problems[index] = self._makers[index]()
+        return self._problems[index]
+
+    def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        """One batch and one update. All randomness comes from the seed and the number of the iteration."""
+        rng = np.random.default_rng([self.seed, 2, self.iterations])
+        problem = self._problem(rng)
+        context = self.policy.context(problem)
+        found, actions = rollouts(self.policy, self.learned.parameters, context, problem, rng)
+        rewards = np.array([problem.judge.throughput(row) for row in found]) / problem.unit
+        if stop():
+            return None
+        self.learned, measured = learn(self.policy, self.learned, context, actions, rewards, rng)
+        self.iterations += 1
+        if self.iterations in self._kept:
+            self.snapshots[self.iterations] = jax.tree_util.tree_map(np.asarray, self.learned.parameters)
+        facts = {"graph": problem.model.graph.name, "reward": float(rewards.mean()), "best": float(rewards.max())}
+        return {"iteration": self.iterations, **facts, **measured}
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = flatten(self.learned, LEARNED)
+        for iteration, parameters in self.snapshots.items():
+            arrays |= flatten(parameters, f"{SNAPSHOT}{iteration}")
+        return arrays, {**self._identity(), "iterations": self.iterations, "snapshots": sorted(self.snapshots)}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+        """Raises `InputError` where the state is of another training."""
+        for name, expected in self._identity().items():
+            if header.get(name) != expected:
+                raise InputError(source, name, f"{header.get(name)!r}, expected {expected!r}")
+        self.learned = Learned(*unflatten(self.learned, arrays, LEARNED, source))
+        self.iterations = int(header["iterations"])
+        template = self.learned.parameters
+        self.snapshots = {
+            int(i): unflatten(template, arrays, f"{SNAPSHOT}{int(i)}", source) for i in header["snapshots"]
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        return {"config": repr(self.config), "samples": self.samples, "seed": self.seed, "graphs": len(self._makers)}
+
+
+def score(
+    config: AgentConfig, parameters: Any, problems: Sequence[Problem], *, samples: int, learning: bool, seed: int = 0
+) -> float:
+    """Geometric mean over `problems` of the mean best throughput on the way, over the naive greedy.
+
+    The mean over the samples of the best so far, rather than the last, so that an early good partition counts.
+    """
+    policy, logs = make_policy(config), []
+    for problem in problems:
+        budget = Budget(samples=samples)
+        start = fresh_optimiser(config, parameters)
+        run(policy, start, problem, np.random.default_rng(seed), budget, learning=learning)
+        curve = budget.curve()
+        steps = np.diff([*curve["samples"][:-1], samples + 1])
+        logs.append(np.log(max(float(np.dot(steps, curve["y"][:-1])) / samples / problem.unit, 1e-9)))
+    return float(np.exp(np.mean(logs)))
+
+
+def choose(
+    config: AgentConfig,
+    snapshots: dict[int, Any],
+    problems: Sequence[Problem],
+    *,
+    finalists: int = FINALISTS,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> tuple[int, list[dict[str, Any]]]:
+    """The validation worker: (the iteration whose copy is best after fine-tuning, all scores).
+
+    Args:
+      config, snapshots: from `Pretraining`.
+      problems: validation graphs, none of them trained on.
+      finalists: how many of the best by zero-shot score are fine-tuned.
+      report: called with every row of the scores.
+    """
+    rows = []
+    for iteration, parameters in sorted(snapshots.items()):
+        found = score(config, parameters, problems, samples=ZERO_SHOT_SAMPLES, learning=False)
+        rows.append({"iteration": iteration, "zeroshot": found})
+        if report is not None:
+            report(rows[-1])
+    for row in sorted(rows, key=lambda row: -row["zeroshot"])[:finalists]:
+        parameters = snapshots[row["iteration"]]
+        row["finetune"] = score(config, parameters, problems, samples=FINE_TUNE_SAMPLES, learning=True)
+        if report is not None:
+            report(row)
+    best = max((row for row in rows if "finetune" in row), key=lambda row: row["finetune"])
+    return best["iteration"], rows

@@ -1,0 +1,71 @@
+"""Tests of the learned methods by name: valid on unseen graphs, repeatable, honest about their start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm import learned_methods
+from learned_mapping.mcm.agent import checkpoints
+from learned_mapping.mcm.agent.config import SIZES, agent_config
+from learned_mapping.mcm.agent.ppo import make_policy, new_learned
+from learned_mapping.mcm.greedy import careful_greedy
+from learned_mapping.mcm.learned_methods import ALIASES, LEARNED_METHODS, all_methods, solve
+from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.synthetic import random_graph
+
+
+@pytest.fixture
+def small_policies(tmp_path, monkeypatch):
+    """Untrained policies in place of the shipped ones, small enough to compile fast."""
+    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda policy: tmp_path / f"{policy}.npz")
+    monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16, "epochs": 2})
+    for policy in ("chips", "weights"):
+        config = agent_config(policy, "quick")
+        parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
+        checkpoints.save_policy(tmp_path / f"{policy}.npz", config, parameters, {})
+
+
+def test_every_method_is_valid_and_repeats(small_policies):
+    """Catches an invalid partition, hidden randomness, or more samples than were asked for."""
+    graph = random_graph(np.random.default_rng(0), "attention", 30)
+    for method in LEARNED_METHODS:
+        a, b = (solve(graph, method, chips=5, samples=45, seed=7, profile="quick") for _ in range(2))
+        verdict = validate(graph, a.solution)
+        assert verdict.valid and a.samples == 45, method
+        assert a.metrics["throughput"] == pytest.approx(verdict.costs["throughput"])
+        assert a.curve["y"][-1] == pytest.approx(a.metrics["throughput"])
+        np.testing.assert_array_equal(a.solution.assignment, b.solution.assignment)
+
+
+def test_start_is_the_first_sample_of_any_search(small_policies):
+    """Catches a start that costs no sample, is lost, or goes to one method alone."""
+    graph = random_graph(np.random.default_rng(1), "towers", 30)
+    careful = ChipModel(graph, ChipPackage(chips=5))
+    careful = careful.throughput(careful_greedy(careful))
+    for method in ("random", "zeroshot-chips", "random-weights"):
+        result = solve(graph, method, chips=5, samples=1, start="greedy-careful")
+        assert result.samples == 1 and result.metrics["throughput"] == pytest.approx(careful)
+
+
+def test_short_names_are_of_methods_there_are():
+    """Catches an alias of nothing, and a method that its own list does not name."""
+    assert {"zeroshot", "finetune"} <= set(ALIASES) and set(ALIASES.values()) <= set(LEARNED_METHODS)
+    assert set(learned_methods.METHODS) | set(LEARNED_METHODS) | set(ALIASES) == set(all_methods())
+
+
+def test_faults_are_named():
+    """Catches a traceback for a typing error."""
+    graph = random_graph(np.random.default_rng(0), "towers", 8)
+    for bad, word in (({"method": "magic"}, "finetune-chips"), ({"method": "sa", "start": "luck"}, "start")):
+        with pytest.raises(InputError, match=word):
+            solve(graph, samples=1, **bad)
+
+
+def test_policy_over_too_many_chips_says_what_to_do():
+    """Catches an allocation of gigabytes in place of an error."""
+    graph = random_graph(np.random.default_rng(0), "towers", 20_000)
+    with pytest.raises(InputError, match="-weights"):
+        solve(graph, "rl", chips=4096, samples=1)
