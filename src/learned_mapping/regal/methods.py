@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ from learned_mapping.regal.brkga import BrkgaParameters, brkga
 from learned_mapping.regal.cp_sat import cp_sat
 from learned_mapping.regal.decode import decode
 from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.learned_methods import (
+    LEARNED,
+    best_constant_law,
+    best_spectral_law,
+    fiedler_law,
+    with_law,
+    with_network,
+)
 from learned_mapping.regal.list_schedule import gp_dfs, gp_list, list_scheduler
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search, random_search
 from learned_mapping.regal.schedule import Schedule
@@ -111,6 +120,14 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     return best, {"bound": found.bound, "optimal": float(found.optimal)}
 
 
+LEARNED_METHODS = LEARNED | {
+    "regal-local-search": (
+        "REGAL with half of the evaluations, then local search from its best",
+        partial(with_network, climb=TUNED_LOCAL_SEARCH),
+    ),
+}
+"""As `LEARNED`."""
+
 METHODS: dict[str, Method] = {
     "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", _brkga),
     "brkga-tuned": Method("the same with parameters from a grid search on training graphs", _brkga_tuned),
@@ -124,8 +141,30 @@ METHODS: dict[str, Method] = {
         search=False,
     ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
-}
-"""By name, in the order of the tables."""
+    "constant-law": Method(
+        "BRKGA with one Beta law for all graphs, the best on training graphs", with_law(best_constant_law)
+    ),
+    "fiedler-law": Method("BRKGA biased to halves along the Fiedler vector", with_law(fiedler_law)),
+    "spectral-law": Method(
+        "BRKGA biased to halves of the best smooth vector on training graphs", with_law(best_spectral_law)
+    ),
+} | {name: Method(description, make()) for name, (description, make) in LEARNED_METHODS.items()}
+"""By name, in the order of the tables. Those of `LEARNED_METHODS` exist for one network too: ``regal:NETWORK``."""
+
+
+def find_method(name: str) -> Method:
+    """A method of `METHODS`, or one of `LEARNED_METHODS` with the network named after a colon.
+
+    Raises:
+      InputError: there is none; the message lists those there are.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    base, colon, network = name.partition(":")
+    if colon and base in LEARNED_METHODS:
+        description, make = LEARNED_METHODS[base]
+        return Method(f"{description}; network {network}", make(network))
+    raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(METHODS)}")
 
 
 def solve(
@@ -142,7 +181,7 @@ def solve(
 
     Args:
       instance: graph, devices and objective.
-      method: a key of `METHODS`.
+      method: as in `find_method`.
       seed: decides every random choice.
       seconds, samples: the budget; `EVALUATIONS` samples where both are None.
       cpu, progress: as in `Budget`.
@@ -150,12 +189,11 @@ def solve(
     Raises:
       InputError: an unknown method (the message lists those there are), or a bad budget.
     """
-    if method not in METHODS:
-        raise InputError("method", "", f"no method is named {method!r}, known are {', '.join(METHODS)}")
+    chosen = find_method(method)
     if seconds is None and samples is None:
         samples = EVALUATIONS
     budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    schedule, found = METHODS[method].run(instance, np.random.default_rng(seed), budget)
+    schedule, found = chosen.run(instance, np.random.default_rng(seed), budget)
     metrics = schedule_costs(instance, schedule) | found
     return Result(schedule, metrics, budget.curve(), budget.samples, budget.seconds)
 

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal import learned_methods
+from learned_mapping.regal.instance import OBJECTIVES, Instance
+from learned_mapping.regal.learned_methods import NETWORKS, checkpoint_folder, chosen, learner_for
+from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from
+from learned_mapping.regal.methods import LEARNED_METHODS, find_method, solve
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return Instance(random_graph(np.random.default_rng(7), "layered", 40))
+
+
+def test_the_paper_feeds_sampled_laws_to_mutants_alone(instance):
+    """Catches a law that reaches the initial population, and one drawn anew or not at all."""
+    learner = learner_for(instance)
+    one, two = (learner.law(instance, np.random.default_rng(seed), PAPER) for seed in (0, 1))
+    assert not one.in_initial and one.mutant_share == 1.0 and not np.array_equal(one.alpha, two.alpha)
+    mean = learner.law(instance, np.random.default_rng(0), Variant())
+    assert np.array_equal(mean.alpha, learner.law(instance, np.random.default_rng(1), Variant()).alpha)
+    assert np.all(mean.alpha[80:] == 1) and len(one.alpha) == 120
+
+
+def test_three_devices_are_one_clear_line():
+    three = Instance(random_graph(np.random.default_rng(1), "layered", 20), DevicePair(devices=3))
+    for method in LEARNED_METHODS:
+        with pytest.raises(InputError, match="2 devices, got 3"):
+            solve(three, method, samples=200)
+
+
+def test_another_network_by_name(instance):
+    """A network of the right objective serves; an unknown one, or one for the other objective, is refused."""
+    named = solve(instance, f"regal:{NETWORKS['runtime']}", samples=500)
+    assert named.metrics == solve(instance, "regal", samples=500).metrics
+    with pytest.raises(InputError, match=r"there are: .*traced-memory-0"):
+        solve(instance, "regal:nowhere", samples=500)
+    with pytest.raises(InputError, match="trained for memory"):
+        solve(instance, f"regal:{NETWORKS['memory']}", samples=500)
+    with pytest.raises(InputError, match="no method"):
+        find_method("brkga:traced-runtime-0")
+
+
+def test_local_search_shares_the_budget(instance):
+    result = solve(instance, "regal-local-search", samples=1000)
+    assert 900 < result.samples <= 1000
+    half = solve(instance, "regal", samples=500)
+    assert result.metrics["makespan_s"] <= half.metrics["makespan_s"]
+
+
+def test_every_shipped_network_reads_and_has_a_variant():
+    """Catches a checkpoint of older features, a size over 2 MB, and a network without a chosen variant."""
+    paths = sorted(checkpoint_folder().glob("*.npz"))
+    assert {f"{name}.npz" for name in NETWORKS.values()} <= {path.name for path in paths}
+    for path in paths:
+        learner = read_learner(path)
+        assert learner.objective in OBJECTIVES and path.stat().st_size < 2e6
+        assert variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
+
+
+def test_a_missing_record_is_one_clear_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(learned_methods, "checkpoint_folder", lambda: tmp_path)
+    learned_methods.chosen.cache_clear()
+    with pytest.raises(InputError, match=r"chosen\.json"):
+        learned_methods.chosen()
+    learned_methods.chosen.cache_clear()
+
+
+def test_no_search_takes_one_evaluation(instance):
+    result = solve(instance, "gnn", samples=500)
+    assert result.samples == 1
