@@ -10,11 +10,13 @@ from learned_mapping.experiments import (
     mmap_data,
     mmap_drop_backup,
     mmap_heuristic,
+    mmap_layouts,
     mmap_network,
     mmap_scaling,
     mmap_speedup,
     mmap_steps,
     mmap_table2,
+    mmap_transfer,
     results,
 )
 from learned_mapping.experiments.artifact import Artifact, Run
@@ -114,6 +116,8 @@ ARTIFACTS: tuple[Artifact, ...] = (
     *mmap_speedup.ARTIFACTS,
     *mmap_correlation.ARTIFACTS,
     *mmap_ablation.ARTIFACTS,
+    *mmap_transfer.ARTIFACTS,
+    *mmap_layouts.ARTIFACTS,
     *mmap_drop_backup.ARTIFACTS,
     *mmap_scaling.ARTIFACTS,
     *mmap_network.ARTIFACTS,

@@ -18,8 +18,11 @@ from learned_mapping.mmap import learned_methods
 WORKLOADS = ("wavenet_coherent_batch32", "AlphaTensor")
 QUICK_WORKLOADS = ("rnn_0",)
 FROM_TABLE2 = ("muzero", "muzero-paper", "segment-search")
-ARMS = (*getattr(learned_methods, "ABLATIONS", ()), *(m for m in ("gumbel",) if m in learned_methods.LEARNED_METHODS))
-"""What is run besides: every name that `learned_methods.solve` takes."""
+ARMS = (
+    *(m for m in getattr(learned_methods, "ABLATIONS", ()) if m != "muzero-scratch"),
+    *(m for m in ("gumbel",) if m in learned_methods.LEARNED_METHODS),
+)
+"""What is run besides: every name that `learned_methods.solve` takes, but for the arm of `mmap.transfer`."""
 
 
 def workloads(profile: str) -> tuple[str, ...]:

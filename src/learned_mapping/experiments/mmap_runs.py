@@ -34,6 +34,7 @@ STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s"
 _COMMON = ("learned_mapping.mmap.validate", "learned_mapping.hardware.memory_hierarchy")
 _EVOLUTION = ("learned_mapping.mmap.evolution",)
 _GREEDY = ("learned_mapping.mmap.greedy",)
+_EDITS = ("learned_mapping.mmap.edits", "learned_mapping.mmap.segment_search")
 _CODE = {
     "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.replay"),
     "xla-kept": ("learned_mapping.mmap.keep",),
@@ -45,7 +46,8 @@ _CODE = {
     "evolution-policy": _EVOLUTION,
     "evolution-warm": _EVOLUTION,
     "segment-search": ("learned_mapping.mmap.segment_search",),
-    "muzero": ("learned_mapping.mmap.edits", "learned_mapping.mmap.segment_search"),
+    "muzero": _EDITS,
+    "muzero-scratch": _EDITS,
 }
 _LEARNED_CODE = ("learned_mapping.mmap.muzero",)
 

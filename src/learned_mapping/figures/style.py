@@ -17,7 +17,7 @@ METHOD_COLOURS = {
     "evolution-warm": "#8C6D31", "segment-search": "#CC79A7", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
     "random": "#999999", "bound": "#222222", "xla": "#222222", "xla-kept": "#6B5B95", "heuristic": "#595959",
     "prod": "#004C7A", "gumbel": "#009E73", "search-only": "#D55E00", "learning-only": "#8C6D31",
-    "muzero-no-backup": "#D55E00",
+    "muzero-no-backup": "#D55E00", "muzero-scratch": "#E69F00",
     "rl": "#56B4E9", "finetune": "#0072B2", "zeroshot": "#CC79A7", "sa": "#E69F00", "greedy-naive": "#D55E00",
     "greedy-careful": "#009E73", "optimum": "#222222", "unconstrained": "#595959", "cp-sat": "#8C6D31",
     "regal": "#0072B2", "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",

@@ -31,6 +31,8 @@ class LearnedMethod:
     """`PAPER`: MMap-MuZero; `GUMBEL`: with what we found to help; `EDITS`: the agent of `mmap.edits`."""
     search: str | None = None
     """Another search than the agent's own, as `MuZeroConfig.search` names it."""
+    pretrained: bool = True
+    """Whether the agent of `EDITS` starts from the network trained on other programs; else from a new one."""
 
 
 LEARNED_METHODS = {
@@ -44,8 +46,11 @@ LEARNED_METHODS = {
 ABLATIONS = {
     "search-only": LearnedMethod("tree search with the game's own dynamics, without a network", PAPER, "exact"),
     "learning-only": LearnedMethod("MMap-MuZero that acts from its policy head, without a search", PAPER, "none"),
-}
-"""The arms of Fig. 7 beside `LEARNED_METHODS` and ``segment-search``, which is ``muzero`` without its network."""
+    "muzero-scratch": LearnedMethod("muzero, from a new network instead of the one trained on other programs", EDITS,
+                                    pretrained=False),
+}  # fmt: skip
+"""What is left of a method without a part of it: beside `LEARNED_METHODS` and ``segment-search``, which is ``muzero``
+without its network."""
 ALL_METHODS = (*METHODS, *LEARNED_METHODS)
 
 
@@ -75,7 +80,7 @@ def solve(
     if learned is None:
         raise InputError("method", "", f"{method!r} is none of {', '.join((*ALL_METHODS, *ABLATIONS))}")
     if learned.agent == EDITS:
-        return _edit(program, **limits)
+        return _edit(program, **limits, pretrained=learned.pretrained)
     from learned_mapping.mmap.muzero.config import improved_config, paper_config
     from learned_mapping.mmap.muzero.solve import solve as learn
 
@@ -85,9 +90,18 @@ def solve(
     return learn(program, seed, seconds=seconds, games=samples, config=config, cpu=cpu, progress=progress)
 
 
-def _edit(program: Program, seed: int, seconds: float | None, samples: int | None, cpu: bool, progress: Any) -> Result:
+def _edit(
+    program: Program,
+    seed: int,
+    seconds: float | None,
+    samples: int | None,
+    cpu: bool,
+    progress: Any,
+    pretrained: bool,
+) -> Result:
     from learned_mapping.mmap.edits.agent import edit_agent
     from learned_mapping.mmap.edits.checkpoints import scorer_for
+    from learned_mapping.mmap.edits.scorer import new_scorer
     from learned_mapping.mmap.edits.search import warm_up as warm_up_edits
 
     if seconds is None and samples is None:
@@ -95,7 +109,8 @@ def _edit(program: Program, seed: int, seconds: float | None, samples: int | Non
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     warm_up()
     warm_up_edits()
-    scorer = scorer_for(program.name)
+    rng = np.random.default_rng(seed)
+    scorer = scorer_for(program.name) if pretrained else new_scorer(rng)
     search = Search(program, Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress))
-    edit_agent(search, np.random.default_rng(seed), scorer)
+    edit_agent(search, rng, scorer)
     return result_of(search)
