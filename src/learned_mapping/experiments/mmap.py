@@ -29,7 +29,7 @@ from learned_mapping.programs.program import Program
 __all__ = ["ARTIFACTS", "QUICK_WORKLOADS", "WORKLOADS", "of_other_programs", "workload"]
 
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
-BOUND_SECONDS = {"quick": 20.0, "full": 240.0, "paper": 3600.0}
+BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 """Wall-clock limit of branch and bound, per program."""
 BOUND_PACKAGES = ("learned_mapping.mmap.bound", "learned_mapping.mmap.integer_bound")
 

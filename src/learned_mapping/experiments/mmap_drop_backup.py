@@ -23,7 +23,7 @@ LEARNING_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2")
 """Of the compiled programs with alias groups, those on which random play met a dead end when this was written."""
 QUICK_PROGRAMS = (*LEARNING_PROGRAMS, "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
-LEARNING = {"quick": {"samples": 4}, "full": {"seconds": 60.0}, "paper": {"seconds": 3600.0}}
+LEARNING = {"quick": {"samples": 4}, "full": {"seconds": 30.0}, "paper": {"seconds": 3600.0}}
 SIZE = "quick"
 """Of the agent, in every profile: games have to end within a minute for there to be any dead ends to learn from."""
 LAST_SHARE = 0.25
