@@ -33,9 +33,10 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.regal.brkga import MutantLaw, brkga
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.learner import Learner, Variant, write_learner
+from learned_mapping.regal.losses import TrainConfig
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.network import MODELS, ROUNDS
-from learned_mapping.regal.train import RegalAgent, TrainConfig
+from learned_mapping.regal.train import RegalAgent
 
 WATCH = Variant()
 """The variant whose validation gap the log holds."""

@@ -25,8 +25,8 @@ from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
+from learned_mapping.regal.losses import Example
 from learned_mapping.regal.methods import EVALUATIONS, TUNED_BRKGA, TUNED_LOCAL_SEARCH
-from learned_mapping.regal.train import Example
 
 LARGEST_OPS = 260
 """Of a training or validation graph: larger ones cost too much to search."""

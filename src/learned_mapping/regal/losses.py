@@ -1,0 +1,162 @@
+"""What REGAL's networks minimise: imitation of elites, and REINFORCE on what BRKGA makes of the proposed laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+
+from learned_mapping.regal.elites import Elites
+from learned_mapping.regal.features import Features
+from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.laws import BINS, larger_table
+from learned_mapping.regal.network import Batch
+
+
+class Example(NamedTuple):
+    """A training graph."""
+
+    instance: Instance
+    seen: Features
+    brkga: float
+    """H(G, U): what BRKGA finds with uniform mutants and the evaluations of a rollout, seconds or bytes."""
+    elites: Elites
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """What decides a training run."""
+
+    model: str = "gnn"
+    seed: int = 0
+    imitation_iterations: int = 8
+    """Iterations of imitation, `steps` gradient steps each."""
+    steps: int = 50
+    reinforce_iterations: int = 6
+    """Iterations of REINFORCE, one gradient step each."""
+    batch_nodes: int = 512
+    """Ops in a batch of imitation, padding included."""
+    learning_rate: float = 3e-3
+    """Of imitation; it falls along a cosine."""
+    reinforce_rate: float = 3e-4
+    temperature: float = 0.02
+    """Of the weights of a graph's elites, in their relative excess cost."""
+    priority_weight: float = 0.1
+    """Of the priorities' likelihood."""
+    strength_weight: float = 1e-3
+    """Of the mean of alpha and beta: a law says no more than it has learned."""
+    graphs: int = 4
+    """Graphs of a REINFORCE step."""
+    rollouts: int = 6
+    """Laws sampled and searches run for each."""
+    evaluations: int = 5000
+    """Of a rollout, as when it is used."""
+    reinforce_ops: int = 120
+    """Largest graph of REINFORCE, for the sake of time."""
+    entropy_weight: float = 4e-3
+    """Entropy bonus per op of REINFORCE."""
+    in_initial: bool = True
+    """Whether the rollouts' initial population follows the law too."""
+
+
+def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: TrainConfig) -> tuple[jax.Array, Any]:
+    """Cross-entropy between the device an op probably gets and its devices in the graph's elites, mean over graphs.
+
+    The probability that an op goes to device 1 is that of its affinity there being the larger, all four bins being
+    drawn from the network. Elites weigh by their cost. Two further terms: the likelihood of the elites' priorities, and
+    the mean of alpha and beta, so that a law is no sharper than it needs to be.
+    """
+    p = jax.nn.softmax(logits)
+    table = jnp.asarray(larger_table(), jnp.float32)
+    one = jnp.einsum("abcd,na,nb,nc,nd->n", table, p[:, 1, 0], p[:, 1, 1], p[:, 0, 0], p[:, 0, 1])
+    one = jnp.clip(one, 1e-4, 1 - 1e-4)[:, None]
+    entropy = -(targets.devices * jnp.log(one) + (1 - targets.devices) * jnp.log(1 - one))
+    graph_of = _graph_of(batch)
+    count = batch.graphs.n_node.shape[0]
+    sizes = jnp.maximum(batch.graphs.n_node, 1)[:, None]
+
+    def mean(values):
+        """[G, ...] means over each graph's ops, averaged over the real graphs."""
+        per_graph = jax.ops.segment_sum(values, graph_of, count) / sizes
+        return (per_graph * targets.weights).sum() / jnp.maximum(targets.weights.sum(), 1e-9)
+
+    cross_entropy = mean(entropy)
+    priority = mean(_priority_loss(p[:, -1], targets.priorities))
+    strength = mean(jnp.einsum("neab,b->n", p[:, :-1], jnp.asarray(BINS, jnp.float32))[:, None] / 4)
+    loss = cross_entropy + config.priority_weight * priority + config.strength_weight * strength
+    return loss, {"loss": loss, "cross_entropy": cross_entropy, "priority_loss": priority, "strength": strength}
+
+
+def _priority_loss(p: jax.Array, priorities: jax.Array) -> jax.Array:
+    """[N, K] -log of the mixture of Betas that bins drawn from p [N, 2, bins] make, at priorities [N, K]."""
+    alpha, beta = jnp.asarray(BINS)[:, None], jnp.asarray(BINS)[None, :]
+    norm = jax.scipy.special.betaln(alpha, beta)
+    x = jnp.clip(priorities, 1e-3, 1 - 1e-3)[..., None, None]
+    density = jnp.exp((alpha - 1) * jnp.log(x) + (beta - 1) * jnp.log1p(-x) - norm)
+    return -jnp.log(jnp.einsum("nkab,na,nb->nk", density, p[:, 0], p[:, 1]) + 1e-6)
+
+
+def _graph_of(batch: Batch) -> jax.Array:
+    count = batch.graphs.n_node.shape[0]
+    nodes = batch.graphs.nodes.shape[0]
+    return jnp.repeat(jnp.arange(count), batch.graphs.n_node, total_repeat_length=nodes)
+
+
+class Targets(NamedTuple):
+    """What a batch is to imitate: K elites of each graph."""
+
+    devices: np.ndarray
+    """[N, K] float32."""
+    priorities: np.ndarray
+    """[N, K] float32."""
+    weights: np.ndarray
+    """[G, K] float32, summing to 1 over a graph's elites; 0 for padding."""
+
+
+def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig) -> Targets:
+    """The targets of the graphs in a batch, padded like it."""
+    nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
+    kept = examples[0].elites.devices.shape[0]
+    targets = Targets(
+        np.zeros((nodes, kept), np.float32), np.full((nodes, kept), 0.5, np.float32),
+        np.zeros((graphs, kept), np.float32),
+    )  # fmt: skip
+    offset = 0
+    for row, example in enumerate(examples):
+        elites = example.elites
+        size = elites.devices.shape[1]
+        targets.devices[offset : offset + size] = elites.devices.T
+        targets.priorities[offset : offset + size] = elites.priorities.T
+        weights = np.exp(-(elites.costs / elites.costs[0] - 1) / config.temperature)
+        targets.weights[row] = weights / weights.sum()
+        offset += size
+    return targets
+
+
+def reinforce_loss(
+    logits: jax.Array, batch: Batch, actions: jax.Array, advantages: jax.Array, config: TrainConfig
+) -> tuple[jax.Array, Any]:
+    """REINFORCE: -sum over rollouts of advantage times the log-probability of the bins drawn, less an entropy bonus.
+
+    Args:
+      logits: [N, d + 1, 2, bins].
+      batch: G graphs.
+      actions: [R, N, d + 1, 2] bins drawn in each rollout.
+      advantages: [R, G], 0 for padding.
+      config: the weights.
+    """
+    log_p = jax.nn.log_softmax(logits)
+    chosen = jnp.take_along_axis(log_p[None], actions[..., None], axis=-1)[..., 0].sum(axis=(2, 3))
+    scale = 1.0 / (advantages.shape[0] * jnp.maximum((advantages != 0).any(axis=0).sum(), 1))
+    gain = scale * (chosen * advantages[:, _graph_of(batch)]).sum()
+    present = jraph.get_node_padding_mask(batch.graphs)[:, None, None]
+    entropy = -(jnp.exp(log_p) * log_p).sum(axis=-1)
+    entropy = (entropy * present).sum() / jnp.maximum(present.sum() * entropy.shape[1] * entropy.shape[2], 1)
+    mean_nodes = present.sum() / jraph.get_graph_padding_mask(batch.graphs).sum()
+    loss = -gain - config.entropy_weight * mean_nodes * entropy
+    return loss, {"loss": loss, "entropy": entropy}

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import dataclasses
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal import network, train
+from learned_mapping.regal.elites import find_elites
+from learned_mapping.regal.features import NODE_FEATURES, features
+from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.laws import BINS
+from learned_mapping.regal.losses import Example, TrainConfig, reinforce_loss
+from learned_mapping.regal.network import ENTRIES, make_batch
+from learned_mapping.regal.train import RegalAgent
+
+CONFIG = TrainConfig(
+    imitation_iterations=2, steps=20, reinforce_iterations=1, batch_nodes=128, graphs=2, rollouts=2, evaluations=100
+)
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Graphs whose elites sit where one feature is positive: what imitation has to find out."""
+    found = []
+    for seed in range(2):
+        instance = Instance(random_graph(np.random.default_rng(seed), "layered", 30))
+        seen = features(instance)
+        elites = find_elites(instance, seen, np.random.default_rng(0), evaluations=100)
+        side = seen.nodes[:, NODE_FEATURES.index("balanced_4_1")] >= 0
+        elites = elites._replace(devices=np.tile(side, (len(elites.costs), 1)).astype(np.int8))
+        found.append(Example(instance, seen, float(elites.costs[0]), elites))
+    return found
+
+
+def test_elites_come_best_first_and_follow_their_laws():
+    """Catches costs that are not their schedules', and devices named at random from elite to elite."""
+    instance = Instance(random_graph(np.random.default_rng(3), "towers", 60))
+    elites = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=1000)
+    assert np.all(np.diff(elites.costs) >= 0) and np.all((elites.priorities > 0) & (elites.priorities < 1))
+    assert all(len(set(row.tolist())) == 60 for row in elites.priorities)
+
+
+def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
+    """Both phases run, log finite rows, and a state comes back the same in another agent.
+
+    One layer stands for the network, which takes long to compile.
+    """
+    shape = (-1, ENTRIES, 2, len(BINS))
+    layer = hk.transform(lambda batch: hk.Linear(int(-np.prod(shape)))(batch.graphs.nodes).reshape(shape))
+    for module in (network, train):
+        monkeypatch.setattr(module, "network", lambda model: hk.without_apply_rng(layer))
+    monkeypatch.setattr(train, "forward_logits", lambda p, seen, *_: np.zeros((len(seen.nodes), *shape[1:])))
+    config = dataclasses.replace(CONFIG, imitation_iterations=1, steps=1)
+    agent, other = RegalAgent(examples[:2], config), RegalAgent(examples[:2], config)
+    start = jax.tree_util.tree_leaves(agent.parameters)
+    rows = [agent.iterate(lambda: False), agent.iterate(lambda: False)]
+    assert [row["phase"] for row in rows] == ["imitation", "reinforce"] and agent.done
+    assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
+    after = jax.tree_util.tree_leaves(agent.parameters)
+    assert any(not np.array_equal(one, two) for one, two in zip(start, after))
+    other.restore(*agent.state(), "state")
+    assert other.done
+    for one, two in zip(after, jax.tree_util.tree_leaves(other.parameters)):
+        np.testing.assert_array_equal(one, two)
+    with pytest.raises(InputError, match="config"):
+        RegalAgent(examples[:2], dataclasses.replace(config, seed=1)).restore(*agent.state(), "state")
+
+
+def test_reinforce_raises_the_probability_of_what_did_well(examples):
+    """Against finite differences in sign: better-than-average bins become likelier, padding has no say."""
+    batch = make_batch([examples[0].seen, examples[1].seen])
+    shape = (batch.graphs.nodes.shape[0], 3, 2, 6)
+    actions = np.zeros((2, *shape[:3]), np.int32)
+    actions[1] = 1
+    advantages = np.zeros((2, batch.graphs.n_node.shape[0]), np.float32)
+    advantages[:, 0] = (1.0, -1.0)
+    config = dataclasses.replace(CONFIG, entropy_weight=0.0)
+    start = jnp.zeros(shape)
+    loss = jax.jit(jax.grad(lambda x, *rest: reinforce_loss(x, *rest, config)[0]))
+    gradient = loss(start, batch, actions, advantages)
+    assert np.all(gradient[:30, ..., 0] < 0) and np.all(gradient[:30, ..., 1] > 0)
+    assert np.all(gradient[30:] == 0)
+
+
+def test_no_training_graphs():
+    with pytest.raises(InputError, match="no training graphs"):
+        RegalAgent([], CONFIG)
