@@ -33,11 +33,14 @@ class LearnedMethod:
     policy: str
     """`CHIPS`: the paper's, a distribution over chips per op; `WEIGHTS`: ours, corrections of the cost model."""
     kind: str
+    balanced: bool = False
+    """Whether the policy over chips begins about the even cut (`mcm.balanced_start`) instead of uniformly."""
 
 
 LEARNED_METHODS: dict[str, LearnedMethod] = {
     "rl": LearnedMethod("the paper's policy over chips, PPO from scratch", CHIPS, SCRATCH),
-    "zeroshot-chips": LearnedMethod("the same, trained on other graphs, sampled as it is", CHIPS, ZERO_SHOT),
+    "rl-balanced": LearnedMethod("the same, begun about the even cut of the model's costs", CHIPS, SCRATCH, True),
+    "zeroshot-chips": LearnedMethod("the paper's policy, trained on other graphs, sampled as it is", CHIPS, ZERO_SHOT),
     "finetune-chips": LearnedMethod("the same, trained on other graphs, PPO goes on", CHIPS, FINE_TUNED),
     "rl-weights": LearnedMethod("a policy over corrections of the cost model, PPO from scratch", WEIGHTS, SCRATCH),
     "zeroshot-weights": LearnedMethod("the same, trained on other graphs, sampled as it is", WEIGHTS, ZERO_SHOT),
@@ -124,8 +127,10 @@ def _search(
     from learned_mapping.mcm.agent.ppo import make_policy, new_learned
     from learned_mapping.mcm.agent.problem import Problem
     from learned_mapping.mcm.agent.search import run as learn
+    from learned_mapping.mcm.balanced_start import balanced_start
 
-    problem = Problem(task.model, arrays=task.arrays)
+    start = balanced_start(task.model, task.arrays) if method.balanced else None
+    problem = Problem(task.model, arrays=task.arrays, start=start)
     config = agent_config(method.policy, profile)
     if method.kind == RANDOM:
         return random_weights(config, problem, rng, budget), {}

@@ -21,9 +21,11 @@ from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
 from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.agent.network import ANCHORS, chip_logits, graph_sage, value
 from learned_mapping.mcm.agent.problem import Problem
+from learned_mapping.mcm.balanced_start import log_weights
 from learned_mapping.mcm.engine import repair_batch
 
 MASKED = -1e9
+NO_PRIOR = np.zeros((1, 1), np.float32)
 MAX_ENTRIES = 2**25
 """Ops times chips of the largest problem this policy takes: its logits are held for every rollout."""
 
@@ -36,6 +38,8 @@ class ChipContext(NamedTuple):
     """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
     allowed: np.ndarray
     """[P] float32, 1 for a chip there is."""
+    prior: np.ndarray
+    """[n, P] float32, added to the logits where a problem has a start; [1, 1] of 0 else."""
 
 
 class ChipActions(NamedTuple):
@@ -70,7 +74,7 @@ class ChipPolicy:
         """([B, n, P] log-probabilities, [] value)."""
         h = graph_sage(context.graph, self.config)
         logits = chip_logits(h, previous, context.graph, context.reading, self.config)
-        logits = jnp.where(context.allowed > 0, logits, MASKED)
+        logits = jnp.where(context.allowed > 0, logits + context.prior, MASKED)
         return jax.nn.log_softmax(logits), value(h, context.graph, self.config)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
@@ -79,7 +83,7 @@ class ChipPolicy:
             np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
             np.ones(8, np.float32), np.float32(2),
         )  # fmt: skip
-        context = ChipContext(graph, *reading_of(2))
+        context = ChipContext(graph, *reading_of(2), NO_PRIOR)
         shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 
@@ -89,7 +93,11 @@ class ChipPolicy:
         if len(problem.features.ops) * reading.shape[1] > MAX_ENTRIES:
             fault = f"{problem.num_ops} ops on {problem.chips} chips are too many for a policy over chips"
             raise InputError("method", "", f"{fault}; the methods that end in -weights have no such limit")
-        return ChipContext(problem.features, reading, allowed)
+        prior = NO_PRIOR
+        if problem.start is not None:
+            prior = np.zeros((len(problem.features.ops), reading.shape[1]), np.float32)
+            prior[: problem.num_ops, : problem.chips] = log_weights(problem.start, problem.chips)
+        return ChipContext(problem.features, reading, allowed, prior)
 
     def _act(self, parameters: Any, context: ChipContext, key: jax.Array, count: int):
         """`count` samples: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""

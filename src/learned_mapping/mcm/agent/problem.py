@@ -29,9 +29,17 @@ class Problem:
       model: what a policy knows of op times and transfers before it tries anything.
       judge: what is asked for throughput; the model itself by default.
       arrays: of the repair, where they are known already.
+      start: [N] chips about which policy ``chips`` begins, see `mcm.balanced_start`; none where None.
     """
 
-    def __init__(self, model: ChipModel, judge: Judge | None = None, arrays: RepairArrays | None = None):
+    def __init__(
+        self,
+        model: ChipModel,
+        judge: Judge | None = None,
+        arrays: RepairArrays | None = None,
+        start: np.ndarray | None = None,
+    ):
+        self.start = start
         self.model, self.judge = model, model if judge is None else judge
         self.chips, self.num_ops = model.package.chips, model.graph.num_ops
         if arrays is not None:
