@@ -10,7 +10,8 @@ from learned_mapping.experiments.artifact import PROFILES
 from learned_mapping.experiments.folders import data_folder
 from learned_mapping.experiments.regal_datasets import DATASETS, SYNTHETIC_OPS, TRACED, graph_names, load_graph
 from learned_mapping.experiments.worker import perform
-from learned_mapping.regal.methods import METHODS, TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.methods import METHODS
+from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
 
 def shape_of(graph):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.figures.regal import gantt, gap_bars, room_bars, seconds_by_size, show
+from learned_mapping.figures.regal import gantt, show
+from learned_mapping.figures.regal_results import gap_bars, room_bars, seconds_by_size
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.decode import decode

@@ -8,9 +8,9 @@ from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import learned_methods
 from learned_mapping.regal.instance import OBJECTIVES, Instance
-from learned_mapping.regal.learned_methods import NETWORKS, checkpoint_folder, chosen, learner_for
+from learned_mapping.regal.learned_methods import LEARNED, NETWORKS, checkpoint_folder, chosen, learner_for
 from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from
-from learned_mapping.regal.methods import LEARNED_METHODS, find_method, solve
+from learned_mapping.regal.methods import find_method, solve
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_the_paper_feeds_sampled_laws_to_mutants_alone(instance):
 
 def test_three_devices_are_one_clear_line():
     three = Instance(random_graph(np.random.default_rng(1), "layered", 20), DevicePair(devices=3))
-    for method in LEARNED_METHODS:
+    for method in LEARNED:
         with pytest.raises(InputError, match="2 devices, got 3"):
             solve(three, method, samples=200)
 

@@ -1,4 +1,4 @@
-"""Paper 3's tables and figures: REGAL's baselines on traced and synthetic graphs."""
+"""Paper 3's tables: REGAL and its baselines on traced and synthetic graphs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.experiments import regal_figures
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names
+from learned_mapping.experiments.regal_methods import (
+    LEARNERS,
+    NETWORKS,
+    QUICK_LEARNERS,
+    TRAINING_SEEDS,
+    brought,
+    code_of,
+)
 from learned_mapping.experiments.statistics import bootstrap_interval, geometric_mean, probability_of_improvement
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -46,7 +55,13 @@ def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, 
 
 
 def _runs(function: str, methods: Iterable[str], instance: str, config: dict[str, Any], seeds: int) -> list[Run]:
-    return [Run(f"{MODULE}:{function}", method, instance, config, seed) for method in methods for seed in range(seeds)]
+    """A run for each method, seed, and network of a method that asks one."""
+    return [
+        Run(f"{MODULE}:{function}", method, instance, config | more, seed)
+        for method in methods
+        for more in brought(method, instance)
+        for seed in range(seeds)
+    ]
 
 
 def _per_graph(function: str, method: str, instance: str, config: dict[str, Any]) -> list[Run]:
@@ -58,7 +73,8 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     runs = []
     for dataset, (kind, objective) in DATASETS.items():
         config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        runs += _runs("schedule_graphs", (*SEARCHES, *RULES), dataset, config, seeds)
+        learners = QUICK_LEARNERS if profile == "quick" else LEARNERS
+        runs += _runs("schedule_graphs", (*SEARCHES, *RULES, *learners), dataset, config, seeds)
         runs += _per_graph("long_search", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
             runs += _per_graph("prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
@@ -126,7 +142,7 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
     runs = _runs("time_sizes", (*SEARCHES, *RULES), "layered", config, seeds)
     traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
-    return runs + _runs("schedule_graphs", ("brkga", "local-search"), "traced-runtime", traced, seeds)
+    return runs + _runs("schedule_graphs", ("brkga", "local-search", "regal"), "traced-runtime", traced, seeds)
 
 
 def assemble_time(profile: str, records: list[Record]) -> dict[str, Any]:
@@ -218,6 +234,7 @@ def _gap_rows(
                 "high": 100 * (high - 1),
                 "n": sum(map(len, ratios.values())),
             }
+            | ({"training_seeds": len(TRAINING_SEEDS)} if method in NETWORKS else {})
         )
         if compare and method != "brkga" and method != "long-search":
             better = probability_of_improvement(_negated(graphs), _negated(costs["brkga"]))
@@ -265,12 +282,13 @@ def _result(rows: list[dict[str, Any]], paper: list[dict[str, Any]], records: li
 
 
 def _artifact(name: str, title: str, plan: Callable, assemble: Callable) -> Artifact:
-    return Artifact(f"regal.{name}", 3, title, plan, assemble, ("learned_mapping.experiments.regal", MODULE))
+    return Artifact(f"regal.{name}", 3, title, plan, assemble, code_of)
 
 
 ARTIFACTS: tuple[Artifact, ...] = (
-    _artifact("table1", "Gap to the best known schedule, baselines", plan_table1, assemble_table1),
+    _artifact("table1", "Gap to the best known schedule", plan_table1, assemble_table1),
     _artifact("time", "Seconds per graph", plan_time, assemble_time),
     _artifact("room", "Two readings of a synchronous transfer, and the room each leaves", plan_room, assemble_room),
     _artifact("exact", "Small graphs: every method against the proven optimum", plan_exact, assemble_exact),
+    *regal_figures.ARTIFACTS,
 )

@@ -18,8 +18,9 @@ from learned_mapping.regal.decode import decode, encode
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
-from learned_mapping.regal.methods import TUNED_BRKGA, TUNED_LOCAL_SEARCH, schedule_costs, schedule_fitness, solve
+from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solve
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 from learned_mapping.regal.validate import validate
 
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
@@ -33,18 +34,27 @@ def schedule_graphs(method: str, instance: str, config: dict[str, Any], seed: in
     Args:
       method: a key of `regal.methods.METHODS`; the budget is ``config["evaluations"]``.
       instance: the name under which the rows are reported.
-      config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``.
+      config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``; ``network`` of a method
+        that asks one; ``limits``, to have the cost after fewer evaluations too.
       seed: of the method.
 
     Returns:
       Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
     """
+    method = f"{method}:{config['network']}" if "network" in config else method
     _compile(method, config["objective"])
     found = {}
     for name, problem in _instances(config):
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
         found[name] = _outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        if "limits" in config:
+            found[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
     return {"graphs": found}
+
+
+def _cost_after(curve: dict[str, Any], limit: int) -> float:
+    """The best fitness after at most so many evaluations: a search that stops there takes the same steps."""
+    return min(value for value, samples in zip(curve["y"], curve["samples"]) if samples <= limit)
 
 
 def time_sizes(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:

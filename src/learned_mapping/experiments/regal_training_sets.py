@@ -26,13 +26,14 @@ from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
 from learned_mapping.regal.losses import Example
-from learned_mapping.regal.methods import EVALUATIONS, TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.methods import EVALUATIONS
+from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
 LARGEST_OPS = 260
 """Of a training or validation graph: larger ones cost too much to search."""
-SYNTHETIC_GRAPHS = 60
+SYNTHETIC_GRAPHS = 120
 """Training graphs taken of the synthetic set, from the first on."""
-TRACED_STEP = 2
+TRACED_STEP = 1
 """Every so many-th traced training graph is taken: neighbours in the list differ little."""
 VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000

@@ -1,19 +1,16 @@
-"""Paper 3's figures: schedules as Gantt charts over their memory, gaps by method, room by reading, seconds by size."""
+"""Paper 3: schedules as Gantt charts over their memory, and graphs, plain or painted with a law."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from learned_mapping.errors import InputError
-from learned_mapping.figures.style import INK, PALETTE, method_colour, new_figure
+from learned_mapping.figures.style import INK, PALETTE, new_figure
 from learned_mapping.hardware.device_pair import DevicePair, Simulation, op_seconds, simulate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import RUN_OP, Schedule
@@ -23,12 +20,6 @@ LABELLED_OPS = 24
 """Up to this many ops, a chart writes their names."""
 DRAWN_TRANSFERS = 150
 """Up to this many transfers, a chart draws them."""
-DATASET_TITLES = {
-    "traced-runtime": "traced graphs,\nrunning time",
-    "traced-memory": "traced graphs,\npeak memory",
-    "synthetic-runtime": "synthetic graphs,\nrunning time",
-}
-TABLE_METHODS = ("gp-dfs", "list-scheduler", "gp-list", "random", "brkga", "brkga-tuned", "local-search", "cp-sat")
 
 
 def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = "") -> Figure:
@@ -139,8 +130,14 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
     return [PALETTE[r] for r in rank[of_op].tolist()], legend
 
 
-def drawing(graph: ComputationGraph) -> Figure:
-    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes."""
+def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
+    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
+
+    Args:
+      graph: of N ops.
+      paint: [N] in [0, 1], shown as colour instead of the kinds of op.
+      label: what it is.
+    """
     depth = np.zeros(graph.num_ops, int)
     by_depth: dict[int, list[int]] = {}
     before: dict[int, list[int]] = {}
@@ -168,7 +165,12 @@ def drawing(graph: ComputationGraph) -> Figure:
     colours, kinds = _op_colours(graph)
     largest = float(np.clip(4e4 / graph.num_ops, 60, 900))
     area = 0.04 * largest + largest * seconds / max(seconds.max(), 1e-30)
-    axes.scatter(depth, height, s=area, c=colours, zorder=2, linewidths=0)
+    if paint is None:
+        axes.scatter(depth, height, s=area, c=colours, zorder=2, linewidths=0)
+    else:
+        dots = axes.scatter(depth, height, s=area, c=paint, cmap="RdBu_r", vmin=0, vmax=1, zorder=2,
+                            linewidths=0.5, edgecolors=INK)  # fmt: skip
+        figure.colorbar(dots, ax=axes, label=label, location="bottom", aspect=50, shrink=0.6)
     scale, unit = _time_unit(float(seconds.sum()))
     total, byte_unit = _byte_unit(int(graph.tensor_bytes.sum()))
     axes.set_title(
@@ -182,101 +184,8 @@ def drawing(graph: ComputationGraph) -> Figure:
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.margins(0.05)
-    if len(kinds) > 1:
+    if paint is None and len(kinds) > 1:
         figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
-    return figure
-
-
-def gap_bars(result: dict[str, Any], methods: Sequence[str] = TABLE_METHODS) -> Figure:
-    """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's value as a mark."""
-    datasets = [d for d in DATASET_TITLES if any(row["instance"] == d for row in result["rows"])]
-    rows = {(r["instance"], r["method"]): r for r in result["rows"] if r["metric"] == "gap_percent"}
-    paper = {(r["instance"], r["method"]): r["value"] for r in result["paper"] if r["metric"] == "gap_percent"}
-    shown = [m for m in methods if any((d, m) in rows for d in datasets)]
-    figure, axes = new_figure(1, len(datasets), height=0.6 + 0.36 * len(shown) + 0.9, sharey=True, squeeze=False)
-    for panel, dataset in zip(axes[0], datasets):
-        values = [rows.get((dataset, m), {"value": 0.0}) for m in shown]
-        lengths = np.array([row["value"] for row in values])
-        errors = [
-            [v["value"] - v.get("low", v["value"]) for v in values],
-            [v.get("high", v["value"]) - v["value"] for v in values],
-        ]
-        colours = [method_colour(m) for m in shown]
-        style = {"linewidth": 1, "ecolor": INK}
-        panel.barh(range(len(shown)), lengths, 0.66, color=colours, xerr=np.maximum(errors, 0), error_kw=style)
-        marks = [(paper[dataset, m], i) for i, m in enumerate(shown) if (dataset, m) in paper]
-        if marks:
-            panel.plot(*zip(*marks), "D", color="white", markeredgecolor=INK, markersize=5, clip_on=False, zorder=5)
-        reach = max([*(v.get("high", v["value"]) for v in values), *[x for x, _ in marks], 1e-9])
-        for i, row in enumerate(values):
-            panel.text(1.0, i, f"{row['value']:.1f}", transform=panel.get_yaxis_transform(), ha="right", va="center")
-        panel.set_xlim(0, 1.35 * reach)
-        panel.set_yticks(range(len(shown)), shown)
-        panel.set_ylim(len(shown) - 0.4, -0.6)
-        panel.set_title(DATASET_TITLES[dataset], loc="left")
-        panel.set_xlabel("gap to best known (%)")
-        panel.grid(axis="y", visible=False)
-    figure.legend(handles=_paper_mark(), loc="outside lower right")
-    return figure
-
-
-def _paper_mark() -> list[Line2D]:
-    return [Line2D([], [], marker="D", linestyle="", color="white", markeredgecolor=INK, label="the paper, its graphs")]
-
-
-def room_bars(
-    result: dict[str, Any], methods: Sequence[str] = ("list-scheduler", "gp-list", "brkga", "local-search")
-) -> Figure:
-    """The gap of each method under both readings of a transfer, one panel per kind of graph."""
-    rows = {(r["instance"], r["method"]): r for r in result["rows"] if r["metric"] == "gap_percent"}
-    figure, axes = new_figure(1, 2, height=3.0, sharey=True)
-    colours = {"rendezvous": PALETTE[0], "free": PALETTE[4]}
-    for panel, kind in zip(axes, ("synthetic", "traced")):
-        for offset, (reading, colour) in zip((-0.2, 0.2), colours.items()):
-            for i, method in enumerate(methods):
-                value = rows[f"{kind}-{reading}", method]["value"]
-                panel.bar(i + offset, value, 0.38, color=colour)
-                panel.text(i + offset, value, f"{value:.1f}", ha="center", va="bottom", fontsize=8)
-        panel.set_xticks(range(len(methods)), [m.replace("-", "-\n", 1) for m in methods])
-        panel.set_title(f"{kind} graphs", loc="left")
-        panel.grid(axis="x", visible=False)
-        panel.margins(y=0.12)
-    axes[0].set_ylabel("gap to best known (%)")
-    axes[1].legend(
-        handles=[Patch(color=colour, label=reading) for reading, colour in colours.items()], title="transfers"
-    )
-    return figure
-
-
-def seconds_by_size(result: dict[str, Any]) -> Figure:
-    """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's mean as a line."""
-    figure, axes = new_figure(height=3.4)
-    methods = dict.fromkeys(row["method"] for row in result["rows"] if row["metric"] == "seconds_by_size")
-    for method in methods:
-        rows = [r for r in result["rows"] if r["metric"] == "seconds_by_size" and r["method"] == method]
-        rows.sort(key=lambda row: row["ops"])
-        axes.plot(
-            [r["ops"] for r in rows],
-            [r["value"] for r in rows],
-            "o-",
-            color=method_colour(method),
-            markersize=4,
-            label=method,
-        )
-    for row in result["paper"]:
-        if row["method"] == "brkga" and row["metric"] == "seconds":
-            axes.axhline(row["value"], color=INK, linewidth=0.9, linestyle=":")
-            label = f"paper, BRKGA, mean over its graphs: {row['value']:g} s"
-            axes.annotate(label, (0.01, row["value"]), xycoords=("axes fraction", "data"), xytext=(0, 3),
-                          textcoords="offset points", fontsize=8)  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    sizes = sorted({row["ops"] for row in result["rows"] if row["metric"] == "seconds_by_size"})
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
-    axes.set_xlabel("ops in the graph")
-    axes.set_ylabel("CPU seconds, one core")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

@@ -24,6 +24,7 @@ from learned_mapping.regal.laws import constant_law, law_search, spectral_law
 from learned_mapping.regal.learner import PAPER, Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.tuned import TUNED_LOCAL_SEARCH
 
 NETWORKS = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""
@@ -175,6 +176,14 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-initial": (
         "laws sampled once, for mutants and the initial population",
         functools.partial(with_network, variant=Variant(sampled=True, priorities=True)),
+    ),
+    "regal-local-search": (
+        "REGAL with half of the evaluations, then local search from its best",
+        functools.partial(with_network, climb=TUNED_LOCAL_SEARCH),
+    ),
+    "gas": (
+        "BRKGA with the laws of a recurrent network that reads the ops in order and sees no edges",
+        functools.partial(with_network, prefix="gas-"),
     ),
     "idrs": ("random search from the graph network's laws", instance_dependent_random_search),
     "gnn": ("the graph network's mean, no search", without_search),

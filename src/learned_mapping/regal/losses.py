@@ -34,7 +34,7 @@ class TrainConfig:
 
     model: str = "gnn"
     seed: int = 0
-    imitation_iterations: int = 8
+    imitation_iterations: int = 10
     """Iterations of imitation, `steps` gradient steps each."""
     steps: int = 50
     reinforce_iterations: int = 6
@@ -43,6 +43,8 @@ class TrainConfig:
     """Ops in a batch of imitation, padding included."""
     learning_rate: float = 3e-3
     """Of imitation; it falls along a cosine."""
+    weight_decay: float = 0.1
+    """Of imitation (AdamW): the training graphs are few."""
     reinforce_rate: float = 3e-4
     temperature: float = 0.02
     """Of the weights of a graph's elites, in their relative excess cost."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import simulate
-from learned_mapping.regal.brkga import BrkgaParameters, brkga
+from learned_mapping.regal.brkga import brkga
 from learned_mapping.regal.cp_sat import cp_sat
 from learned_mapping.regal.decode import decode
 from learned_mapping.regal.instance import Instance
@@ -22,27 +21,16 @@ from learned_mapping.regal.learned_methods import (
     best_spectral_law,
     fiedler_law,
     with_law,
-    with_network,
 )
 from learned_mapping.regal.list_schedule import gp_dfs, gp_list, list_scheduler
-from learned_mapping.regal.local_search import LocalSearchParameters, local_search, random_search
+from learned_mapping.regal.local_search import local_search, random_search
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
 EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
-
-TUNED_BRKGA = {
-    "runtime": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.05, bias=0.7),
-    "memory": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.02, bias=0.6),
-}
-"""Parameters by objective, chosen on training graphs alone; `data/regal/tuning.json` is the record."""
-TUNED_LOCAL_SEARCH = {
-    "runtime": LocalSearchParameters(device_share=0.05, cluster_share=0.4, cluster_ops=128),
-    "memory": LocalSearchParameters(device_share=0.3, cluster_share=0.2, cluster_ops=512),
-}
-"""As `TUNED_BRKGA`, for the mix of moves."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +108,6 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     return best, {"bound": found.bound, "optimal": float(found.optimal)}
 
 
-LEARNED_METHODS = LEARNED | {
-    "regal-local-search": (
-        "REGAL with half of the evaluations, then local search from its best",
-        partial(with_network, climb=TUNED_LOCAL_SEARCH),
-    ),
-}
-"""As `LEARNED`."""
-
 METHODS: dict[str, Method] = {
     "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", _brkga),
     "brkga-tuned": Method("the same with parameters from a grid search on training graphs", _brkga_tuned),
@@ -148,12 +128,12 @@ METHODS: dict[str, Method] = {
     "spectral-law": Method(
         "BRKGA biased to halves of the best smooth vector on training graphs", with_law(best_spectral_law)
     ),
-} | {name: Method(description, make()) for name, (description, make) in LEARNED_METHODS.items()}
-"""By name, in the order of the tables. Those of `LEARNED_METHODS` exist for one network too: ``regal:NETWORK``."""
+} | {name: Method(description, make()) for name, (description, make) in LEARNED.items()}
+"""By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal:NETWORK``."""
 
 
 def find_method(name: str) -> Method:
-    """A method of `METHODS`, or one of `LEARNED_METHODS` with the network named after a colon.
+    """A method of `METHODS`, or one of `LEARNED` with the network named after a colon.
 
     Raises:
       InputError: there is none; the message lists those there are.
@@ -161,8 +141,8 @@ def find_method(name: str) -> Method:
     if name in METHODS:
         return METHODS[name]
     base, colon, network = name.partition(":")
-    if colon and base in LEARNED_METHODS:
-        description, make = LEARNED_METHODS[base]
+    if colon and base in LEARNED:
+        description, make = LEARNED[base]
         return Method(f"{description}; network {network}", make(network))
     raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(METHODS)}")
 

@@ -45,10 +45,11 @@ def training_steps(config: TrainConfig) -> dict[str, TrainingStep]:
         "reinforce": config.reinforce_rate,
     }
     losses = {"imitate": imitation_loss, "reinforce": reinforce_loss}
+    decays = {"imitate": config.weight_decay, "reinforce": 0.0}
     apply = network(config.model).apply
     found = {}
     for name, loss in losses.items():
-        optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates[name]))
+        optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rates[name], weight_decay=decays[name]))
 
         def step(parameters, memory, batch, *rest, loss=loss, optimiser=optimiser):
             def of(p):

@@ -1,0 +1,125 @@
+"""Chooses laws without a network on training graphs, and on validation graphs how each network's law is used.
+
+``python -m learned_mapping.experiments.regal_choices`` writes ``data/checkpoints/regal/chosen.json``: every point of
+the three grids with its gap, and the best.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.experiments.regal_datasets import DATASETS
+from learned_mapping.experiments.regal_training import gap_percent, search
+from learned_mapping.experiments.regal_training_sets import (
+    examples,
+    kind_and_objective,
+    references,
+    validation_instances,
+)
+from learned_mapping.programs.json_io import write_json
+from learned_mapping.regal.brkga import MutantLaw
+from learned_mapping.regal.instance import OBJECTIVES, Instance
+from learned_mapping.regal.laws import constant_law, spectral_law
+from learned_mapping.regal.learned_methods import checkpoint_folder
+from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_to
+
+LAW_GRAPHS = 8
+"""Training graphs of each dataset for the grids of laws without a network."""
+VARIANT_GRAPHS = 12
+"""Validation graphs for the grid of variants."""
+CONSTANT_GRID = [
+    {"affinity": affinity, "priority": priority}
+    for affinity, priority in (
+        ((1.5, 1.0), (1.0, 1.0)), ((2.0, 1.0), (1.0, 1.0)), ((0.5, 0.5), (1.0, 1.0)), ((2.0, 2.0), (1.0, 1.0)),
+        ((1.0, 1.0), (0.5, 0.5)), ((1.0, 1.0), (2.0, 2.0)),
+    )
+]  # fmt: skip
+SPECTRAL_GRID = [
+    {"vector": vector, "strength": strength}
+    for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
+]
+VARIANT_GRID = [
+    Variant(),
+    Variant(strength=2.0),
+    Variant(strength=2.0, mutant_share=0.5),
+    Variant(in_initial=False),
+    Variant(priorities=True),
+    Variant(sampled=True, priorities=True),
+    PAPER,
+]
+
+
+def grid(
+    points: Sequence[dict], instances: list[Instance], best: np.ndarray, make: Callable[..., MutantLaw]
+) -> list[dict[str, Any]]:
+    """The points with the gap, in percent, of BRKGA with the law that ``make(instance, **point)`` gives."""
+    rows = []
+    for point in points:
+        costs = [search(each, make(each, **point), 0) for each in instances]
+        rows.append(dict(point) | {"gap_percent": round(gap_percent(costs, best), 3)})
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def entry(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    best = min(rows, key=lambda row: row["gap_percent"])
+    return {"chosen": {key: value for key, value in best.items() if key != "gap_percent"}, "grid": rows}
+
+
+def choose_laws(record: dict[str, Any]) -> None:
+    """The constant and the spectral law of each objective, on the training graphs of its datasets together."""
+    for objective in OBJECTIVES:
+        picked = []
+        for dataset in DATASETS:
+            if kind_and_objective(dataset)[1] == objective:
+                found = examples(dataset)
+                picked += [found[len(found) * i // LAW_GRAPHS] for i in range(LAW_GRAPHS)]
+        instances = [each.instance for each in picked]
+        best = np.array([each.elites.costs[0] for each in picked])
+        seen = {id(each.instance): each.seen for each in picked}
+        rows = grid(CONSTANT_GRID, instances, best, constant_law)
+        record.setdefault("constant-law", {})[objective] = entry(rows)
+
+        def spectral(instance: Instance, seen: dict = seen, **point: Any) -> MutantLaw:
+            return spectral_law(instance, seen[id(instance)], **point)
+
+        rows = grid(SPECTRAL_GRID, instances, best, spectral)
+        record.setdefault("spectral-law", {})[objective] = entry(rows)
+
+
+def choose_variant(record: dict[str, Any], file: str) -> None:
+    """How the law of the network in `file` is used, on validation graphs; holds for all seeds of its dataset."""
+    learner = read_learner(checkpoint_folder() / file)
+    instances = validation_instances(learner.dataset, VARIANT_GRAPHS)
+    best = references(instances)
+
+    def law(instance: Instance, **point: Any) -> MutantLaw:
+        return learner.law(instance, np.random.default_rng(0), Variant(**point))
+
+    rows = grid([variant_to(each) for each in VARIANT_GRID], instances, best, law)
+    uniform = gap_percent([search(each, None, 0) for each in instances], best)
+    name = f"{learner.model} {learner.dataset}"
+    record.setdefault("variants", {})[name] = entry(rows) | {"brkga_gap_percent": round(uniform, 3)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    wanted = sys.argv[1:] if arguments is None else arguments
+    path = checkpoint_folder() / "chosen.json"
+    record = json.loads(path.read_text()) if path.exists() else {"schema": "learned-mapping/choices/1"}
+    for each in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
+        if each == "laws":
+            choose_laws(record)
+        else:
+            choose_variant(record, each)
+        write_json(path, record, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
