@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments import mcm_silicon, mcm_silicon_ties
+from learned_mapping.experiments import mcm_learning, mcm_learning_bert, mcm_silicon, mcm_silicon_ties
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.mcm_graphs import load_graph
 from learned_mapping.experiments.mcm_repair import MODULE as REPAIR_MODULE
@@ -234,5 +234,7 @@ ARTIFACTS: tuple[Artifact, ...] = (
     Artifact("mcm.repair", 2, "Repairs: speed, success, agreement", plan_repair, assemble_repair, (REPAIR_MODULE,)),
     *mcm_silicon.ARTIFACTS,
     *mcm_silicon_ties.ARTIFACTS,
+    *mcm_learning.ARTIFACTS,
+    *mcm_learning_bert.ARTIFACTS,
 )
-"""Paper 2's artifacts that need no learning."""
+"""Paper 2's artifacts."""

@@ -1,0 +1,91 @@
+"""Tests of paper 2's learning experiments: levels by hand, one small run of each kind, rows that the claims name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.experiments import mcm_learning, mcm_learning_bert
+from learned_mapping.experiments.artifact import PROFILES
+from learned_mapping.experiments.mcm_learning_runs import MODULE
+from learned_mapping.experiments.mcm_levels import best_so_far, level_row, log_curves, reached
+from learned_mapping.experiments.worker import perform
+from learned_mapping.figures.mcm import svg_text
+from learned_mapping.figures.mcm_learning import curves
+
+
+def record(method, instance, throughput, **more):
+    """A run whose first of three samples is half as good as its second."""
+    curve = {"x": [0, 1, 2], "samples": [1, 2, 3], "y": [throughput / 2, throughput, throughput]}
+    result = {"throughput": throughput, "valid": True, "samples": 3, "seconds": 1.0, "curve": curve, "ops": 5}
+    return {"method": method, "instance": instance, "config": {}, "result": result | {"chips": 4} | more}
+
+
+def test_levels_by_hand():
+    """Catches an arithmetic mean over graphs, a count from 0, and a level never reached that counts as reached."""
+    records = [record("rl", "a", 2.0), record("rl", "b", 8.0)]
+    logs = log_curves(records, {"a": 1.0, "b": 2.0}, 3)
+    np.testing.assert_allclose(np.exp(logs.mean((0, 1))), [2**0.5, 2 * 2**0.5, 2 * 2**0.5])
+    assert reached(np.array([1.0, 2.0, 3.0]), 2.0) == 2 and reached(np.array([1.0]), 2.0) == 2
+    assert level_row("rl", 2.5, "2.50", logs, "all")["value"] == 2
+    missed = level_row("rl", 9.0, "9.00", logs, "all")
+    assert missed["value"] is None and missed["censored"] == 4 and "low" not in missed
+    np.testing.assert_allclose(best_so_far(records[0]["result"]["curve"], 5), [1, 2, 2, 2, 2])
+
+
+def test_figure_5_by_hand():
+    """Catches ratios over another rule, and the optimum counted among searches."""
+    records = [
+        record(m, g, v) for g in "ab" for m, v in (("greedy-naive", 1.0), ("greedy-careful", 2.0), ("optimum", 4.0))
+    ]
+    records += [record("rl", "a", 3.0), record("rl", "b", 4.0)]
+    found = mcm_learning.assemble_fig5("full", records)
+    rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    assert rows["a", "rl", "improvement", None]["value"] == 3 and rows["b", "rl", "over_optimum", None]["value"] == 1
+    assert rows["test16", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
+    assert rows["test16", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
+    assert rows["test16", "rl", "samples", "90%"]["value"] is None
+    assert ("test16", "optimum", "samples", "75%") not in rows and found["invalid"] == 0
+    assert "<svg" in svg_text(curves(found, "improvement", "over", mcm_learning.RULES))
+
+
+def test_figure_6_with_what_never_runs():
+    """Catches a logarithm of 0, and a search that seems to run before every seed does."""
+    records = [record(m, "bert_large_inference", v, fits=True, ran=3, naive=1.0) for m, v in
+               (("greedy-naive", 1.0), ("optimum", 2.0), ("finetune", 2.2))]  # fmt: skip
+    broken = record("random", "bert_large_inference", 0.0, fits=False, ran=0, naive=1.0)
+    found = mcm_learning_bert.assemble_fig6("full", [*records, broken])
+    rows = {(r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    assert rows["finetune", "over_optimum", None]["value"] == pytest.approx(1.1)
+    assert rows["random", "measured_over_optimum", None]["curve"]["y"] == [0.0, 0.0, 0.0]
+    assert rows["random", "samples", "2.55"]["value"] is None
+    assert rows["finetune", "samples", "105% of the optimum"]["value"] == 2
+
+
+@pytest.mark.parametrize("artifact", [*mcm_learning.ARTIFACTS, *mcm_learning_bert.ARTIFACTS], ids=lambda a: a.id)
+def test_searches_of_a_plan_get_equal_samples(artifact):
+    """Catches a search that may try more, and two runs under one key."""
+    for profile in PROFILES:
+        runs = artifact.plan(profile, 2)
+        assert len({run.digest for run in runs}) == len(runs)
+        searches = [r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)]
+        assert len({r.config["samples"] for r in searches}) <= 1
+
+
+def test_runs_repeat_and_count_their_samples():
+    """Catches hidden randomness and a search that takes more than it is given."""
+    for function, method, config in (
+        ("model_run", "cem-weights", {"samples": 20}),
+        ("mode_run", "rl", {"samples": 20, "mode": "sample", "credit": "repaired", "network": "quick"}),
+    ):
+        task = {
+            "function": f"{MODULE}:{function}",
+            "method": method,
+            "instance": "resnet_14",
+            "config": config,
+            "seed": 1,
+        }
+        first, second = (perform(task)["result"] for _ in range(2))
+        assert first["valid"] and first["samples"] == 20 and first["throughput"] == second["throughput"]
+    task |= {"function": f"{MODULE}:share_run", "method": "unconstrained", "config": {"samples": 60}}
+    assert perform(task)["result"]["samples"] == 60
