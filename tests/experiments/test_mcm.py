@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.experiments import mcm, mcm_repair, mcm_silicon
+from learned_mapping.experiments import mcm_classical as classical
 from learned_mapping.experiments.artifact import PROFILES
 from learned_mapping.experiments.datasets import mcm as graphs
 from learned_mapping.experiments.folders import data_folder
@@ -21,7 +22,7 @@ ARTIFACT = {artifact.id: artifact for artifact in mcm.ARTIFACTS}
 @pytest.mark.parametrize("artifact", mcm.ARTIFACTS, ids=lambda artifact: artifact.id)
 def test_plans_ask_for_what_exists(artifact):
     """Catches a renamed method or graph, and two runs under one key."""
-    known = {*METHODS, *mcm_repair.ENGINES, *mcm.EXAMPLE_PARTITIONS}
+    known = {*METHODS, *mcm_repair.ENGINES, *classical.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
     known |= set(silicon_methods())
     for profile in PROFILES:
@@ -37,14 +38,14 @@ def test_searches_get_equal_samples():
     """Catches a comparison in which one search may try more."""
     for profile in PROFILES:
         runs = ARTIFACT["mcm.optimum"].plan(profile, 3)
-        assert len({run.config["samples"] for run in runs if run.method in mcm.SEARCHES}) == 1
+        assert len({run.config["samples"] for run in runs if run.method in classical.SEARCHES}) == 1
 
 
 def test_no_instance_is_decided_by_its_longest_op():
     """The rule by which the numbers of chips were chosen, and that it rules something out."""
-    for instance, chips in mcm._optimum_cases("full"):
-        assert mcm.room(load_graph(instance), chips) >= mcm.LEAST_ROOM
-    assert mcm.room(load_graph("inception_inference"), 4) < mcm.LEAST_ROOM
+    for instance, chips in classical._optimum_cases("full"):
+        assert classical.room(load_graph(instance), chips) >= classical.LEAST_ROOM
+    assert classical.room(load_graph("inception_inference"), 4) < classical.LEAST_ROOM
 
 
 def test_annealing_has_the_parameters_of_its_record():
@@ -58,12 +59,16 @@ def test_annealing_has_the_parameters_of_its_record():
 def test_each_example_breaks_the_rule_it_is_named_after():
     """The verdicts of Figure 2: the valid one is valid, each other one breaks one rule, all of them different."""
     records = [
-        {"method": run.method, "instance": run.instance, "result": mcm.example_run(run.method, run.instance, {}, 0)}
+        {
+            "method": run.method,
+            "instance": run.instance,
+            "result": classical.example_run(run.method, run.instance, {}, 0),
+        }
         for run in ARTIFACT["mcm.fig2"].plan("quick", 1)
     ]
     assembled = ARTIFACT["mcm.fig2"].assemble("quick", records)
     assert (assembled["validated"], assembled["invalid"]) == (1, 0)
-    panels = {panel["title"]: panel["rule"] for panel in mcm.rule_panels(assembled)}
+    panels = {panel["title"]: panel["rule"] for panel in classical.rule_panels(assembled)}
     words = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
     assert panels.pop("valid") == "" and set(panels) == set(words)
     assert all(panels[name].startswith(word) for name, word in words.items())
@@ -73,14 +78,16 @@ def test_each_example_breaks_the_rule_it_is_named_after():
 
 def test_unconstrained_counts_the_valid(monkeypatch):
     """On one chip everything is valid, on more chips next to nothing: catches a count stuck at zero."""
-    few = mcm.unconstrained_run("unconstrained", "lenet_inference", {"samples": 30, "chips": 1}, 0)
+    few = classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 30, "chips": 1}, 0)
     assert few["valid"] == few["samples"] == 30
-    assert mcm.unconstrained_run("unconstrained", "lenet_inference", {"samples": 700, "chips": 36}, 0)["valid"] == 0
+    assert (
+        classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 700, "chips": 36}, 0)["valid"] == 0
+    )
 
 
 @pytest.mark.parametrize("method", ["greedy-careful", "random"])
 def test_a_run_returns_a_validated_partition(method):
-    task = {"function": f"{mcm.MODULE}:partition_run", "method": method, "instance": "squeezenet_inference"}
+    task = {"function": f"{classical.MODULE}:partition_run", "method": method, "instance": "squeezenet_inference"}
     outcome = perform(task | {"config": {"chips": 3, "samples": 5}, "seed": 0})
     assert "result" in outcome, outcome
     found = outcome["result"]
@@ -105,12 +112,12 @@ def record(method, instance, chips, throughput, seed=0, **more):
 def test_optimum_by_hand():
     """Throughput 5 against the optimum's 10 is a gap of 100 %, and 1.25 times the naive greedy's 4."""
     records = []
-    for instance, chips in mcm._optimum_cases("full"):
+    for instance, chips in classical._optimum_cases("full"):
         records += [record("greedy-naive", instance, chips, 4.0), record("greedy-careful", instance, chips, 8.0)]
         records += [record("optimum", instance, chips, 10.0)]
         records += [record("random", instance, chips, 5.0, seed) for seed in range(3)]
         records += [record("sa", instance, chips, value, seed) for seed, value in enumerate((4.0, 5.0, 6.0))]
-    records.append(record("cp-sat", mcm.CNN, 4, 10.0, proved=True))
+    records.append(record("cp-sat", classical.CNN, 4, 10.0, proved=True))
     records[0]["result"]["valid"] = False
     assembled = ARTIFACT["mcm.optimum"].assemble("full", records)
     assert (assembled["validated"], assembled["invalid"]) == (len(records), 1)

@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 import numpy as np
 
-from learned_mapping.experiments.mcm import ARTIFACTS, EXAMPLE_PARTITIONS, example_run
+from learned_mapping.experiments.mcm_classical import ARTIFACTS, EXAMPLE_PARTITIONS, example_run
 from learned_mapping.figures.mcm import broken_rules, gap_bars, partition_drawing, search_curves, show
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.example import example_graph

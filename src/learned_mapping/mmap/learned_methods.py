@@ -38,8 +38,8 @@ class LearnedMethod:
 LEARNED_METHODS = {
     "muzero-paper": LearnedMethod("MMap-MuZero as the paper has it, from scratch", PAPER),
     "gumbel": LearnedMethod("MMap-MuZero with Gumbel search, demonstrations of greedy-tuned, shaped rewards", GUMBEL),
-    "muzero": LearnedMethod("edits of the game of greedy-tuned, chosen by a network trained on other programs, their kind "
-                            "by what each has gained; searched two deep in the game itself, without learned dynamics",
+    "muzero": LearnedMethod("edits of the game of greedy-tuned, chosen by a network trained on other programs, their "
+                            "kind by what each has gained; searched two deep in the game, without learned dynamics",
                             EDITS),
 }  # fmt: skip
 """By name, in the order of the tables."""
