@@ -13,6 +13,7 @@ from learned_mapping.experiments.regal_datasets import DATASETS, graph_names
 from learned_mapping.experiments.regal_methods import (
     LEARNERS,
     NETWORKS,
+    PAPER_LEARNERS,
     QUICK_LEARNERS,
     TRAINING_SEEDS,
     brought,
@@ -73,7 +74,7 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     runs = []
     for dataset, (kind, objective) in DATASETS.items():
         config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        learners = QUICK_LEARNERS if profile == "quick" else LEARNERS
+        learners = {"quick": QUICK_LEARNERS, "full": LEARNERS, "paper": PAPER_LEARNERS}[profile]
         runs += _runs("schedule_graphs", (*SEARCHES, *RULES, *learners), dataset, config, seeds)
         runs += _per_graph("long_search", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:

@@ -62,7 +62,7 @@ def _box(axes: Axes, x: float, y: float, title: str, words: str, colour: str) ->
     axes.text(x, y - 0.08, words, ha="center", va="center", fontsize=8)
 
 
-def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = ("regal", "regal-paper")) -> Figure:
+def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = ("regal", "spectral-law")) -> Figure:
     """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks.
 
     Args:
