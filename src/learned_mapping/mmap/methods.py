@@ -15,29 +15,11 @@ from learned_mapping.mmap.edits.search import warm_up as warm_up_edits
 from learned_mapping.mmap.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.heuristic import heuristic
-from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.result import SECONDS, Result
 from learned_mapping.mmap.rules import toy_program
 from learned_mapping.mmap.search import Search, random_play
 from learned_mapping.mmap.segment_search import segment_search
 from learned_mapping.programs.program import Program
-
-SECONDS = 10.0
-"""Every search gets this much unless told otherwise."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A mapping and how it came about."""
-
-    solution: Mapping
-    metrics: dict[str, float]
-    """``return`` (share of the possible saving), ``saving_s``, ``latency_s`` (the whole program, with stalls),
-    ``resets`` (dead ends in the best game)."""
-    curve: dict[str, Any]
-    """The best return over time and samples, as `Budget.curve` gives it."""
-    samples: int
-    """Games played; a game played on from the middle of another counts as one, and so does a planned mapping."""
-    seconds: float
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from learned_mapping.hardware.memory_hierarchy import program_latency
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
-from learned_mapping.mmap.methods import SECONDS, Result
 from learned_mapping.mmap.muzero.agent import MuZeroAgent
 from learned_mapping.mmap.muzero.config import EXACT, FULL, MuZeroConfig
 from learned_mapping.mmap.muzero.curve import ResumableBudget
 from learned_mapping.mmap.muzero.exact_search import exact_move
 from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.play import PlayedGame
+from learned_mapping.mmap.result import SECONDS, Result
 from learned_mapping.programs.program import Program
 
 
