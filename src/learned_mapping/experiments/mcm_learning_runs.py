@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.experiments.datasets import mcm as graphs
+from learned_mapping.experiments import mcm_split_graphs as graphs
 from learned_mapping.experiments.mcm_graphs import load_graph
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
