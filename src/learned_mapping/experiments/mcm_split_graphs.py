@@ -1,4 +1,4 @@
-"""The graphs of ``data/mcm/graphs``, read without what builds them, so that runs on them do not rest on the builders."""
+"""The graphs of ``data/mcm/graphs``, read without what builds them: runs on them do not rest on the builders."""
 
 from __future__ import annotations
 

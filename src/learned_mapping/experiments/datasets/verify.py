@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.experiments import results
@@ -110,7 +114,7 @@ def _check_record(path: Path) -> None:
 
 
 def verify_other_files() -> Verdict:
-    """Whatever is in no set and is no result: JSON of a schema of ours."""
+    """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
     taken = [results.results_folder("full"), *(each.path for each in find_sets(()))]
     present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
     faults = _json_faults(path for path in present if path.name != CARD)
@@ -121,6 +125,9 @@ def _json_faults(paths: Iterable[Path]) -> list[str]:
     """What is wrong with files that are to be JSON of a schema of ours."""
     faults = []
     for path in paths:
+        if path.suffix == ".npz":
+            faults += _network_faults(path)
+            continue
         if not path.name.endswith((".json", ".json.gz")):
             faults.append(f"{_name(path)}: is neither JSON nor a card")
             continue
@@ -129,6 +136,19 @@ def _json_faults(paths: Iterable[Path]) -> list[str]:
         except InputError as error:
             faults.append(_relative(error))
     return faults
+
+
+def _network_faults(path: Path) -> list[str]:
+    """What is wrong with a trained network: arrays of finite numbers or text, nothing pickled."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                array = arrays[name]
+                if array.dtype.kind == "f" and not np.isfinite(array).all():
+                    return [f"{_name(path)}: {name}: not all numbers are finite"]
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        return [f"{_name(path)}: not arrays that can be read: {error}"]
+    return []
 
 
 def verify_sizes() -> Verdict:
