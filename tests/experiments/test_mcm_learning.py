@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.experiments import mcm_learning, mcm_learning_bert
+from learned_mapping.experiments import mcm_learning, mcm_learning_bert, mcm_memory
 from learned_mapping.experiments.artifact import PROFILES
-from learned_mapping.experiments.mcm_learning_runs import MODULE
+from learned_mapping.experiments.mcm_learning_runs import MODULE, silicon_run
 from learned_mapping.experiments.mcm_levels import best_so_far, level_row, log_curves, reached
 from learned_mapping.experiments.worker import perform
 from learned_mapping.figures.mcm import svg_text
@@ -89,3 +89,29 @@ def test_runs_repeat_and_count_their_samples():
         assert first["valid"] and first["samples"] == 20 and first["throughput"] == second["throughput"]
     task |= {"function": f"{MODULE}:share_run", "method": "unconstrained", "config": {"samples": 60}}
     assert perform(task)["result"]["samples"] == 60
+
+
+def test_who_fits_a_small_memory():
+    """Catches memories mixed up, and a search that never ran counted as if its first sample had."""
+    records = []
+    for memory, ran in ((64.0, None), (66.0, 2)):
+        for method in ("optimum", "finetune"):
+            throughput = 0.0 if ran is None else 2.0
+            made = record(method, "bert_large_inference", throughput, fits=ran is not None, ran=0, first_ran=ran)
+            records.append(made | {"config": {"sram_mib": memory}})
+    found = mcm_memory.assemble("full", records)
+    rows = {(r["method"], r["sram_mib"], r["metric"]): r["value"] for r in found["rows"]}
+    assert rows["finetune", 64.0, "first_ran"] == 4 and rows["finetune", 66.0, "first_ran"] == 2
+    assert rows["optimum", 64.0, "fits_percent"] == 0 and rows["optimum", 66.0, "throughput"] == 2
+    assert ("optimum", 64.0, "first_ran") not in rows
+
+
+def test_less_memory_is_what_a_run_has():
+    """Catches a run that ignores its memory: the static optimum of BERT needs more than 64 MiB and less than 66."""
+    runs = {r.config["sram_mib"]: r for r in mcm_memory.plan("full", 1) if r.method == "optimum"}
+    fits = {
+        m: silicon_run(run.method, run.instance, run.config, run.seed)["fits"]
+        for m, run in runs.items()
+        if m in (64, 66)
+    }
+    assert fits == {64.0: False, 66.0: True}

@@ -6,6 +6,7 @@ from learned_mapping.experiments import (
     mcm_classical,
     mcm_learning,
     mcm_learning_bert,
+    mcm_memory,
     mcm_silicon,
     mcm_silicon_ties,
 )
@@ -17,4 +18,5 @@ ARTIFACTS: tuple[Artifact, ...] = (
     *mcm_silicon_ties.ARTIFACTS,
     *mcm_learning.ARTIFACTS,
     *mcm_learning_bert.ARTIFACTS,
+    *mcm_memory.ARTIFACTS,
 )

@@ -24,7 +24,7 @@ SEARCHES = (
     "random", "sa", "rl", "zeroshot-chips", "finetune-chips",
     "random-weights", "cem-weights", "rl-weights", "zeroshot", "finetune",
 )  # fmt: skip
-SAMPLES = {"quick": 40, "full": 400, "paper": 4000}
+SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}
 """The paper's last level is reached after 3,652 samples."""
 QUICK_GRAPHS = ("gru_writer_1x6",)
 MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}

@@ -10,8 +10,8 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.experiments import mcm_split_graphs as graphs
 from learned_mapping.experiments.mcm_graphs import load_graph
-from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
+from learned_mapping.hardware.chip_package import MIB, ChipPackage
+from learned_mapping.hardware.silicon import SRAM_BYTES, Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.problem import Problem
@@ -98,9 +98,11 @@ def share_run(method: str, instance: str, config: Record, seed: int) -> Record:
 def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on the silicon of 36 chips; throughput is that of its partition without noise, 0 where it cannot run.
 
-    ``measured`` counts the samples that ran; the curve is of measurements.
+    A chip has ``config["sram_mib"]`` of memory where that is given. ``ran`` counts the samples that ran, ``first_ran``
+    is the number of the first of them, None without one; the curve is of measurements.
     """
-    graph, package = load_graph(instance), silicon_package(PAPER_CHIPS)
+    package = silicon_package(PAPER_CHIPS, config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES)
+    graph = load_graph(instance)
     silicon, task = Silicon(graph, package), Task(graph, package)
     plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
     task.model = model = SiliconModel(silicon, np.random.default_rng(noise_seed))
@@ -118,6 +120,7 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
         "throughput": verdict.costs.get("silicon_throughput", 0.0),
         "naive": naive,
         "ran": sum(ran),
+        "first_ran": ran.index(True) + 1 if any(ran) else None,
         "seconds": budget.seconds,
         "samples": budget.samples,
         "curve": budget.curve(),
