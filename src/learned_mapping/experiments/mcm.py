@@ -7,6 +7,7 @@ from learned_mapping.experiments import (
     mcm_learning,
     mcm_learning_bert,
     mcm_memory,
+    mcm_schematics,
     mcm_silicon,
     mcm_silicon_ties,
 )
@@ -16,6 +17,7 @@ ARTIFACTS: tuple[Artifact, ...] = (
     *mcm_classical.ARTIFACTS,
     *mcm_silicon.ARTIFACTS,
     *mcm_silicon_ties.ARTIFACTS,
+    *mcm_schematics.ARTIFACTS,
     *mcm_learning.ARTIFACTS,
     *mcm_learning_bert.ARTIFACTS,
     *mcm_memory.ARTIFACTS,
