@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments import regal_figures
+from learned_mapping.experiments import regal_distance, regal_figures
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names
 from learned_mapping.experiments.regal_methods import (
@@ -292,4 +292,5 @@ ARTIFACTS: tuple[Artifact, ...] = (
     _artifact("room", "Two readings of a synchronous transfer, and the room each leaves", plan_room, assemble_room),
     _artifact("exact", "Small graphs: every method against the proven optimum", plan_exact, assemble_exact),
     *regal_figures.ARTIFACTS,
+    *regal_distance.ARTIFACTS,
 )

@@ -1,8 +1,6 @@
 """A stretch of a real game, move by move, as a piece of HTML: a frame per move, with buttons.
 
 Each frame has the memory so far and, in three columns, what Copy, NoCopy and Drop would do to memory and copy supply.
-The HTML stands alone: its pictures are inline SVG, its script is plain, nothing is loaded. Without scripts all frames
-show.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.figures.mmap import byte_unit
 from learned_mapping.figures.mmap_steps import MINE, NEW, TAKEN, state_after
+from learned_mapping.figures.stepper import stepper
 from learned_mapping.figures.style import GRID, INK, PALETTE, PAPER
 from learned_mapping.mmap.play import Game
 from learned_mapping.mmap.rules import ACTION_NAMES, COPY, DROP
@@ -247,46 +246,11 @@ def tell(program: Program, frame: Frame) -> str:
     return words
 
 
-SCRIPT = """
-(function (box) {
-  var frames = box.querySelectorAll("[data-frame]"), at = 0;
-  function show(i) {
-    at = Math.max(0, Math.min(frames.length - 1, i));
-    frames.forEach(function (frame, k) { frame.hidden = k !== at; });
-    box.querySelector("output").textContent = "move " + (at + 1) + " of " + frames.length;
-    box.querySelector("[data-go='-1']").disabled = at === 0;
-    box.querySelector("[data-go='1']").disabled = at === frames.length - 1;
-  }
-  box.querySelectorAll("[data-go]").forEach(function (button) {
-    button.addEventListener("click", function () { show(at + Number(button.dataset.go)); });
-  });
-  box.querySelector("nav").hidden = false;
-  show(0);
-})(document.getElementById("lm-stepthrough"));
-"""
-
-
 def stepthrough(program: Program, shown: Sequence[Frame]) -> str:
     """The frames as HTML with buttons; at most one on a page.
 
     Raises:
       InputError: there are no frames.
     """
-    if not shown:
-        raise InputError("frames", "", "there are none")
-    steps = window(program, shown)
-    box = "display:inline-block;width:1em;height:.8em"
-    legend = " ".join(
-        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {name}</span>'
-        for colour, name in LEGEND.items()
-    )
-    figures = "".join(
-        f'<figure data-frame="{i}" style="margin:0 0 1em">{draw(program, frame, steps)}'
-        f"<figcaption>{html.escape(tell(program, frame))}</figcaption></figure>"
-        for i, frame in enumerate(shown)
-    )
-    buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
-    return (
-        f'<div id="lm-stepthrough"><nav hidden aria-label="moves">{buttons} <output></output></nav>'
-        f"<p>{legend}</p>{figures}</div><script>{SCRIPT}</script>"
-    )
+    steps = window(program, shown) if shown else (0, 0)
+    return stepper([(draw(program, frame, steps), tell(program, frame)) for frame in shown], LEGEND, "move")

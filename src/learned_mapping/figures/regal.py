@@ -39,7 +39,7 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
         raise InputError("schedule", broken[0].rule, broken[0].detail)
     steps = schedule.order.tolist()
     run = simulate(graph, schedule.placement, steps, pair)
-    scale, unit = _time_unit(run.makespan_s)
+    scale, unit = time_unit(run.makespan_s)
     devices = pair.devices
     figure, (chart, memory) = new_figure(
         2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
@@ -69,9 +69,9 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
     chart.set_ylim(devices - 0.5, -0.5)
     chart.grid(axis="y", visible=False)
-    size, size_unit = _byte_unit(run.peak_bytes)
+    size, size_unit = byte_unit(run.peak_bytes)
     for device in range(devices):
-        moments, held = _memory_curve(graph, schedule, run, device)
+        moments, held = memory_curve(graph, schedule, run, device)
         colour = PALETTE[device % len(PALETTE)]
         memory.step(
             np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
@@ -89,7 +89,7 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     return figure
 
 
-def _memory_curve(
+def memory_curve(
     graph: ComputationGraph, schedule: Schedule, run: Simulation, device: int
 ) -> tuple[list[float], list[int]]:
     """Moments in seconds and the bytes held from each on: during a step its sample, after it what is left.
@@ -130,14 +130,8 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
     return [PALETTE[r] for r in rank[of_op].tolist()], legend
 
 
-def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
-    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
-
-    Args:
-      graph: of N ops.
-      paint: [N] in [0, 1], shown as colour instead of the kinds of op.
-      label: what it is.
-    """
+def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
+    """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others of that depth."""
     depth = np.zeros(graph.num_ops, int)
     by_depth: dict[int, list[int]] = {}
     before: dict[int, list[int]] = {}
@@ -153,6 +147,18 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
         # Ops of a level stand a unit apart around the mean of where their inputs would have them.
         for rank, i in enumerate(np.argsort(wish, kind="stable")):
             height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2
+    return depth, height
+
+
+def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
+    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
+
+    Args:
+      graph: of N ops.
+      paint: [N] in [0, 1], shown as colour instead of the kinds of op.
+      label: what it is.
+    """
+    depth, height = layout(graph)
     figure, axes = new_figure(height=4.2)
     producer, consumer = graph.edge_producer, graph.edge_consumer
     lines = np.stack(
@@ -171,11 +177,11 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
         dots = axes.scatter(depth, height, s=area, c=paint, cmap="RdBu_r", vmin=0, vmax=1, zorder=2,
                             linewidths=0.5, edgecolors=INK)  # fmt: skip
         figure.colorbar(dots, ax=axes, label=label, location="bottom", aspect=50, shrink=0.6)
-    scale, unit = _time_unit(float(seconds.sum()))
-    total, byte_unit = _byte_unit(int(graph.tensor_bytes.sum()))
+    scale, unit = time_unit(float(seconds.sum()))
+    total, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
     axes.set_title(
         f"{graph.name}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
-        f"{graph.tensor_bytes.sum() / total:.4g} {byte_unit} of tensors",
+        f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors",
         loc="left",
     )
     axes.set_xlabel("depth (ops on the longest path before)")
@@ -201,7 +207,7 @@ def svg_text(figure: Figure) -> str:
     return out.getvalue()
 
 
-def _time_unit(seconds: float) -> tuple[float, str]:
+def time_unit(seconds: float) -> tuple[float, str]:
     """(factor, unit) that make `seconds` a readable number."""
     for factor, unit in ((1.0, "s"), (1e3, "ms")):
         if seconds * factor >= 1:
@@ -209,7 +215,8 @@ def _time_unit(seconds: float) -> tuple[float, str]:
     return (1e6, "µs") if seconds > 0 else (1.0, "s")
 
 
-def _byte_unit(size: int) -> tuple[float, str]:
+def byte_unit(size: int) -> tuple[float, str]:
+    """(divisor, unit) that make `size` bytes a readable number."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 2**power:
             return float(2**power), unit

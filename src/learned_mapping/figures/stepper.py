@@ -1,0 +1,60 @@
+"""Pictures one after another as a piece of HTML with buttons.
+
+The HTML stands alone: the pictures are inline SVG, the script is plain, nothing is loaded. Without scripts all pictures
+show.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+from learned_mapping.errors import InputError
+
+SCRIPT = """
+(function (box) {
+  var frames = box.querySelectorAll("[data-frame]"), at = 0;
+  function show(i) {
+    at = Math.max(0, Math.min(frames.length - 1, i));
+    frames.forEach(function (frame, k) { frame.hidden = k !== at; });
+    box.querySelector("output").textContent = box.dataset.noun + " " + (at + 1) + " of " + frames.length;
+    box.querySelector("[data-go='-1']").disabled = at === 0;
+    box.querySelector("[data-go='1']").disabled = at === frames.length - 1;
+  }
+  box.querySelectorAll("[data-go]").forEach(function (button) {
+    button.addEventListener("click", function () { show(at + Number(button.dataset.go)); });
+  });
+  box.querySelector("nav").hidden = false;
+  show(0);
+})(document.getElementById("lm-stepthrough"));
+"""
+
+
+def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str) -> str:
+    """The pictures as HTML with buttons; at most one on a page.
+
+    Args:
+      pictures: (inline SVG, what it shows in words), in order.
+      legend: colour -> what it stands for.
+      noun: what a picture is one of, such as ``move``.
+
+    Raises:
+      InputError: there are no pictures.
+    """
+    if not pictures:
+        raise InputError("frames", "", "there are none")
+    box = "display:inline-block;width:1em;height:.8em"
+    key = " ".join(
+        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(name)}</span>'
+        for colour, name in legend.items()
+    )
+    figures = "".join(
+        f'<figure data-frame="{i}" style="margin:0 0 1em">{picture}'
+        f"<figcaption>{html.escape(words)}</figcaption></figure>"
+        for i, (picture, words) in enumerate(pictures)
+    )
+    buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
+    return (
+        f'<div id="lm-stepthrough" data-noun="{html.escape(noun)}"><nav hidden aria-label="{html.escape(noun)}s">'
+        f"{buttons} <output></output></nav><p>{key}</p>{figures}</div><script>{SCRIPT}</script>"
+    )
