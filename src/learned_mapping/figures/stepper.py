@@ -26,17 +26,20 @@ SCRIPT = """
   });
   box.querySelector("nav").hidden = false;
   show(0);
-})(document.getElementById("lm-stepthrough"));
+})(document.getElementById("NAME"));
 """
 
 
-def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str) -> str:
-    """The pictures as HTML with buttons; at most one on a page.
+def stepper(
+    pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, *, name: str = "lm-stepthrough"
+) -> str:
+    """The pictures as HTML with buttons.
 
     Args:
       pictures: (inline SVG, what it shows in words), in order.
       legend: colour -> what it stands for.
       noun: what a picture is one of, such as ``move``.
+      name: the element's id, another for each on a page.
 
     Raises:
       InputError: there are no pictures.
@@ -45,16 +48,17 @@ def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun
         raise InputError("frames", "", "there are none")
     box = "display:inline-block;width:1em;height:.8em"
     key = " ".join(
-        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(name)}</span>'
-        for colour, name in legend.items()
+        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(words)}</span>'
+        for colour, words in legend.items()
     )
     figures = "".join(
         f'<figure data-frame="{i}" style="margin:0 0 1em">{picture}'
         f"<figcaption>{html.escape(words)}</figcaption></figure>"
         for i, (picture, words) in enumerate(pictures)
     )
+    script = SCRIPT.replace("NAME", name)
     buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
     return (
-        f'<div id="lm-stepthrough" data-noun="{html.escape(noun)}"><nav hidden aria-label="{html.escape(noun)}s">'
-        f"{buttons} <output></output></nav><p>{key}</p>{figures}</div><script>{SCRIPT}</script>"
+        f'<div id="{html.escape(name)}" data-noun="{html.escape(noun)}"><nav hidden aria-label="{html.escape(noun)}s">'
+        f"{buttons} <output></output></nav><p>{key}</p>{figures}</div><script>{script}</script>"
     )
