@@ -22,13 +22,21 @@ DRAWN_TRANSFERS = 150
 """Up to this many transfers, a chart draws them."""
 
 
-def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = "") -> Figure:
+def gantt(
+    graph: ComputationGraph,
+    schedule: Schedule,
+    pair: DevicePair | None = None,
+    *,
+    title: str = "",
+    until_s: float = 0.0,
+) -> Figure:
     """The ops of each device over time, transfers between, and each device's memory underneath.
 
     Args:
       graph, schedule: a schedule that obeys the rules.
       pair: the devices; the defaults with the schedule's number of them where None.
       title: above the chart; graph, makespan and peak where empty.
+      until_s: seconds that the axis reaches at least, so that charts can be compared.
 
     Raises:
       InputError: the schedule breaks a rule other than the memory limit.
@@ -39,13 +47,14 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
         raise InputError("schedule", broken[0].rule, broken[0].detail)
     steps = schedule.order.tolist()
     run = simulate(graph, schedule.placement, steps, pair)
-    scale, unit = time_unit(run.makespan_s)
+    longest_s = max(run.makespan_s, until_s)
+    scale, unit = time_unit(longest_s)
     devices = pair.devices
     figure, (chart, memory) = new_figure(
         2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
     )
     start, finish = run.start_s * scale, run.finish_s * scale
-    width = max(run.makespan_s * scale, 1e-12)
+    width = max(longest_s * scale, 1e-12)
     op_colours, kinds = _op_colours(graph)
     for device in range(devices):
         mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]
@@ -82,7 +91,7 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     memory.set_xlabel(f"time ({unit})")
     memory.set_ylabel(f"memory ({size_unit})")
     memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
-    text = title or f"{graph.name}: {width:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
+    text = title or f"{graph.name}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
     chart.set_title(f"{text}, {len(sends)} transfers", loc="left")
     if len(kinds) > 1:
         figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
