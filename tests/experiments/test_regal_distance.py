@@ -137,6 +137,7 @@ def test_rows_by_hand():
     rows = {(row["instance"], row["method"], row["metric"]): row for row in result["rows"]}
     half = rows["traced-runtime/trained", "regal", "improvement_percent"]
     assert half["value"] == pytest.approx(50) and half["n"] == 2 and half["without_room"] == 1
+    assert half["training_seeds"] == 1 and half["graphs"] == 2
     assert half["low"] == pytest.approx(50) and half["high"] == pytest.approx(50)
     assert rows["synthetic-runtime/trained", "regal", "improvement_percent"]["value"] == pytest.approx(-100)
     law = rows["traced-runtime/trained", "spectral-law", "improvement_percent"]
