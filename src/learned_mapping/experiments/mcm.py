@@ -10,11 +10,13 @@ from learned_mapping.experiments import (
     mcm_schematics,
     mcm_silicon,
     mcm_silicon_ties,
+    mcm_unsolved,
 )
 from learned_mapping.experiments.artifact import Artifact
 
 ARTIFACTS: tuple[Artifact, ...] = (
     *mcm_classical.ARTIFACTS,
+    *mcm_unsolved.ARTIFACTS,
     *mcm_silicon.ARTIFACTS,
     *mcm_silicon_ties.ARTIFACTS,
     *mcm_schematics.ARTIFACTS,

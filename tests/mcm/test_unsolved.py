@@ -1,0 +1,38 @@
+"""Tests of the policy without a solver: what is judged is what was drawn, and only valid assignments count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.experiments.datasets import mcm as graphs
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.problem import Problem
+from learned_mapping.mcm.agent.unsolved import PENALTY, SPARSE, learn_unsolved, reward_of
+
+
+def problem(chips: int) -> Problem:
+    return Problem(ChipModel(graphs.load("lenet"), ChipPackage(chips=chips)))
+
+
+def test_rewards_by_hand():
+    """Catches a broken assignment that earns throughput, and a penalty above a valid partition's reward."""
+    here = problem(3)
+    valid, edges = np.zeros(here.num_ops, np.int32), here.model.graph.op_edges
+    broken = valid.copy()
+    broken[edges[0, 0]] = 2
+    wrong = np.mean(broken[edges[:, 1]] - broken[edges[:, 0]] < 0)  # chips 2 -> 0 run backwards
+    wrong += np.mean(broken[edges[:, 1]] - broken[edges[:, 0]] > 1)
+    share = here.judge.throughput(valid) / here.unit
+    assert reward_of(valid, here, SPARSE) == (share, True) and reward_of(valid, here, PENALTY) == (1 + share, True)
+    assert reward_of(broken, here, SPARSE) == (0.0, False)
+    assert reward_of(broken, here, PENALTY) == (-wrong, False) and wrong > 0
+
+
+def test_nothing_repairs_a_sample():
+    """Catches a solver left in: on 36 chips no uniform sample is valid; on one chip every sample is."""
+    config = agent_config("chips", "quick", rollouts=20, epochs=1)
+    far = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=40, reward=SPARSE)
+    assert far["samples"] == 40 and far["valid"] == 0 and far["first_valid"] is None and far["broken_first"] > 0.8
+    near = learn_unsolved(problem(1), config, np.random.default_rng(0), samples=20, reward=SPARSE)
+    assert near["valid"] == 20 and near["first_valid"] == 1 and near["best"] > 0
