@@ -30,3 +30,10 @@ def test_each_number_is_in_its_place():
 def test_without_minutes_there_are_samples_alone():
     found = cells(level_table({"rows": [row("rl", "1.60", 1234.0)], "paper": [row("rl", "1.60", 330)]}, "t"))
     assert found["rl"][0].split() == ["1,234", "paper", "330"]
+
+
+def test_only_the_levels_asked_for():
+    """Would catch methods with nothing at these levels as empty rows."""
+    ours = [row("rl", "1.60", 12.0), row("rl", "75%", 34.0)]
+    found = cells(level_table({"rows": ours, "paper": [row("sa", "1.60", 56)]}, "t", levels=["75%"]))
+    assert found == {"rl": ["34"]}

@@ -11,8 +11,10 @@ from learned_mapping.experiments import mcm_schematics, mcm_training
 from learned_mapping.experiments.datasets import mcm
 from learned_mapping.figures.mcm import svg_text
 from learned_mapping.figures.mcm_schematics import method, model, pretraining
+from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent import config as config_module
 from learned_mapping.mcm.agent import pretrain
+from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import agent_config
 
@@ -80,3 +82,18 @@ def test_the_papers_sizes_are_those_of_its_profile():
         result = assemble("full", [])
         for row in result["paper"]:
             assert value(result, "paper", row["metric"]) == row["value"], row["metric"]
+
+
+@pytest.mark.parametrize("policy", config_module.POLICIES)
+def test_the_shipped_policies_were_trained_so(policy):
+    """Would catch constants that have changed since, so that the picture is of another training."""
+    if not checkpoint_path(policy).exists():
+        pytest.skip("no trained policy")
+    result = mcm_schematics.assemble_fig4("full", [])
+    facts = read_checkpoint(checkpoint_path(policy))[1]["facts"]
+    for name in ("samples", "learning_rate", "entropy"):
+        assert value(result, "full", name) == facts[name]
+    scores = facts["scores"]
+    assert value(result, "full", "snapshots") == len(scores)
+    assert value(result, "full", "finalists") == sum("finetune" in row for row in scores)
+    assert value(result, "full", "iterations") == scores[-1]["iteration"]

@@ -9,6 +9,12 @@ from matplotlib.figure import Figure
 
 from learned_mapping.figures.style import INK, method_colour, new_figure
 
+OVER_COSTS = (
+    "class-search", "random-weights", "cem-weights", "rl-weights", "zeroshot-weights", "finetune-weights", "zeroshot",
+    "finetune",
+)  # fmt: skip
+"""Methods that correct the cost model: dashed, those that name chips are not."""
+
 
 def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[str, ...] = ()) -> Figure:
     """The curves of the rows of a metric that carry one; dashed lines across for rules without, by ``improvement``."""
@@ -18,7 +24,7 @@ def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[st
             continue
         if "curve" in row:
             x, y = row["curve"]["x"], row["curve"]["y"]
-            style = "--" if row["method"].endswith("-weights") or row["method"] == "class-search" else "-"
+            style = "--" if row["method"] in OVER_COSTS else "-"
             axes.plot(x, y, style, color=method_colour(row["method"]), label=row["method"])
         elif row["method"] in rules and "chips" not in row:
             axes.axhline(row["value"], color=INK, linewidth=1, linestyle=":", label=row["method"])

@@ -66,16 +66,21 @@ def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition]
     for axes, (title, partition) in zip(grid[:, 0], partitions.items()):
         links = model.link_seconds(partition.assignment)
         _chips(axes, times[title] - links, links, longest)
-        _arcs(axes, moved[title], largest, unit if package.chips <= MOST_LABELLED else 0, unit_name)
+        _arcs(axes, moved[title], largest, unit if package.chips <= MOST_LABELLED else 0)
         slow = float(times[title].max())
-        rate = f"{1 / slow:,.4g} results per second" if slow > 0 else "no time"
+        rate = f"{1 / slow:,.0f} results per second" if slow > 0 else "no time"
         axes.set_title(f"{title}: slowest chip {slow * 1e6:,.4g} µs, {rate}", loc="left")
     handles = [
         Patch(color=OPERATIONS, label="operations, µs"),
         Patch(color=LINKS, label="links on both sides, µs"),
         Line2D([], [], color=SLOWEST, linewidth=2.2, label="slowest chip"),
         Line2D(
-            [], [], color=INK, linewidth=WIDEST_POINTS, alpha=0.55, label=f"tensors, {largest / unit:.3g} {unit_name}"
+            [],
+            [],
+            color=INK,
+            linewidth=WIDEST_POINTS,
+            alpha=0.55,
+            label=f"tensors, {unit_name}; widest {largest / unit:.3g}",
         ),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
@@ -109,7 +114,7 @@ def _chips(axes: Axes, operations: np.ndarray, links: np.ndarray, longest: float
         axes.spines[side].set_visible(False)
 
 
-def _arcs(axes: Axes, moved: Mapping[tuple[int, int], int], largest: int, unit: int, unit_name: str) -> None:
+def _arcs(axes: Axes, moved: Mapping[tuple[int, int], int], largest: int, unit: float) -> None:
     """An arc over the boxes per pair of chips, as wide as its share of the largest traffic; unit 0: no numbers."""
     for (a, b), size in sorted(moved.items()):
         start, end = (a + 0.16, LOAD + 0.02), (b - 0.16, LOAD + 0.02)
@@ -120,4 +125,4 @@ def _arcs(axes: Axes, moved: Mapping[tuple[int, int], int], largest: int, unit: 
             )
         )  # fmt: skip
         if unit:
-            axes.annotate(f"{size / unit:.2f} {unit_name}", ((a + b) / 2, LOAD + 0.42), ha="center", fontsize=7.5)
+            axes.annotate(f"{size / unit:.3g}", ((a + b) / 2, LOAD + 0.42), ha="center", fontsize=7.5)

@@ -18,8 +18,8 @@ LEGEND = {
     OPEN: "still possible",
     REMOVED: "removed by this step",
 }
-WIDTH, LEFT_SPACE, CELL, ARCS, NAMES = 700, 44, 26, 58, 78
-"""Pixels: the picture's width, room for the chips' names, a cell's height, room for edges above and names below."""
+WIDTH, LEFT_SPACE, CELL, MOST_ARCS, NAMES = 700, 44, 26, 58, 78
+"""Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and for ops' names."""
 WIDEST = 64
 """A column is at most so wide."""
 SHORT = {
@@ -78,13 +78,19 @@ class _Grid:
         self.width = min((WIDTH - LEFT_SPACE - 4) / graph.num_ops, WIDEST)
         self.short = [short_name(name) for name in graph.op_names]
         self.upright = all(len(name) <= 3 for name in self.short)
-        self.height = ARCS + chips * CELL + (24 if self.upright else NAMES)
+        rises = [self.rise(u, v) for u, v in graph.op_edges.tolist()]
+        self.top = 12 + max(rises, default=0) / 2
+        self.height = round(self.top + chips * CELL + (24 if self.upright else NAMES))
+
+    def rise(self, u: int, v: int) -> float:
+        """How high the handle of an edge's arc is; the arc goes half as high."""
+        return min(10.0 + 7 * (self.column[v] - self.column[u]), 2 * (MOST_ARCS - 12))
 
     def x(self, op: int) -> float:
         return LEFT_SPACE + (self.column[op] + 0.5) * self.width
 
     def y(self, chip: int) -> float:
-        return ARCS + (self.chips - chip - 0.5) * CELL
+        return self.top + (self.chips - chip - 0.5) * CELL
 
     def cells(self, chosen: Sequence[tuple[int, int]], fill: str) -> str:
         """One path over all (op, chip)."""
@@ -97,14 +103,12 @@ class _Grid:
 
     def edges(self, op: int, after: Sequence[Sequence[int]]) -> Iterator[str]:
         """Arcs above, those of `op` dark; below, lines between the chips of ops that have but one."""
+        base = self.top - 5
         for u, v in self.graph.op_edges.tolist():
             a, b = self.x(u), self.x(v)
-            rise = min(10 + 7 * (self.column[v] - self.column[u]), 2 * ARCS - 26)
-            mine = op in (u, v)
-            yield (
-                f'<path d="M{a:.1f} {ARCS - 5}Q{(a + b) / 2:.1f} {ARCS - 5 - rise} {b:.1f} {ARCS - 5}" fill="none" '
-                f'stroke="{INK if mine else "#B0B0B0"}" stroke-width="{1.6 if mine else 1}"/>'
-            )
+            arc = f"M{a:.1f} {base:.1f}Q{(a + b) / 2:.1f} {base - self.rise(u, v):.1f} {b:.1f} {base:.1f}"
+            look = f'stroke="{INK}" stroke-width="1.6"' if op in (u, v) else 'stroke="#B0B0B0"'
+            yield f'<path d="{arc}" fill="none" {look}/>'
             if len(after[u]) == len(after[v]) == 1:
                 yield (
                     f'<path d="M{a:.1f} {self.y(after[u][0]):.1f}L{b:.1f} {self.y(after[v][0]):.1f}" '
@@ -112,7 +116,7 @@ class _Grid:
                 )
 
     def names(self, op: int) -> Iterator[str]:
-        bottom = ARCS + self.chips * CELL
+        bottom = self.top + self.chips * CELL
         for chip in range(self.chips):
             yield _words(2, self.y(chip) + 4, f"chip {chip}")
         for u, name in enumerate(self.short):
@@ -120,7 +124,7 @@ class _Grid:
             if self.upright:
                 yield _words(self.x(u), bottom + 16, name, f'text-anchor="middle" {weight}')
             else:
-                turn = f'transform="rotate(-52 {self.x(u) + 4:.1f} {bottom + 9})"'
+                turn = f'transform="rotate(-52 {self.x(u) + 4:.1f} {bottom + 9:.1f})"'
                 yield _words(self.x(u) + 4, bottom + 9, name, f'text-anchor="end" font-size="10" {turn} {weight}')
 
 
@@ -143,13 +147,12 @@ def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
         parts.append(f'<circle cx="{grid.x(op):.1f}" cy="{grid.y(chip):.1f}" r="5" {look}{dashes}/>')
     side = grid.width
     parts.append(
-        f'<rect x="{grid.x(step.op) - side / 2:.1f}" y="{ARCS - 1}" width="{side:.1f}" '
+        f'<rect x="{grid.x(step.op) - side / 2:.1f}" y="{grid.top - 1:.1f}" width="{side:.1f}" '
         f'height="{grid.chips * CELL + 2}" fill="none" stroke="{INK}" stroke-width="1.8"/>'
     )
     parts += grid.names(step.op)
-    parts.append(
-        f'<path d="M{LEFT_SPACE} {ARCS - 2.5}H{LEFT_SPACE + grid.width * len(grid.order):.1f}" stroke="{GRID}"/>'
-    )
+    end = LEFT_SPACE + grid.width * len(grid.order)
+    parts.append(f'<path d="M{LEFT_SPACE} {grid.top - 2.5:.1f}H{end:.1f}" stroke="{GRID}"/>')
     style = "width:100%;height:auto;font:11px sans-serif"
     return f'<svg viewBox="0 0 {WIDTH} {grid.height}" style="{style}" role="img">{"".join(parts)}</svg>'
 
