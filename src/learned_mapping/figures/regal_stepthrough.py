@@ -27,7 +27,7 @@ LEGEND = {
     UNDECIDED: "the elites are divided",
     DEVICES[1]: "device 1, in all elites",
 }
-WIDTH, GAP, LABELS = 760, 24, 56
+WIDTH, GAP, LABELS = 760, 24, 60
 """Pixels: the picture, between columns, for words at the left of a column."""
 STRIP, GRAPH, LANE, MEMORY = 16, 170, 20, 64
 """Pixels: heights of a row of costs, of the graph, of a device's ops, of the memory."""
@@ -197,7 +197,7 @@ def draw(instance: Instance, frame: Mapping[str, Generation], scales: Scales) ->
         parts += column.costs(generation, costs)
         parts += column.graph(generation, graph)
         parts += column.schedule(generation.best, schedule)
-    style = "width:100%;height:auto;font:11px sans-serif"
+    style = "width:100%;height:auto;font:12px sans-serif"
     return f'<svg viewBox="0 0 {WIDTH} {height}" style="{style}" role="img">{"".join(parts)}</svg>'
 
 
