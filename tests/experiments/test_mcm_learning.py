@@ -50,13 +50,16 @@ def test_figure_5_by_hand():
 
 
 def test_figure_6_with_what_never_runs():
-    """Catches a logarithm of 0, and a search that seems to run before every seed does."""
+    """Catches a logarithm of 0, a search that seems to run before every seed does, and budgets mixed up."""
     records = [record(m, "bert_large_inference", v, fits=True, ran=3, naive=1.0) for m, v in
                (("greedy-naive", 1.0), ("optimum", 2.0), ("finetune", 2.2))]  # fmt: skip
     broken = record("random", "bert_large_inference", 0.0, fits=False, ran=0, naive=1.0)
-    found = mcm_learning_bert.assemble_fig6("full", [*records, broken])
+    early = record("finetune", "bert_large_inference", 2.1, fits=True, ran=3, naive=1.0)
+    early["config"] = {"samples": mcm_learning_bert.EARLY_SAMPLES["full"]}
+    found = mcm_learning_bert.assemble_fig6("full", [*records, broken, early])
     rows = {(r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
     assert rows["finetune", "over_optimum", None]["value"] == pytest.approx(1.1)
+    assert rows["finetune", "early_over_optimum", None]["value"] == pytest.approx(1.05)
     assert rows["random", "measured_over_optimum", None]["curve"]["y"] == [0.0, 0.0, 0.0]
     assert rows["random", "samples", "2.55"]["value"] is None
     assert rows["finetune", "samples", "105% of the optimum"]["value"] == 2
@@ -69,7 +72,10 @@ def test_searches_of_a_plan_get_equal_samples(artifact):
         runs = artifact.plan(profile, 2)
         assert len({run.digest for run in runs}) == len(runs)
         searches = [r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)]
-        assert len({r.config["samples"] for r in searches}) <= 1
+        early = mcm_learning_bert.EARLY_SAMPLES[profile] if artifact.id == "mcm.fig6" else None
+        whole = [r for r in searches if r.config["samples"] != early]
+        assert len({r.config["samples"] for r in whole}) <= 1
+        assert {r.method for r in searches} == {r.method for r in whole}
 
 
 def test_runs_repeat_and_count_their_samples():

@@ -31,6 +31,7 @@ MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru
 """One of each family with a test graph that every search can partition in a minute."""
 MODES = ({"mode": "fix", "credit": "repaired"}, {"mode": "fix", "credit": "candidate"},
          {"mode": "sample", "credit": "repaired"})  # fmt: skip
+MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
 UNCONSTRAINED_SAMPLES, SOLVER_SECONDS = 2000, {"quick": 1.0, "full": 10.0}
 LEVELS = (1.60, 1.70, 1.80)
 SHARES = (0, 50, 75, 90)
@@ -152,7 +153,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 def plan_modes(profile: str, seeds: int) -> list[Run]:
     """The small network in every profile but ``paper``: the modes are compared, not the sizes."""
     network = "paper" if profile == "paper" else "quick"
-    base = {"samples": SAMPLES["full" if profile == "paper" else profile], "network": network}
+    base = {"samples": MODE_SAMPLES[profile], "network": network}
     return [
         Run(f"{RUNS}:mode_run", "rl", name, base | mode, seed)
         for name in _mode_graphs(profile)
