@@ -16,7 +16,7 @@ def problem(chips: int) -> Problem:
 
 
 def test_rewards_by_hand():
-    """Catches a broken assignment that earns throughput, and a penalty above a valid partition's reward."""
+    """Catches a broken assignment that earns throughput, a reward below 0, and one above that of a valid partition."""
     here = problem(3)
     valid, edges = np.zeros(here.num_ops, np.int32), here.model.graph.op_edges
     broken = valid.copy()
@@ -26,7 +26,7 @@ def test_rewards_by_hand():
     share = here.judge.throughput(valid) / here.unit
     assert reward_of(valid, here, SPARSE) == (share, True) and reward_of(valid, here, PENALTY) == (1 + share, True)
     assert reward_of(broken, here, SPARSE) == (0.0, False)
-    assert reward_of(broken, here, PENALTY) == (-wrong, False) and wrong > 0
+    assert reward_of(broken, here, PENALTY) == (1 - wrong, False) and 0 < wrong < 1
 
 
 def test_nothing_repairs_a_sample():
@@ -36,3 +36,10 @@ def test_nothing_repairs_a_sample():
     assert far["samples"] == 40 and far["valid"] == 0 and far["first_valid"] is None and far["broken_first"] > 0.8
     near = learn_unsolved(problem(1), config, np.random.default_rng(0), samples=20, reward=SPARSE)
     assert near["valid"] == 20 and near["first_valid"] == 1 and near["best"] > 0
+
+
+def test_a_penalty_teaches_step_by_step():
+    """Catches parameters that stop being numbers: all ops then go to chip 0, which looks like a perfect partition."""
+    config = agent_config("chips", "quick", rollouts=20, epochs=2)
+    found = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=100, reward=PENALTY)
+    assert found["valid"] == 0 and 0.5 < found["broken_last"] < 1

@@ -1,8 +1,9 @@
 """The paper's policy without the constraint solver: what it draws is what is judged (Section 5.1).
 
 Rewards come in two kinds. ``sparse`` is the paper's: throughput, 0 where a constraint is broken. ``penalty`` tells the
-policy how far off it is: minus the share of edges that run backwards or skip a chip, and 1 more than the throughput
-over the naive greedy's for a valid partition, so that valid always beats invalid.
+policy how far off it is: the share of edges that neither run backwards nor skip a chip, and 1 more than the throughput
+over the naive greedy's for a valid partition, so that valid always beats invalid. No reward is negative: the value
+learns log(1 + reward).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def reward_of(assignment: np.ndarray, problem: Problem, kind: str) -> tuple[floa
     if kind == SPARSE:
         return 0.0, False
     step = assignment[edges[:, 1]] - assignment[edges[:, 0]]
-    return -float(np.mean((step < 0) | (step > 1))), False
+    return float(np.mean((step >= 0) & (step <= 1))), False
 
 
 def learn_unsolved(
