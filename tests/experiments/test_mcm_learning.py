@@ -34,13 +34,15 @@ def test_levels_by_hand():
 
 
 def test_figure_5_by_hand():
-    """Catches ratios over another rule, and the optimum counted among searches."""
+    """Catches ratios over another rule, arithmetic means of ratios, and the optimum counted among searches."""
     records = [
         record(m, g, v) for g in "ab" for m, v in (("greedy-naive", 1.0), ("greedy-careful", 2.0), ("optimum", 4.0))
     ]
-    records += [record("rl", "a", 3.0), record("rl", "b", 4.0)]
+    records += [record("rl", "a", 3.0), record("rl", "b", 4.0), record("sa", "a", 6.0), record("sa", "b", 2.0)]
     found = mcm_learning.assemble_fig5("full", records)
     rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    ratio = rows["test16", "rl", "ratio", None]
+    assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
     assert rows["a", "rl", "improvement", None]["value"] == 3 and rows["b", "rl", "over_optimum", None]["value"] == 1
     assert rows["test16", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
     assert rows["test16", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46

@@ -9,6 +9,7 @@ import numpy as np
 
 from learned_mapping.experiments import results
 from learned_mapping.experiments.artifact import Artifact, Run
+from learned_mapping.experiments.contrasts import mean_ratio
 from learned_mapping.experiments.datasets import mcm as graphs
 from learned_mapping.experiments.mcm_learning_runs import MODULE as RUNS
 from learned_mapping.experiments.mcm_levels import curve_of, level_row, log_curves, resampled_means
@@ -43,6 +44,12 @@ PAPER_SAMPLES = {
 """Table 2."""
 PAPER_GAIN = {"random": 1.0436, "sa": 1.0649}
 """Section 5.2: learning over each."""
+CONTRASTS = (
+    ("rl", "random"), ("rl", "sa"), ("finetune-chips", "rl"), ("rl-weights", "random"), ("rl-weights", "sa"),
+    ("rl-weights", "random-weights"), ("rl-weights", "cem-weights"), ("finetune", "random-weights"),
+    ("finetune", "cem-weights"), ("finetune", "rl-weights"), ("finetune", "zeroshot"),
+)  # fmt: skip
+"""Whose throughput is put in relation to whose."""
 CLASSES = {
     "greedy-naive": "heuristic", "greedy-careful": "heuristic", "optimum": "exact", "cp-sat": "constraint solver",
     "unconstrained": "policy without a solver", "random": "search + solver", "sa": "search + solver",
@@ -112,8 +119,24 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
                 for share in SHARES:
                     level = float(np.exp(end["greedy-careful"] + share / 100 * span))
                     rows.append(level_row(method, level, f"{share}%", logs, INSTANCE))
+    rows += _contrast_rows(records)
     invalid = sum(not r["result"]["valid"] for r in records)
     return {"rows": rows, "paper": _paper_levels(), "validated": len(records), "invalid": invalid}
+
+
+def _contrast_rows(records: Sequence[Record]) -> list[Record]:
+    """``ratio`` rows: a method's throughput over another's, geometric mean over the graphs, interval over the seeds."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for r in records:
+        scores.setdefault(r["method"], {}).setdefault(r["instance"], []).append(r["result"]["throughput"])
+    rows = []
+    for ours, other in CONTRASTS:
+        found = mean_ratio(scores[ours], scores[other]) if {ours, other} <= set(scores) else None
+        if found is not None:
+            key = {"instance": INSTANCE, "method": ours, "metric": "ratio", "baseline": other}
+            runs = len(next(iter(scores[ours].values())))
+            rows.append({**key, **dict(zip(("value", "low", "high"), found)), "n": runs})
+    return rows
 
 
 def _paper_levels() -> list[Record]:
