@@ -88,11 +88,11 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     graphs = {f"graphs_{split}": len(mcm.names(split)) for split in ("train", "validation", "test")}
     rows = []
     for name in SHOWN[profile]:
-        config = agent_config(CHIPS, name, **mcm_training.PRETRAINING)
+        config = agent_config(CHIPS, name, **mcm_training.PRETRAINING[CHIPS])
         numbers = {
-            "samples": mcm_training.SAMPLES[name],
+            "samples": mcm_training.SAMPLES[CHIPS][name],
             "rollouts": config.rollouts,
-            "iterations": mcm_training.SAMPLES[name] // config.rollouts,
+            "iterations": mcm_training.SAMPLES[CHIPS][name] // config.rollouts,
             "minibatches": config.minibatches,
             "epochs": config.epochs,
             "snapshots": mcm_training.SNAPSHOTS[name],
