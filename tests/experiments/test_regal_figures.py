@@ -4,7 +4,14 @@ import pytest
 
 from learned_mapping.experiments import provenance, regal, regal_figures, results
 from learned_mapping.experiments.artifact import Run
-from learned_mapping.experiments.regal_methods import CHOSEN, DATASETS_OF, NETWORKS, PAPER_LEARNERS, brought, code_of
+from learned_mapping.experiments.regal_methods import (
+    CHOSEN,
+    LEARNERS,
+    NETWORKS,
+    brought,
+    code_of,
+    training_seeds,
+)
 from learned_mapping.experiments.regal_runs import _cost_after
 from learned_mapping.regal.methods import METHODS
 
@@ -14,17 +21,17 @@ def test_networks_do_not_make_the_searches_stale():
     learned = "learned_mapping.regal.learned_methods"
     for method in (*regal.SEARCHES, *regal.RULES, "long-search", "cp-sat"):
         assert learned not in provenance.module_closure(code_of(Run("a:b", method, "x")))
-    for method in PAPER_LEARNERS:
+    for method in LEARNERS:
         assert method in METHODS and learned in provenance.module_closure(code_of(Run("a:b", method, "x")))
 
 
 def test_a_run_is_keyed_by_what_was_learned():
     """Another network, another choice, another dataset: another run."""
-    assert brought("gas", "traced-memory") == [] and brought("gas", "traced-runtime")[0]["weights"]
-    for method in (name for name in NETWORKS if name not in DATASETS_OF):
-        (one,), (two,) = brought(method, "traced-runtime"), brought(method, "synthetic-runtime")
-        assert one["network"] == "traced-runtime-0" and len(one["weights"]) == 16 and one["weights"] != two["weights"]
-        assert ("variant" in one) == (method in CHOSEN)
+    for method in NETWORKS:
+        found = [*brought(method, "traced-runtime"), *brought(method, "synthetic-runtime")]
+        assert found[0]["network"] == "traced-runtime-0" and len(found[0]["weights"]) == 16
+        assert len({each["weights"] for each in found}) == 2 * len(training_seeds(method))
+        assert all(("variant" in each) == (method in CHOSEN) for each in found)
     assert brought("spectral-law", "traced-memory")[0]["law"].keys() == {"vector", "strength"}
     assert brought("brkga", "traced-memory") == [{}]
 
@@ -54,15 +61,16 @@ def test_limits_by_hand():
     limits = regal_figures.LIMITS["full"]
     flat = [10.0] * len(limits)
 
-    def record(method, costs):
+    def record(dataset, method, costs):
         graphs = {name: {"costs": each, "valid": True} for name, each in costs.items()}
-        return {"method": method, "result": {"graphs": graphs}}
+        return {"method": method, "instance": dataset, "result": {"graphs": graphs}}
 
-    records = [
-        record("brkga", {"a": [10.0, 10.0, 10.0, 5.0], "b": flat}),
-        record("regal", {"a": [5.0] * 4, "b": [5.0] * 4}),
-    ]
+    records = []
+    for dataset in regal_figures.LIMIT_DATASETS:
+        records.append(record(dataset, "brkga", {"a": [10.0, 10.0, 10.0, 5.0], "b": flat}))
+        records.append(record(dataset, "regal", {"a": [5.0] * 4, "b": [5.0] * 4}))
+        flat = [1e9] * len(limits)  # of the second dataset, which must not mix with the first
     rows = regal_figures.assemble_fig2_right("full", records)["rows"]
-    values = {(r["method"], r["instance"]): r["value"] for r in rows}
+    values = {(r["method"], r["instance"]): r["value"] for r in rows if r["dataset"] == regal_figures.MEMORY}
     assert values["brkga", "5000"] == pytest.approx(0.0) and values["regal", "5000"] == pytest.approx(50.0)
     assert values["brkga", "50000"] == pytest.approx(100 * (1 - 0.5**0.5))

@@ -30,12 +30,17 @@ def test_every_graph_is_in_the_histogram():
 
 
 def test_limits_come_in_order():
+    """Catches points in the order of the rows, and datasets drawn in one panel."""
     rows = [
-        row(str(limit), name, limit / 1e3, low=0.0, high=99.0) for name in ("brkga", "regal") for limit in (9000, 500)
+        row(str(limit), name, limit / scale, low=0.0, high=99.0, dataset=dataset)
+        for dataset, scale in (("traced-memory", 1e3), ("traced-runtime", 1e2))
+        for name in ("brkga", "regal")
+        for limit in (9000, 500)
     ]
-    axes = improvement_by_limit({"rows": rows}).axes[0]
-    assert axes.lines[0].get_xdata().tolist() == [500, 9000]
-    assert "500 evaluations" in axes.get_ylabel()
+    one, two = improvement_by_limit({"rows": rows}).axes
+    assert one.lines[0].get_xdata().tolist() == [500, 9000] and one.lines[0].get_ydata().tolist() == [0.5, 9.0]
+    assert two.lines[0].get_ydata().tolist() == [5.0, 90.0]
+    assert "500 evaluations" in one.get_ylabel()
 
 
 def test_the_paint_is_the_law():

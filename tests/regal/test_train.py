@@ -11,17 +11,21 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import network, train
-from learned_mapping.regal.elites import find_elites
+from learned_mapping.regal.brkga import MutantLaw
+from learned_mapping.regal.elites import find_elites, joined, own_elite
 from learned_mapping.regal.features import NODE_FEATURES, features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import BINS
+from learned_mapping.regal.local_search import LocalSearchParameters
 from learned_mapping.regal.losses import Example, TrainConfig, reinforce_loss
 from learned_mapping.regal.network import ENTRIES, make_batch
+from learned_mapping.regal.order_learning import draw_schedules, order_loss
 from learned_mapping.regal.train import RegalAgent
 
 CONFIG = TrainConfig(
-    imitation_iterations=2, steps=20, reinforce_iterations=1, batch_nodes=128, graphs=2, rollouts=2, evaluations=100
-)
+    imitation_iterations=2, steps=20, reinforce_iterations=1, batch_nodes=128, graphs=2, rollouts=2, evaluations=100,
+    order_steps=2, order_nodes=128, order_groups=4, order_draws=4,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +50,58 @@ def test_elites_come_best_first_and_follow_their_laws():
     assert all(len(set(row.tolist())) == 60 for row in elites.priorities)
 
 
+def test_an_elite_of_a_law_names_devices_as_the_law_does():
+    """Catches devices named at random, a climb that is not counted or not made, and elites joined out of order."""
+    instance = Instance(random_graph(np.random.default_rng(3), "layered", 30))
+    sides = np.arange(30) % 2
+    affinity = np.ones((30, 2))
+    affinity[np.arange(30), sides] = 8.0
+    climb = LocalSearchParameters()
+    for law_sides, alpha in ((sides, affinity), (1 - sides, affinity[:, ::-1])):
+        law = MutantLaw(alpha.ravel().copy(), np.ones(60))
+        own = own_elite(instance, law, np.random.default_rng(0), evaluations=300, climb=climb)
+        assert (own.devices[0] == law_sides).mean() >= 0.5
+    short = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=100)
+    both = joined(short, own)
+    assert len(both.costs) == len(short.costs) + 1 and np.all(np.diff(both.costs) >= 0)
+    row = int(np.argmin(np.abs(both.costs - own.costs[0])))
+    np.testing.assert_array_equal(both.devices[row], own.devices[0])
+
+
+def test_schedules_of_a_group_differ_in_their_order_alone(examples):
+    """Catches costs of other chromosomes, advantages across placements, and priorities that ignore the network."""
+    example, logits = examples[0], np.zeros((30, ENTRIES, 2, len(BINS)))
+    logits[:, -1, 0, -1], logits[:, -1, 1, 0] = 50.0, 50.0
+    logits[0, -1] = logits[0, -1, ::-1].copy()
+    config = dataclasses.replace(CONFIG, order_groups=2, order_draws=50)
+    priorities, advantages, costs = draw_schedules(example, logits, np.random.default_rng(0), config)
+    assert priorities[:, 1:].mean() == pytest.approx(8 / 9, abs=0.02)
+    assert priorities[:, 0].mean() == pytest.approx(1 / 9, abs=0.05)
+    for group in (slice(0, 50), slice(50, 100)):
+        assert advantages[group].sum() == pytest.approx(0.0, abs=1e-6)
+        assert np.all(advantages[group][costs[group] == costs[group].min()] == advantages[group].max())
+
+
+def test_orders_that_did_well_become_likelier(examples):
+    """Against signs: with high priorities rewarded, alpha's large bins gain and beta's lose; padding has no say."""
+    batch = make_batch([examples[0].seen, examples[1].seen])
+    nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
+    priorities = np.tile(np.array([0.9, 0.1], np.float32), (nodes, 1))
+    advantages = np.zeros((graphs, 2), np.float32)
+    advantages[0] = (1.0, -1.0)
+    config = dataclasses.replace(CONFIG, order_strength=0.0, order_entropy=0.0)
+    of = jax.grad(lambda x: order_loss(x, batch, priorities, advantages, config)[0])
+    gradient = np.asarray(of(jnp.zeros((nodes, ENTRIES, 2, len(BINS)))))
+    assert np.all(gradient[:30, -1, 0, -1] < 0) and np.all(gradient[:30, -1, 1, -1] > 0)
+    assert np.all(gradient[:30, :-1] == 0) and np.all(gradient[30:] == 0)
+    pull = dataclasses.replace(config, order_strength=1.0)
+    of = jax.grad(lambda x: order_loss(x, batch, priorities, 0 * advantages + 1e-9, pull)[0])
+    gradient = np.asarray(of(jnp.zeros((nodes, ENTRIES, 2, len(BINS)))))
+    assert np.all(gradient[:30, ..., 0] < 0) and np.all(gradient[:30, ..., -1] > 0)
+
+
 def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
-    """Both phases run, log finite rows, and a state comes back the same in another agent.
+    """All phases run, log finite rows, and a state comes back the same in another agent.
 
     One layer stands for the network, which takes long to compile.
     """
@@ -56,11 +110,11 @@ def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
     for module in (network, train):
         monkeypatch.setattr(module, "network", lambda model: hk.without_apply_rng(layer))
     monkeypatch.setattr(train, "forward_logits", lambda p, seen, *_: np.zeros((len(seen.nodes), *shape[1:])))
-    config = dataclasses.replace(CONFIG, imitation_iterations=1, steps=1)
+    config = dataclasses.replace(CONFIG, imitation_iterations=1, order_iterations=1, steps=1)
     agent, other = RegalAgent(examples[:2], config), RegalAgent(examples[:2], config)
     start = jax.tree_util.tree_leaves(agent.parameters)
-    rows = [agent.iterate(lambda: False), agent.iterate(lambda: False)]
-    assert [row["phase"] for row in rows] == ["imitation", "reinforce"] and agent.done
+    rows = [agent.iterate(lambda: False) for _ in range(3)]
+    assert [row["phase"] for row in rows] == ["imitation", "order", "reinforce"] and agent.done
     assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
     after = jax.tree_util.tree_leaves(agent.parameters)
     assert any(not np.array_equal(one, two) for one, two in zip(start, after))

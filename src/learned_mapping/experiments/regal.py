@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.experiments import regal_distance, regal_figures
+from learned_mapping.experiments import regal_distance, regal_figures, regal_methods
 from learned_mapping.experiments.artifact import Artifact, Run
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names
-from learned_mapping.experiments.regal_methods import (
-    LEARNERS,
-    NETWORKS,
-    PAPER_LEARNERS,
-    QUICK_LEARNERS,
-    TRAINING_SEEDS,
-    brought,
-    code_of,
-)
+from learned_mapping.experiments.regal_methods import NETWORKS, brought, code_of, training_seeds
 from learned_mapping.experiments.statistics import bootstrap_interval, geometric_mean, probability_of_improvement
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -55,13 +47,18 @@ def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, 
     return plain | {"graphs": list(graphs), "evaluations": evaluations} | more
 
 
-def _runs(function: str, methods: Iterable[str], instance: str, config: dict[str, Any], seeds: int) -> list[Run]:
-    """A run for each method, seed, and network of a method that asks one."""
+def _runs(
+    function: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
+) -> list[Run]:
+    """A run for each method, seed, and network of a method that asks one; at most `SEARCH_SEEDS` with each network.
+
+    Of the networks only the first `networks`, where given.
+    """
     return [
         Run(f"{MODULE}:{function}", method, instance, config | more, seed)
         for method in methods
-        for more in brought(method, instance)
-        for seed in range(seeds)
+        for more in brought(method, instance)[:networks]
+        for seed in range(min(seeds, regal_methods.SEARCH_SEEDS) if method in NETWORKS else seeds)
     ]
 
 
@@ -74,8 +71,9 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     runs = []
     for dataset, (kind, objective) in DATASETS.items():
         config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        learners = {"quick": QUICK_LEARNERS, "full": LEARNERS, "paper": PAPER_LEARNERS}[profile]
-        runs += _runs("schedule_graphs", (*SEARCHES, *RULES, *learners), dataset, config, seeds)
+        learners = regal_methods.QUICK_LEARNERS if profile == "quick" else regal_methods.LEARNERS
+        networks = 1 if profile == "quick" else None
+        runs += _runs("schedule_graphs", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
         runs += _per_graph("long_search", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
             runs += _per_graph("prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
@@ -143,7 +141,7 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
     runs = _runs("time_sizes", (*SEARCHES, *RULES), "layered", config, seeds)
     traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
-    return runs + _runs("schedule_graphs", ("brkga", "local-search", "regal"), "traced-runtime", traced, seeds)
+    return runs + _runs("schedule_graphs", ("brkga", "local-search", "regal"), "traced-runtime", traced, seeds, 1)
 
 
 def assemble_time(profile: str, records: list[Record]) -> dict[str, Any]:
@@ -235,7 +233,7 @@ def _gap_rows(
                 "high": 100 * (high - 1),
                 "n": sum(map(len, ratios.values())),
             }
-            | ({"training_seeds": len(TRAINING_SEEDS)} if method in NETWORKS else {})
+            | ({"training_seeds": len(training_seeds(method))} if method in NETWORKS else {})
         )
         if compare and method != "brkga" and method != "long-search":
             better = probability_of_improvement(_negated(graphs), _negated(costs["brkga"]))

@@ -17,15 +17,15 @@ NETWORKS = ("gas", "regal", "regal-paper", "regal-local-search", "idrs")
 """What asks a network, in the order of the tables."""
 CHOSEN = ("gas", "regal", "regal-local-search")
 """Those that use it as validation graphs chose."""
-LEARNERS = ("spectral-law", "regal")
+LEARNERS = ("constant-law", "spectral-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search")
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal-paper", "regal")
-PAPER_LEARNERS = ("constant-law", "spectral-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search")
-"""In the profile ``paper``, which has the time for all."""
-DATASETS_OF = {"gas": ("traced-runtime",)}
-"""Where a method takes part, if not everywhere: a recurrent network was trained for one dataset only."""
-TRAINING_SEEDS = (0,)
+TRAINING_SEEDS = (0, 1, 2)
 """Networks of each dataset."""
+SEEDS_OF = {"gas": (0,)}
+"""Of a method that has fewer: the recurrent network, which trains longest, has one of each dataset."""
+SEARCH_SEEDS = 3
+"""Of a search with each network, at most."""
 DIGEST_LENGTH = 16
 
 _COMMON = (
@@ -58,7 +58,7 @@ def code_of(run: Run) -> tuple[str, ...]:
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
     """What besides seeds and graphs decides a run, once for each variety of it.
 
-    Nothing; or a chosen law; or one of `TRAINING_SEEDS` networks, none where the method has none for the dataset.
+    Nothing; or a chosen law; or one of the networks that `training_seeds` names.
 
     Args:
       method: of `regal.methods`.
@@ -68,9 +68,12 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
         return [{"law": chosen()[method][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
         return [{}]
-    if dataset not in DATASETS_OF.get(method, (dataset,)):
-        return []
-    return [_network(method, f"{dataset}-{seed}") for seed in TRAINING_SEEDS]
+    return [_network(method, f"{dataset}-{seed}") for seed in training_seeds(method)]
+
+
+def training_seeds(method: str) -> tuple[int, ...]:
+    """Of the networks that a method asks, one after the other."""
+    return SEEDS_OF.get(method, TRAINING_SEEDS)
 
 
 def _network(method: str, name: str) -> dict[str, Any]:

@@ -28,11 +28,12 @@ from learned_mapping.experiments.regal_training_sets import (
     kind_and_objective,
     references,
     validation_instances,
+    weights_digest,
 )
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.regal.brkga import MutantLaw, brkga
 from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.learner import Learner, Variant, write_learner
+from learned_mapping.regal.learner import Learner, Variant, read_learner, write_learner
 from learned_mapping.regal.losses import TrainConfig
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.network import MODELS, ROUNDS
@@ -74,7 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
+    parser.add_argument("--order", type=int, default=TrainConfig.order_iterations, help="iterations")
     parser.add_argument("--reinforce", type=int, default=TrainConfig.reinforce_iterations, help="iterations")
+    parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
     parser.add_argument("--validation", type=int, default=VALIDATION_GRAPHS, help="graphs the log's gap is measured on")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
     chosen = parser.parse_args(arguments)
@@ -83,15 +86,19 @@ def main(arguments: list[str] | None = None) -> int:
         model=chosen.model,
         seed=chosen.seed,
         imitation_iterations=chosen.imitation,
+        order_iterations=chosen.order,
         reinforce_iterations=chosen.reinforce,
     )
-    found = examples(chosen.dataset, lambda done, of: _report(f"elites of graph {done + 1} of {of}"))
+    guide = None if chosen.guide is None else read_learner(chosen.guide)
+    found = examples(chosen.dataset, lambda done, of: _report(f"elites of graph {done + 1} of {of}"), guide)
     watch = evaluation(chosen.dataset, chosen.model, chosen.seed, chosen.validation) if chosen.validation else None
     agent = RegalAgent(found, config, watch)
     folder = build_folder() / "regal-training"
-    state = folder / f"{chosen.out.stem}.state.npz"
+    # Another guide makes other elites: a run goes on from a state of its own alone.
+    stem = chosen.out.stem if guide is None else f"{chosen.out.stem}-guided-{weights_digest(guide)}"
+    state = folder / f"{stem}.state.npz"
     resume(agent, state)
-    log = Log(folder / f"{chosen.out.stem}.jsonl", agent.iterations)
+    log = Log(folder / f"{stem}.jsonl", agent.iterations)
     start, append = time.perf_counter(), log.append
 
     def append_and_report(row: dict[str, Any]) -> None:

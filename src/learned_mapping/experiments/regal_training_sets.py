@@ -6,6 +6,7 @@ Elites and references are searches of minutes; they are kept in the build folder
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 
 import numpy as np
@@ -20,9 +21,10 @@ from learned_mapping.experiments.provenance import source_digest
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names, load_graph
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.regal.brkga import brkga
-from learned_mapping.regal.elites import Elites, find_elites
+from learned_mapping.regal.elites import Elites, find_elites, joined, own_elite
 from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.learner import Learner, Variant
 from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
 from learned_mapping.regal.losses import Example
@@ -37,6 +39,10 @@ TRACED_STEP = 1
 """Every so many-th traced training graph is taken: neighbours in the list differ little."""
 VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000
+OWN_EVALUATIONS = 4_000
+"""Of BRKGA with a guide's law, and again of the climb from its best."""
+GUIDED = Variant(strength=2.0, mutant_share=0.5)
+"""How the guide's law is used."""
 REFERENCE_EVALUATIONS = 30_000
 ROOM = 1.002
 """A training graph on which BRKGA comes this close to what no schedule can beat has nothing to teach."""
@@ -81,8 +87,16 @@ def floor(instance: Instance) -> float:
     return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
 
 
-def examples(dataset: str, report: Callable[[int, int], None] = lambda done, all: None) -> list[Example]:
-    """The training graphs that leave room, with their elites; minutes on the first call."""
+def examples(
+    dataset: str, report: Callable[[int, int], None] = lambda done, all: None, guide: Learner | None = None
+) -> list[Example]:
+    """The training graphs that leave room, with their elites; minutes on the first call.
+
+    Args:
+      dataset: of `DATASETS`.
+      report: called with the number of the graph and of all.
+      guide: a network whose laws find one more elite of each graph.
+    """
     found = []
     instances = training_instances(dataset)
     for number, instance in enumerate(instances):
@@ -91,7 +105,11 @@ def examples(dataset: str, report: Callable[[int, int], None] = lambda done, all
         uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
         if uniform > ROOM * floor(instance):
             arrays = _cached(f"spectral-{name}", lambda i=instance: _elites(i))
-            found.append(Example(instance, features(instance), uniform, Elites(**arrays)))
+            elites = Elites(**arrays)
+            if guide is not None:
+                own = _cached(f"own-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
+                elites = joined(elites, Elites(**own))
+            found.append(Example(instance, features(instance), uniform, elites))
     return found
 
 
@@ -104,6 +122,21 @@ def _uniform(instance: Instance) -> float:
 def _elites(instance: Instance) -> dict[str, np.ndarray]:
     seen, rng = features(instance), np.random.default_rng(1)
     return find_elites(instance, seen, rng, evaluations=ELITE_EVALUATIONS)._asdict()
+
+
+def weights_digest(learner: Learner) -> str:
+    """16 hexadecimal digits over a network's weights."""
+    hasher = hashlib.sha256()
+    for module, arrays in sorted(learner.parameters.items()):
+        for name, values in sorted(arrays.items()):
+            hasher.update(f"{module} {name}".encode() + np.ascontiguousarray(values).tobytes())
+    return hasher.hexdigest()[:16]
+
+
+def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    law, climb = guide.law(instance, rng, GUIDED), TUNED_LOCAL_SEARCH[instance.objective]
+    return own_elite(instance, law, rng, evaluations=OWN_EVALUATIONS, climb=climb)._asdict()
 
 
 def references(instances: list[Instance]) -> np.ndarray:

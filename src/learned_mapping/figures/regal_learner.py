@@ -90,27 +90,30 @@ def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = ("reg
 
 
 def improvement_by_limit(result: dict[str, Any]) -> Figure:
-    """Figure 2, right: improvement over BRKGA at the first limit, against the limit.
+    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset.
 
     Args:
       result: of `regal.fig2_right`.
     """
     rows = [row for row in result["rows"] if row["metric"] == "improvement_percent"]
-    figure, axes = new_figure(height=3.0)
-    for name in dict.fromkeys(row["method"] for row in rows):
-        mine = sorted((row for row in rows if row["method"] == name), key=lambda row: int(row["instance"]))
-        limits = [int(row["instance"]) for row in mine]
-        colour = method_colour(name)
-        axes.fill_between(limits, [r["low"] for r in mine], [r["high"] for r in mine], color=colour, alpha=0.15, lw=0)
-        axes.plot(limits, [r["value"] for r in mine], "o-", color=colour, markersize=5, label=name)
-    axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set_xscale("log")
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     limits = sorted({int(row["instance"]) for row in rows})
-    axes.set_xticks(limits, [f"{limit:,}" for limit in limits])
-    axes.minorticks_off()
-    axes.set_xlabel("evaluations")
-    axes.set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
-    axes.legend()
+    figure, axes = new_figure(1, len(datasets), height=3.0, squeeze=False)
+    for panel, dataset in zip(axes[0], datasets):
+        here = [row for row in rows if row["dataset"] == dataset]
+        for name in dict.fromkeys(row["method"] for row in here):
+            mine = sorted((row for row in here if row["method"] == name), key=lambda row: int(row["instance"]))
+            x, colour = [int(row["instance"]) for row in mine], method_colour(name)
+            panel.fill_between(x, [r["low"] for r in mine], [r["high"] for r in mine], color=colour, alpha=0.15, lw=0)
+            panel.plot(x, [r["value"] for r in mine], "o-", color=colour, markersize=5, label=name)
+        panel.axhline(0, color=INK, linewidth=0.8)
+        panel.set_xscale("log")
+        panel.set_xticks(limits, [f"{limit:,}" for limit in limits])
+        panel.minorticks_off()
+        panel.set_title(dataset, loc="left")
+        panel.set_xlabel("evaluations")
+    axes[0][0].set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
+    axes[0][0].legend()
     return figure
 
 

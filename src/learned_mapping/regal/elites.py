@@ -1,7 +1,9 @@
-"""Good schedules to imitate: what BRKGA makes of the laws of smooth vectors.
+"""Good schedules to imitate: what BRKGA makes of the laws of smooth vectors, and what a network's own laws lead to.
 
-An elite of a law stays near the vector it started from. Long searches and climbs find better schedules, but two of
-them agree on devices hardly better than chance, and nothing can be learned from that.
+An elite of a law stays near the vector it started from. Long searches from random schedules find better ones, but two
+of them agree on devices hardly better than chance, and nothing can be learned from that. A search that starts from the
+laws of a network that has learned a little finds better schedules that still agree with it: learning goes on from those
+(the aggregation of data sets of Ross, Gordon and Bagnell 2011).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from learned_mapping.regal.decode import decode
 from learned_mapping.regal.features import Features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import spectral_law
+from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import RUN_OP
 
 ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
@@ -56,14 +59,51 @@ def find_elites(
     found = []
     for law in laws:
         budget = Budget(samples=evaluations)
-        schedule = decode(instance, brkga(instance, rng, budget, law=law))
+        chromosome = brkga(instance, rng, budget, law=law)
+        found.append((budget.best, chromosome))
+    return _elites(instance, found)
+
+
+def own_elite(
+    instance: Instance, law: MutantLaw, rng: np.random.Generator, *, evaluations: int, climb: LocalSearchParameters
+) -> Elites:
+    """One elite of a network's own law: BRKGA with it, then a climb from there; devices named as the law prefers.
+
+    Args:
+      instance: what to schedule, on two devices.
+      law: of the network.
+      rng: the only source of randomness.
+      evaluations: of BRKGA, and again of the climb.
+      climb: the moves.
+    """
+    start = brkga(instance, rng, Budget(samples=evaluations), law=law)
+    budget = Budget(samples=evaluations)
+    chromosome = local_search(instance, rng, budget, parameters=climb, start=start)
+    elite = _elites(instance, [(budget.best, chromosome)])
+    n = instance.graph.num_ops
+    mean = (law.alpha[: 2 * n] / (law.alpha[: 2 * n] + law.beta[: 2 * n])).reshape(n, 2)
+    agreement = ((mean[:, 1] - mean[:, 0]) * (2.0 * elite.devices[0] - 1)).sum()
+    return elite if agreement >= 0 else elite._replace(devices=1 - elite.devices)
+
+
+def joined(one: Elites, other: Elites) -> Elites:
+    """The elites of both, best first."""
+    order = np.argsort(np.concatenate([one.costs, other.costs]), kind="stable")
+    return Elites(*(np.concatenate(pair)[order] for pair in zip(one, other)))
+
+
+def _elites(instance: Instance, found: list[tuple[float, np.ndarray]]) -> Elites:
+    """The schedules of chromosomes and their costs, best first."""
+    rows = []
+    for cost, chromosome in found:
+        schedule = decode(instance, chromosome)
         where = np.flatnonzero(schedule.order[:, 1] == RUN_OP)
         priority = np.empty(instance.graph.num_ops)
         priority[schedule.order[where, 0]] = 1 - (where + 0.5) / len(schedule.order)
-        found.append((budget.best, schedule.placement, priority))
-    found.sort(key=lambda each: each[0])
+        rows.append((cost, schedule.placement, priority))
+    rows.sort(key=lambda each: each[0])
     return Elites(
-        np.array([each[1] for each in found], np.int8),
-        np.array([each[2] for each in found], np.float32),
-        np.array([each[0] for each in found]),
+        np.array([each[1] for each in rows], np.int8),
+        np.array([each[2] for each in rows], np.float32),
+        np.array([each[0] for each in rows]),
     )

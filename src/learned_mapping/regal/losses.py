@@ -37,6 +37,23 @@ class TrainConfig:
     imitation_iterations: int = 10
     """Iterations of imitation, `steps` gradient steps each."""
     steps: int = 50
+    order_iterations: int = 0
+    """Iterations of REINFORCE on single schedules, which teaches priorities; see `order_learning`."""
+    order_steps: int = 10
+    """Gradient steps of each."""
+    order_nodes: int = 1024
+    """Ops in a batch of them, padding included."""
+    order_graphs: int = 8
+    """Graphs in a batch of them, at most."""
+    order_groups: int = 8
+    """Placements tried of each graph."""
+    order_draws: int = 8
+    """Schedules drawn for each placement."""
+    order_rate: float = 3e-3
+    order_strength: float = 0.02
+    """Of the mean of alpha - 1 and beta - 1: what single schedules say nothing about becomes uniform."""
+    order_entropy: float = 0.01
+    """Bonus on the entropy of the priorities' bins. Without it all ops end with one law after 300 steps."""
     reinforce_iterations: int = 6
     """Iterations of REINFORCE, one gradient step each."""
     batch_nodes: int = 512
@@ -78,32 +95,24 @@ def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: Tr
     one = jnp.einsum("abcd,na,nb,nc,nd->n", table, p[:, 1, 0], p[:, 1, 1], p[:, 0, 0], p[:, 0, 1])
     one = jnp.clip(one, 1e-4, 1 - 1e-4)[:, None]
     entropy = -(targets.devices * jnp.log(one) + (1 - targets.devices) * jnp.log(1 - one))
-    graph_of = _graph_of(batch)
+    of = graph_of(batch)
     count = batch.graphs.n_node.shape[0]
     sizes = jnp.maximum(batch.graphs.n_node, 1)[:, None]
 
     def mean(values):
         """[G, ...] means over each graph's ops, averaged over the real graphs."""
-        per_graph = jax.ops.segment_sum(values, graph_of, count) / sizes
+        per_graph = jax.ops.segment_sum(values, of, count) / sizes
         return (per_graph * targets.weights).sum() / jnp.maximum(targets.weights.sum(), 1e-9)
 
     cross_entropy = mean(entropy)
-    priority = mean(_priority_loss(p[:, -1], targets.priorities))
+    priority = mean(-log_density(p[:, -1], targets.priorities))
     strength = mean(jnp.einsum("neab,b->n", p[:, :-1], jnp.asarray(BINS, jnp.float32))[:, None] / 4)
     loss = cross_entropy + config.priority_weight * priority + config.strength_weight * strength
     return loss, {"loss": loss, "cross_entropy": cross_entropy, "priority_loss": priority, "strength": strength}
 
 
-def _priority_loss(p: jax.Array, priorities: jax.Array) -> jax.Array:
-    """[N, K] -log of the mixture of Betas that bins drawn from p [N, 2, bins] make, at priorities [N, K]."""
-    alpha, beta = jnp.asarray(BINS)[:, None], jnp.asarray(BINS)[None, :]
-    norm = jax.scipy.special.betaln(alpha, beta)
-    x = jnp.clip(priorities, 1e-3, 1 - 1e-3)[..., None, None]
-    density = jnp.exp((alpha - 1) * jnp.log(x) + (beta - 1) * jnp.log1p(-x) - norm)
-    return -jnp.log(jnp.einsum("nkab,na,nb->nk", density, p[:, 0], p[:, 1]) + 1e-6)
-
-
-def _graph_of(batch: Batch) -> jax.Array:
+def graph_of(batch: Batch) -> jax.Array:
+    """[N] the graph of each op of a batch."""
     count = batch.graphs.n_node.shape[0]
     nodes = batch.graphs.nodes.shape[0]
     return jnp.repeat(jnp.arange(count), batch.graphs.n_node, total_repeat_length=nodes)
@@ -118,6 +127,15 @@ class Targets(NamedTuple):
     """[N, K] float32."""
     weights: np.ndarray
     """[G, K] float32, summing to 1 over a graph's elites; 0 for padding."""
+
+
+def log_density(p: jax.Array, priorities: jax.Array) -> jax.Array:
+    """[N, K] log-density, at priorities [N, K], of the mixture of Betas that bins drawn from p [N, 2, bins] make."""
+    alpha, beta = jnp.asarray(BINS)[:, None], jnp.asarray(BINS)[None, :]
+    norm = jax.scipy.special.betaln(alpha, beta)
+    x = jnp.clip(priorities, 1e-3, 1 - 1e-3)[..., None, None]
+    density = jnp.exp((alpha - 1) * jnp.log(x) + (beta - 1) * jnp.log1p(-x) - norm)
+    return jnp.log(jnp.einsum("nkab,na,nb->nk", density, p[:, 0], p[:, 1]) + 1e-6)
 
 
 def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig) -> Targets:
@@ -155,7 +173,7 @@ def reinforce_loss(
     log_p = jax.nn.log_softmax(logits)
     chosen = jnp.take_along_axis(log_p[None], actions[..., None], axis=-1)[..., 0].sum(axis=(2, 3))
     scale = 1.0 / (advantages.shape[0] * jnp.maximum((advantages != 0).any(axis=0).sum(), 1))
-    gain = scale * (chosen * advantages[:, _graph_of(batch)]).sum()
+    gain = scale * (chosen * advantages[:, graph_of(batch)]).sum()
     present = jraph.get_node_padding_mask(batch.graphs)[:, None, None]
     entropy = -(jnp.exp(log_p) * log_p).sum(axis=-1)
     entropy = (entropy * present).sum() / jnp.maximum(present.sum() * entropy.shape[1] * entropy.shape[2], 1)
