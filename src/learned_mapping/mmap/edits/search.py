@@ -56,8 +56,6 @@ class EditSearch:
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
         """By kind of edit: drawn, played, kept, better, tried, better by a trial, taken back."""
         self.action = search.best.action.astype(np.int64)
-        self.log = np.zeros((400000, 39))
-        self.logged = np.zeros(1, np.int64)
         self._take()
 
     @property
