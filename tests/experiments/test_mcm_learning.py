@@ -57,7 +57,7 @@ def test_figure_6_with_what_never_runs():
                (("greedy-naive", 1.0), ("optimum", 2.0), ("finetune", 2.2))]  # fmt: skip
     broken = record("random", "bert_large_inference", 0.0, fits=False, ran=0, naive=1.0)
     early = record("finetune", "bert_large_inference", 2.1, fits=True, ran=3, naive=1.0)
-    early["config"] = {"samples": mcm_learning_bert.EARLY_SAMPLES["full"]}
+    early["config"] = {"samples": mcm_learning_bert.EARLY_SAMPLES}
     found = mcm_learning_bert.assemble_fig6("full", [*records, broken, early])
     rows = {(r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
     assert rows["finetune", "over_optimum", None]["value"] == pytest.approx(1.1)
@@ -74,7 +74,7 @@ def test_searches_of_a_plan_get_equal_samples(artifact):
         runs = artifact.plan(profile, 2)
         assert len({run.digest for run in runs}) == len(runs)
         searches = [r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)]
-        early = mcm_learning_bert.EARLY_SAMPLES[profile] if artifact.id == "mcm.fig6" else None
+        early = mcm_learning_bert.EARLY_SAMPLES if artifact.id == "mcm.fig6" else None
         whole = [r for r in searches if r.config["samples"] != early]
         assert len({r.config["samples"] for r in whole}) <= 1
         assert {r.method for r in searches} == {r.method for r in whole}
