@@ -82,7 +82,12 @@ def test_machine_and_versions_say_what_a_reader_needs():
     assert {"python", "numpy", "jax", "learned-mapping"} <= set(versions)
 
 
-@pytest.mark.parametrize("artifact", [a for a in registry().values() if a.paper > 1], ids=lambda artifact: artifact.id)
+MAKE_GRAPHS = {"regal.distance"}
+"""They build their graphs in the run, and so rest on what builds them: minutes of work, not hours."""
+ON_GRAPHS = [a for a in registry().values() if a.paper > 1 and a.id not in MAKE_GRAPHS]
+
+
+@pytest.mark.parametrize("artifact", ON_GRAPHS, ids=lambda artifact: artifact.id)
 def test_results_about_graphs_do_not_rest_on_programs(artifact):
     """A change to paper 1's `Program` must not make hours of work on graphs stale."""
     named = {module for run in artifact.plan("quick", 1) for module in artifact.packages_of(run)}
