@@ -119,6 +119,19 @@ def test_table1_by_hand():
     assert paper["traced-memory", "regal"] == 4.44 and paper["synthetic-runtime", "gp-dfs"] == 93.66
 
 
+def test_large_graphs_have_rows_of_their_own():
+    """SqueezeNet has 101 ops, Inception 207. Catches small graphs in the rows of the large ones."""
+    records = []
+    for dataset, (kind, _) in DATASETS.items():
+        names = ("squeezenet", "inception") if kind == "traced" else ("towers-70", "towers-170")
+        records.append(record("brkga", dataset, dict.fromkeys(names, 10.0) | {names[0]: 30.0}))
+        records.append(record("regal", dataset, dict.fromkeys(names, 8.0)))
+    rows = {(r["instance"], r["method"], r["metric"]): r for r in regal.assemble_table1("full", records)["rows"]}
+    for dataset in DATASETS:
+        assert rows[dataset, "brkga", "large_gap_percent"]["value"] == pytest.approx(25.0)
+        assert rows[dataset, "regal", "large_gap_percent"]["n"] == 1
+
+
 def test_exact_leaves_out_graphs_without_a_proof():
     records = []
     for instance in ("small-runtime", "small-memory"):

@@ -8,9 +8,9 @@ from learned_mapping.experiments.regal_methods import (
     CHOSEN,
     LEARNERS,
     NETWORKS,
+    TRAINING_SEEDS,
     brought,
     code_of,
-    training_seeds,
 )
 from learned_mapping.experiments.regal_runs import _cost_after
 from learned_mapping.regal.methods import METHODS
@@ -30,9 +30,10 @@ def test_a_run_is_keyed_by_what_was_learned():
     for method in NETWORKS:
         found = [*brought(method, "traced-runtime"), *brought(method, "synthetic-runtime")]
         assert found[0]["network"] == "traced-runtime-0" and len(found[0]["weights"]) == 16
-        assert len({each["weights"] for each in found}) == 2 * len(training_seeds(method))
+        assert len({each["weights"] for each in found}) == 2 * len(TRAINING_SEEDS)
         assert all(("variant" in each) == (method in CHOSEN) for each in found)
     assert brought("spectral-law", "traced-memory")[0]["law"].keys() == {"vector", "strength"}
+    assert brought("priority-law", "traced-memory")[0]["law"].keys() == {"rule", "strength"}
     assert brought("brkga", "traced-memory") == [{}]
 
 

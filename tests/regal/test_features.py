@@ -6,7 +6,15 @@ import pytest
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import features as module
-from learned_mapping.regal.features import EDGE_FEATURES, NODE_FEATURES, cost_rank, features, smooth_vectors
+from learned_mapping.regal.features import (
+    EDGE_FEATURES,
+    NODE_FEATURES,
+    cost_rank,
+    features,
+    freed_bytes,
+    rank_share,
+    smooth_vectors,
+)
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 
 
@@ -90,3 +98,16 @@ def test_ranks_split_the_cost_in_halves():
     """Catches ranks by count: one op holds most of the cost."""
     rank = cost_rank(np.array([0.3, -1.0, 0.1, 2.0]), np.array([1.0, 6.0, 1.0, 2.0]))
     assert rank.tolist() == pytest.approx([2 * 7.5 / 10 - 1, 2 * 3 / 10 - 1, 2 * 6.5 / 10 - 1, 2 * 9 / 10 - 1])
+
+
+def test_bytes_an_op_frees_by_hand():
+    """a makes 10 bytes for b and c, who share them; b makes 4 that nobody frees; c makes 2 for d, d an output of 1."""
+    graph = make_graph(
+        name="freed", op_names=list("abcd"), op_kinds=["map"] * 4, op_flop=[0] * 4, op_seconds=[1.0] * 4,
+        tensor_names=list("wxyz"), tensor_producer=range(4), tensor_bytes=[10, 4, 2, 1], edge_tensor=[0, 0, 2, 1],
+        edge_consumer=[1, 2, 3, 3], tensor_is_output=[False, True, False, True],
+    )  # fmt: skip
+    instance = Instance(graph, objective="memory")
+    assert freed_bytes(instance).tolist() == [-10.0, 5.0 - 4.0, 5.0 - 2.0, 2.0 - 1.0]
+    assert rank_share(freed_bytes(instance)).tolist() == [0.125, 0.5, 0.875, 0.5]
+    assert column(features(instance), "freed").tolist() == pytest.approx([-1, 0.1**0.5, 0.3**0.5, 0.1**0.5])

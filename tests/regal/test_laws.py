@@ -5,7 +5,7 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.features import NODE_FEATURES, features
+from learned_mapping.regal.features import NODE_FEATURES, features, freed_bytes
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import (
     BINS,
@@ -13,10 +13,12 @@ from learned_mapping.regal.laws import (
     larger_table,
     law_search,
     mean_law,
+    priority_law,
     sample_bins,
     sampled_law,
     spectral_law,
 )
+from learned_mapping.regal.list_schedule import upward_rank
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,19 @@ def test_spectral_law_biases_each_side_to_its_device(instance):
     assert np.all(law.beta == 1) and np.all(law.alpha[80:] == 1)
     cost = instance.arrays.seconds
     assert abs(cost[side].sum() / cost.sum() - 0.5) <= cost.max() / cost.sum()
+
+
+def test_priority_law_ranks_ops_by_the_rule(instance):
+    """Catches a reversed rank, and affinities that are not the base's."""
+    for rule, values in (("freed", freed_bytes(instance)), ("height", upward_rank(instance))):
+        law = priority_law(instance, rule, 4.0)
+        mean = law.alpha[80:] / (law.alpha[80:] + law.beta[80:])
+        assert np.all(law.alpha[:80] == 1) and np.allclose(law.alpha[80:] + law.beta[80:], 6.0)
+        one, other = np.argmax(values), np.argmin(values)
+        assert mean[one] == mean.max() > 0.7 and mean[other] == mean.min() < 0.3
+    base = spectral_law(instance, features(instance), "eigenvector_2", 3.0)
+    both = priority_law(instance, "freed", 4.0, base)
+    assert np.array_equal(both.alpha[:80], base.alpha[:80]) and both.alpha[80:].max() > 4
 
 
 def test_constant_law_mirrors_the_devices(instance):

@@ -17,14 +17,14 @@ from learned_mapping.regal.features import NODE_FEATURES, features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import BINS
 from learned_mapping.regal.local_search import LocalSearchParameters
-from learned_mapping.regal.losses import Example, TrainConfig, reinforce_loss
+from learned_mapping.regal.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
 from learned_mapping.regal.network import ENTRIES, make_batch
-from learned_mapping.regal.order_learning import draw_schedules, order_loss
+from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.train import RegalAgent
+from learned_mapping.regal.validate import validate
 
 CONFIG = TrainConfig(
     imitation_iterations=2, steps=20, reinforce_iterations=1, batch_nodes=128, graphs=2, rollouts=2, evaluations=100,
-    order_steps=2, order_nodes=128, order_groups=4, order_draws=4,
 )  # fmt: skip
 
 
@@ -46,8 +46,11 @@ def test_elites_come_best_first_and_follow_their_laws():
     """Catches costs that are not their schedules', and devices named at random from elite to elite."""
     instance = Instance(random_graph(np.random.default_rng(3), "towers", 60))
     elites = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=1000)
-    assert np.all(np.diff(elites.costs) >= 0) and np.all((elites.priorities > 0) & (elites.priorities < 1))
-    assert all(len(set(row.tolist())) == 60 for row in elites.priorities)
+    assert np.all(np.diff(elites.costs) >= 0)
+    for cost, devices, order in zip(elites.costs, elites.devices, elites.orders):
+        steps = [(x, -1) if x < 60 else divmod(x - 60, 2) for x in order[order >= 0].tolist()]
+        schedule = Schedule.of(devices, np.array(steps), 2)
+        assert validate(instance.graph, schedule, instance.pair).costs["makespan_s"] == cost
 
 
 def test_an_elite_of_a_law_names_devices_as_the_law_does():
@@ -61,6 +64,9 @@ def test_an_elite_of_a_law_names_devices_as_the_law_does():
         law = MutantLaw(alpha.ravel().copy(), np.ones(60))
         own = own_elite(instance, law, np.random.default_rng(0), evaluations=300, climb=climb)
         assert (own.devices[0] == law_sides).mean() >= 0.5
+        for item in own.orders[0][own.orders[0] >= 30].tolist():
+            tensor, target = divmod(item - 30, 2)
+            assert target != own.devices[0][instance.graph.tensor_producer[tensor]]
     short = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=100)
     both = joined(short, own)
     assert len(both.costs) == len(short.costs) + 1 and np.all(np.diff(both.costs) >= 0)
@@ -68,36 +74,23 @@ def test_an_elite_of_a_law_names_devices_as_the_law_does():
     np.testing.assert_array_equal(both.devices[row], own.devices[0])
 
 
-def test_schedules_of_a_group_differ_in_their_order_alone(examples):
-    """Catches costs of other chromosomes, advantages across placements, and priorities that ignore the network."""
-    example, logits = examples[0], np.zeros((30, ENTRIES, 2, len(BINS)))
-    logits[:, -1, 0, -1], logits[:, -1, 1, 0] = 50.0, 50.0
-    logits[0, -1] = logits[0, -1, ::-1].copy()
-    config = dataclasses.replace(CONFIG, order_groups=2, order_draws=50)
-    priorities, advantages, costs = draw_schedules(example, logits, np.random.default_rng(0), config)
-    assert priorities[:, 1:].mean() == pytest.approx(8 / 9, abs=0.02)
-    assert priorities[:, 0].mean() == pytest.approx(1 / 9, abs=0.05)
-    for group in (slice(0, 50), slice(50, 100)):
-        assert advantages[group].sum() == pytest.approx(0.0, abs=1e-6)
-        assert np.all(advantages[group][costs[group] == costs[group].min()] == advantages[group].max())
-
-
-def test_orders_that_did_well_become_likelier(examples):
-    """Against signs: with high priorities rewarded, alpha's large bins gain and beta's lose; padding has no say."""
+def test_pairs_pull_the_priorities_of_what_went_first(examples):
+    """Catches a sign, a pair of another graph, and a transfer that is not compared with the uniform law."""
     batch = make_batch([examples[0].seen, examples[1].seen])
-    nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
-    priorities = np.tile(np.array([0.9, 0.1], np.float32), (nodes, 1))
-    advantages = np.zeros((graphs, 2), np.float32)
-    advantages[0] = (1.0, -1.0)
-    config = dataclasses.replace(CONFIG, order_strength=0.0, order_entropy=0.0)
-    of = jax.grad(lambda x: order_loss(x, batch, priorities, advantages, config)[0])
-    gradient = np.asarray(of(jnp.zeros((nodes, ENTRIES, 2, len(BINS)))))
-    assert np.all(gradient[:30, -1, 0, -1] < 0) and np.all(gradient[:30, -1, 1, -1] > 0)
-    assert np.all(gradient[:30, :-1] == 0) and np.all(gradient[30:] == 0)
-    pull = dataclasses.replace(config, order_strength=1.0)
-    of = jax.grad(lambda x: order_loss(x, batch, priorities, 0 * advantages + 1e-9, pull)[0])
-    gradient = np.asarray(of(jnp.zeros((nodes, ENTRIES, 2, len(BINS)))))
-    assert np.all(gradient[:30, ..., 0] < 0) and np.all(gradient[:30, ..., -1] > 0)
+    nodes = batch.graphs.nodes.shape[0]
+    targets = make_targets(examples[:2], batch, CONFIG, np.random.default_rng(0))
+    assert targets.pair_weights.sum() == pytest.approx(1.0, abs=1e-5)
+    real = targets.pairs[targets.pair_weights > 0]
+    assert ((real < 60) | (real == nodes)).all() and (real == nodes).any()
+    ops = real[(real < 60).all(axis=1)]
+    assert np.array_equal(ops[:, 0] < 30, ops[:, 1] < 30)
+    pairs, weights = np.zeros_like(targets.pairs), np.zeros_like(targets.pair_weights)
+    pairs[:2], weights[:2] = [[3, nodes], [4, 5]], 0.5
+    targets = targets._replace(pairs=pairs, pair_weights=weights)
+    config = dataclasses.replace(CONFIG, strength_weight=0.0)
+    of = jax.grad(lambda x: imitation_loss(x, batch, targets, config)[0])
+    gradient = np.asarray(of(jnp.zeros((nodes, ENTRIES, 2, len(BINS)))))[:, -1, 0, -1]
+    assert gradient[3] < 0 and gradient[4] < 0 < gradient[5] and np.count_nonzero(gradient) == 3
 
 
 def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
@@ -110,11 +103,11 @@ def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
     for module in (network, train):
         monkeypatch.setattr(module, "network", lambda model: hk.without_apply_rng(layer))
     monkeypatch.setattr(train, "forward_logits", lambda p, seen, *_: np.zeros((len(seen.nodes), *shape[1:])))
-    config = dataclasses.replace(CONFIG, imitation_iterations=1, order_iterations=1, steps=1)
+    config = dataclasses.replace(CONFIG, imitation_iterations=1, steps=1)
     agent, other = RegalAgent(examples[:2], config), RegalAgent(examples[:2], config)
     start = jax.tree_util.tree_leaves(agent.parameters)
-    rows = [agent.iterate(lambda: False) for _ in range(3)]
-    assert [row["phase"] for row in rows] == ["imitation", "order", "reinforce"] and agent.done
+    rows = [agent.iterate(lambda: False) for _ in range(2)]
+    assert [row["phase"] for row in rows] == ["imitation", "reinforce"] and agent.done
     assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
     after = jax.tree_util.tree_leaves(agent.parameters)
     assert any(not np.array_equal(one, two) for one, two in zip(start, after))

@@ -1,7 +1,7 @@
 """Chooses laws without a network on training graphs, and on validation graphs how each network's law is used.
 
 ``python -m learned_mapping.experiments.regal_choices`` writes ``data/checkpoints/regal/chosen.json``: every point of
-the three grids with its gap, and the best.
+the grids with its gap, and the best.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from learned_mapping.experiments.regal_training_sets import (
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.brkga import MutantLaw
 from learned_mapping.regal.instance import OBJECTIVES, Instance
-from learned_mapping.regal.laws import constant_law, spectral_law
+from learned_mapping.regal.laws import RULES, constant_law, priority_law, spectral_law
 from learned_mapping.regal.learned_methods import checkpoint_folder
 from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_to
 
 LAW_GRAPHS = 8
 """Training graphs of each dataset for the grids of laws without a network."""
-VARIANT_GRAPHS = 12
-"""Validation graphs for the grid of variants, at most."""
+VALIDATION = {"traced": 77, "synthetic": 24}
+"""Validation graphs, of which those with room are kept: few of the traced ones leave any in peak memory."""
+VARIANT_GRAPHS = 16
+"""Of them for the grid of variants, at most."""
 VARIANT_SEEDS = 2
 """Of the search on each: one run of BRKGA differs from another by several percent."""
 ROOM = 1.01
@@ -48,12 +50,15 @@ SPECTRAL_GRID = [
     {"vector": vector, "strength": strength}
     for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
 ]
+PRIORITY_GRID = [{"rule": rule, "strength": strength} for rule, strength in itertools.product(RULES, (2.0, 4.0, 8.0))]
 VARIANT_GRID = [
     Variant(),
     Variant(strength=2.0),
     Variant(strength=2.0, mutant_share=0.5),
     Variant(in_initial=False),
     Variant(priorities=True),
+    Variant(priorities=True, strength=2.0),
+    Variant(priorities=True, strength=2.0, mutant_share=0.5),
     Variant(priorities=True, in_initial=False),
     Variant(sampled=True, priorities=True),
     PAPER,
@@ -78,7 +83,7 @@ def entry(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def choose_laws(record: dict[str, Any]) -> None:
-    """The constant and the spectral law of each objective, on the training graphs of its datasets together."""
+    """The laws without a network of each objective, on the training graphs of its datasets together."""
     for objective in OBJECTIVES:
         picked = []
         for dataset in DATASETS:
@@ -101,11 +106,17 @@ def choose_laws(record: dict[str, Any]) -> None:
         rows = grid(SPECTRAL_GRID, instances, best, spectral)
         record.setdefault("spectral-law", {})[objective] = entry(rows)
 
+        def priority(instance: Instance, seed: int, **point: Any) -> MutantLaw:
+            return priority_law(instance, **point)
+
+        rows = grid(PRIORITY_GRID, instances, best, priority)
+        record.setdefault("priority-law", {})[objective] = entry(rows)
+
 
 def choose_variant(record: dict[str, Any], file: str) -> None:
     """How the law of the network in `file` is used, on validation graphs with room; for all seeds of its dataset."""
     learner = read_learner(checkpoint_folder() / file)
-    instances = validation_instances(learner.dataset)
+    instances = validation_instances(learner.dataset, VALIDATION[kind_and_objective(learner.dataset)[0]])
     best = references(instances)
     uniform = np.array([[search(each, None, seed) for each in instances] for seed in range(VARIANT_SEEDS)])
     roomy = np.flatnonzero(np.exp(np.log(uniform / best).mean(axis=0)) > ROOM)

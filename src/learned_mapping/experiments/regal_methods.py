@@ -11,19 +11,17 @@ from learned_mapping.experiments.regal_datasets import DATASETS
 from learned_mapping.regal.learned_methods import checkpoint_folder, chosen, chosen_variant
 from learned_mapping.regal.learner import read_learner, variant_to
 
-LAWS = ("constant-law", "spectral-law")
+LAWS = ("constant-law", "spectral-law", "priority-law")
 """BRKGA with laws that no network makes."""
-NETWORKS = ("gas", "regal", "regal-paper", "regal-local-search", "idrs")
+NETWORKS = ("gas", "regal", "regal-paper", "regal-mean", "regal-initial", "regal-local-search", "idrs")
 """What asks a network, in the order of the tables."""
 CHOSEN = ("gas", "regal", "regal-local-search")
 """Those that use it as validation graphs chose."""
-LEARNERS = ("constant-law", "spectral-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search")
+LEARNERS = ("constant-law", "spectral-law", "priority-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search")
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal-paper", "regal")
 TRAINING_SEEDS = (0, 1, 2)
-"""Networks of each dataset."""
-SEEDS_OF = {"gas": (0,)}
-"""Of a method that has fewer: the recurrent network, which trains longest, has one of each dataset."""
+"""Networks of each model and dataset."""
 SEARCH_SEEDS = 3
 """Of a search with each network, at most."""
 DIGEST_LENGTH = 16
@@ -58,7 +56,7 @@ def code_of(run: Run) -> tuple[str, ...]:
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
     """What besides seeds and graphs decides a run, once for each variety of it.
 
-    Nothing; or a chosen law; or one of the networks that `training_seeds` names.
+    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`.
 
     Args:
       method: of `regal.methods`.
@@ -68,12 +66,7 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
         return [{"law": chosen()[method][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
         return [{}]
-    return [_network(method, f"{dataset}-{seed}") for seed in training_seeds(method)]
-
-
-def training_seeds(method: str) -> tuple[int, ...]:
-    """Of the networks that a method asks, one after the other."""
-    return SEEDS_OF.get(method, TRAINING_SEEDS)
+    return [_network(method, f"{dataset}-{seed}") for seed in TRAINING_SEEDS]
 
 
 def _network(method: str, name: str) -> dict[str, Any]:

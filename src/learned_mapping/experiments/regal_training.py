@@ -75,7 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
-    parser.add_argument("--order", type=int, default=TrainConfig.order_iterations, help="iterations")
+    parser.add_argument("--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss")
+    parser.add_argument("--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation")
     parser.add_argument("--reinforce", type=int, default=TrainConfig.reinforce_iterations, help="iterations")
     parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
     parser.add_argument("--validation", type=int, default=VALIDATION_GRAPHS, help="graphs the log's gap is measured on")
@@ -86,8 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
         model=chosen.model,
         seed=chosen.seed,
         imitation_iterations=chosen.imitation,
-        order_iterations=chosen.order,
         reinforce_iterations=chosen.reinforce,
+        priority_weight=chosen.priorities,
+        batch_nodes=chosen.batch,
     )
     guide = None if chosen.guide is None else read_learner(chosen.guide)
     found = examples(chosen.dataset, lambda done, of: _report(f"elites of graph {done + 1} of {of}"), guide)

@@ -31,7 +31,7 @@ from learned_mapping.regal.losses import Example
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
-LARGEST_OPS = 260
+LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""
 SYNTHETIC_GRAPHS = 120
 """Training graphs taken of the synthetic set, from the first on."""
@@ -41,7 +41,10 @@ VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000
 OWN_EVALUATIONS = 4_000
 """Of BRKGA with a guide's law, and again of the climb from its best."""
-GUIDED = Variant(strength=2.0, mutant_share=0.5)
+GUIDED = {
+    "runtime": Variant(strength=3.0, mutant_share=0.5, priorities=True),
+    "memory": Variant(priorities=True),
+}
 """How the guide's law is used."""
 REFERENCE_EVALUATIONS = 30_000
 ROOM = 1.002
@@ -104,10 +107,10 @@ def examples(
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
         uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
         if uniform > ROOM * floor(instance):
-            arrays = _cached(f"spectral-{name}", lambda i=instance: _elites(i))
+            arrays = _cached(f"origin-orders-{name}", lambda i=instance: _elites(i))
             elites = Elites(**arrays)
             if guide is not None:
-                own = _cached(f"own-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
+                own = _cached(f"own-orders-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
                 elites = joined(elites, Elites(**own))
             found.append(Example(instance, features(instance), uniform, elites))
     return found
@@ -135,7 +138,7 @@ def weights_digest(learner: Learner) -> str:
 
 def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(3)
-    law, climb = guide.law(instance, rng, GUIDED), TUNED_LOCAL_SEARCH[instance.objective]
+    law, climb = guide.law(instance, rng, GUIDED[instance.objective]), TUNED_LOCAL_SEARCH[instance.objective]
     return own_elite(instance, law, rng, evaluations=OWN_EVALUATIONS, climb=climb)._asdict()
 
 

@@ -19,7 +19,7 @@ DATASET_TITLES = {
 }
 TABLE_METHODS = (
     "gp-dfs", "list-scheduler", "gp-list", "random", "brkga", "brkga-tuned", "local-search", "constant-law",
-    "spectral-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search", "cp-sat",
+    "spectral-law", "priority-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search", "cp-sat",
 )  # fmt: skip
 
 

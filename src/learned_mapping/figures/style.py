@@ -26,6 +26,7 @@ METHOD_COLOURS = {
     "regal": "#0072B2", "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
     "list-scheduler": "#CC79A7", "gp-list": "#8E7CC3", "gas": "#56B4E9", "idrs": "#8FBFA8",
     "spectral-law": "#8C6D31", "constant-law": "#B8A47E", "regal-paper": "#5B9BC8", "regal-local-search": "#004C7A",
+    "priority-law": "#6B5B95", "regal-mean": "#009E73", "regal-initial": "#CC79A7",
 }  # fmt: skip
 
 _SETTINGS = {

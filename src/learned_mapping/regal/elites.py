@@ -17,13 +17,15 @@ from learned_mapping.regal.brkga import MutantLaw, brkga
 from learned_mapping.regal.decode import decode
 from learned_mapping.regal.features import Features
 from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import spectral_law
+from learned_mapping.regal.laws import priority_law, spectral_law
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import RUN_OP
 
 ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
 """Vectors whose spectral laws make an elite each."""
 STRENGTH = 3.0
+FREED_STRENGTH = 4.0
+"""For peak memory their priorities follow the bytes that ops free."""
 
 
 class Elites(NamedTuple):
@@ -31,8 +33,8 @@ class Elites(NamedTuple):
 
     devices: np.ndarray
     """[K, N] int8, 0 or 1; device 1 is where the vector is positive, so that all elites name devices alike."""
-    priorities: np.ndarray
-    """[K, N] float32 in (0, 1), falling along each schedule."""
+    orders: np.ndarray
+    """[K, N + M d] int32, ops and transfers in the order they run, numbered as in `decode`; -1 past the end."""
     costs: np.ndarray
     """[K] float64, seconds or bytes."""
 
@@ -55,13 +57,18 @@ def find_elites(
       laws: those of `ORIGINS` where None.
     """
     if laws is None:
-        laws = tuple(spectral_law(instance, seen, origin, STRENGTH) for origin in ORIGINS)
+        laws = tuple(_origin_law(instance, seen, origin) for origin in ORIGINS)
     found = []
     for law in laws:
         budget = Budget(samples=evaluations)
         chromosome = brkga(instance, rng, budget, law=law)
         found.append((budget.best, chromosome))
     return _elites(instance, found)
+
+
+def _origin_law(instance: Instance, seen: Features, origin: str) -> MutantLaw:
+    law = spectral_law(instance, seen, origin, STRENGTH)
+    return priority_law(instance, "freed", FREED_STRENGTH, law) if instance.objective == "memory" else law
 
 
 def own_elite(
@@ -83,7 +90,15 @@ def own_elite(
     n = instance.graph.num_ops
     mean = (law.alpha[: 2 * n] / (law.alpha[: 2 * n] + law.beta[: 2 * n])).reshape(n, 2)
     agreement = ((mean[:, 1] - mean[:, 0]) * (2.0 * elite.devices[0] - 1)).sum()
-    return elite if agreement >= 0 else elite._replace(devices=1 - elite.devices)
+    return elite if agreement >= 0 else _renamed(instance, elite)
+
+
+def _renamed(instance: Instance, elites: Elites) -> Elites:
+    """The same schedules with both devices exchanged."""
+    n = instance.graph.num_ops
+    # A transfer's number is n + 2 tensor + target.
+    orders = np.where(elites.orders >= n, n + ((elites.orders - n) ^ 1), elites.orders)
+    return elites._replace(devices=1 - elites.devices, orders=orders)
 
 
 def joined(one: Elites, other: Elites) -> Elites:
@@ -95,15 +110,16 @@ def joined(one: Elites, other: Elites) -> Elites:
 def _elites(instance: Instance, found: list[tuple[float, np.ndarray]]) -> Elites:
     """The schedules of chromosomes and their costs, best first."""
     rows = []
+    n, d = instance.graph.num_ops, instance.pair.devices
     for cost, chromosome in found:
         schedule = decode(instance, chromosome)
-        where = np.flatnonzero(schedule.order[:, 1] == RUN_OP)
-        priority = np.empty(instance.graph.num_ops)
-        priority[schedule.order[where, 0]] = 1 - (where + 0.5) / len(schedule.order)
-        rows.append((cost, schedule.placement, priority))
+        what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]
+        order = np.full(n + instance.graph.num_tensors * d, -1)
+        order[: len(what)] = np.where(target == RUN_OP, what, n + what * d + target)
+        rows.append((cost, schedule.placement, order))
     rows.sort(key=lambda each: each[0])
     return Elites(
         np.array([each[1] for each in rows], np.int8),
-        np.array([each[2] for each in rows], np.float32),
+        np.array([each[2] for each in rows], np.int32),
         np.array([each[0] for each in rows]),
     )

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse import linalg
+from scipy.stats import rankdata
 
 from learned_mapping.regal.instance import Instance
 
@@ -32,7 +33,7 @@ SHIFT = 1e-3
 NODE_FEATURES = (
     "seconds", "output_bytes", "input_bytes", "weight_bytes", "seconds_share", "bytes_share", "inputs", "users",
     "is_source", "is_output", "depth", "height", "rank_up", "rank_down", "slack", "width", "position", "log_ops",
-    "parallelism", "pinned",
+    "parallelism", "freed", "freed_rank", "pinned",
     "eigenvector_2", "eigenvector_3", "eigenvector_4",
     "balanced_4_1", "balanced_4_2", "balanced_16_1", "balanced_16_2",
 )  # fmt: skip
@@ -81,7 +82,7 @@ def features(instance: Instance) -> Features:
         np.log1p(users), inputs == 0, outputs, 2 * depth / levels - 1, 2 * _heights(instance) / levels - 1,
         up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
         2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
-        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), pin,
+        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), *_freed_columns(instance), pin,
     ]  # fmt: skip
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
     edges = _edges(instance, depth / levels, places)
@@ -111,6 +112,30 @@ def _relative(values: np.ndarray) -> np.ndarray:
     if not len(values) or values.max() <= 0:
         return np.full(len(values), -1.0)
     return np.clip(np.log2(np.maximum(values / values.mean(), 1e-9)), -4, 4) / 4
+
+
+def freed_bytes(instance: Instance) -> np.ndarray:
+    """[N] bytes that running an op gives back less those it takes: its share of each input, less its outputs.
+
+    The users of a tensor share it equally; outputs of the graph are never given back.
+    """
+    graph = instance.graph
+    share = graph.tensor_bytes / np.maximum(np.diff(graph.consumer_offsets), 1)
+    share = np.where(graph.tensor_is_output, 0.0, share)
+    given = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
+    return given - graph.op_output_bytes
+
+
+def rank_share(values: np.ndarray) -> np.ndarray:
+    """[N] in (0, 1): the share of entries that are smaller, equals counted half."""
+    return (rankdata(values) - 0.5) / len(values)
+
+
+def _freed_columns(instance: Instance) -> tuple[np.ndarray, np.ndarray]:
+    """Square roots, signs kept, of the bytes freed over the most of any op; and ranks in (-1, 1)."""
+    freed = freed_bytes(instance)
+    share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
+    return np.sign(share) * np.sqrt(np.abs(share)), 2 * rank_share(freed) - 1
 
 
 def _share(values: np.ndarray) -> np.ndarray:

@@ -36,11 +36,22 @@ def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> n
 def _gnn(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
     h = _perceptron(parameters, "node_encoder", seen.nodes)
     h_edge = _perceptron(parameters, "edge_encoder", seen.edges)
-    into, out_of = (_incidence(ends, len(h)) for ends in (seen.receivers, seen.senders))
+    width = h.shape[1]
+    messages = []
+    for name, ends in (("message_forward", seen.receivers), ("message_backward", seen.senders)):
+        # A layer is linear in each of its three inputs, and in the sum over messages: most products are by node.
+        first, last = parameters[f"{name}/mlp_0"], parameters[f"{name}/mlp_out"]
+        of_edge = h_edge @ first["w"][2 * width :] + first["b"]
+        incidence = _incidence(ends, len(h))
+        constant = np.bincount(ends, minlength=len(h)).astype(h.dtype)[:, None] * last["b"]
+        messages.append(
+            (name, first["w"][:width], first["w"][width : 2 * width], of_edge, incidence, last["w"], constant)
+        )
     for _ in range(rounds):
-        ends = np.concatenate([h[seen.senders], h[seen.receivers], h_edge], axis=1)
-        received = into @ _perceptron(parameters, "message_forward", ends)
-        received += out_of @ _perceptron(parameters, "message_backward", ends)
+        received = np.zeros_like(h)
+        for name, of_sender, of_receiver, of_edge, incidence, last, constant in messages:
+            x = (h @ of_sender)[seen.senders] + (h @ of_receiver)[seen.receivers] + of_edge
+            received += (incidence @ _activation(parameters, name, x)) @ last + constant
         h = _perceptron(parameters, "node_update", np.concatenate([h, received], axis=1))
     return h
 
@@ -73,11 +84,16 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 def _perceptron(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
     """One hidden layer with layer norm and ReLU."""
-    first, norm, last = (parameters[f"{name}/{layer}"] for layer in ("mlp_0", "mlp_norm_0", "mlp_out"))
-    x = x @ first["w"] + first["b"]
+    first, last = parameters[f"{name}/mlp_0"], parameters[f"{name}/mlp_out"]
+    return _activation(parameters, name, x @ first["w"] + first["b"]) @ last["w"] + last["b"]
+
+
+def _activation(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
+    """Layer norm and ReLU of a perceptron's hidden layer."""
+    norm = parameters[f"{name}/mlp_norm_0"]
     x = x - x.mean(axis=1, keepdims=True)
-    x = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + EPSILON)
-    return np.maximum(x * norm["scale"] + norm["offset"], 0.0) @ last["w"] + last["b"]
+    scale = norm["scale"] / np.sqrt(np.einsum("nh,nh->n", x, x) / x.shape[1] + EPSILON)[:, None]
+    return np.maximum(x * scale + norm["offset"], 0.0)
 
 
 def check(parameters: Parameters, model: str, nodes: int, edges: int, bins: int) -> None:

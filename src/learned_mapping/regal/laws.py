@@ -15,8 +15,9 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.regal.brkga import MutantLaw, _draw
 from learned_mapping.regal.decode import fitness_of, make_workspace
-from learned_mapping.regal.features import NODE_FEATURES, Features
+from learned_mapping.regal.features import NODE_FEATURES, Features, freed_bytes, rank_share
 from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.list_schedule import upward_rank
 
 BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 """Values of alpha and of beta to choose from; the paper prints none."""
@@ -65,6 +66,28 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
     entries = np.ones((n, d, 2))
     entries[np.arange(n), side, 0] = strength
     return chromosome_law(entries, np.ones((n, 2)))
+
+
+RULES = ("freed", "height")
+"""Of `priority_law`: bytes an op frees, `features.freed_bytes`; seconds of the longest path from it to the end."""
+
+
+def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw | None = None) -> MutantLaw:
+    """Biases every op's priority by its rank under a rule; nothing is learned.
+
+    Args:
+      instance: N ops.
+      rule: of `RULES`.
+      strength: the op of the highest rank has Beta(1 + strength, 1), that of the lowest Beta(1, 1 + strength).
+      base: where the affinities come from; uniform where None.
+    """
+    n, d = instance.graph.num_ops, instance.pair.devices
+    rank = rank_share(freed_bytes(instance) if rule == "freed" else upward_rank(instance))
+    priority = np.stack([1 + strength * rank, 1 + strength * (1 - rank)], axis=1)
+    if base is None:
+        return chromosome_law(np.ones((n, d, 2)), priority)
+    affinity = np.stack([base.alpha[: n * d], base.beta[: n * d]], axis=1).reshape(n, d, 2)
+    return chromosome_law(affinity, priority, in_initial=base.in_initial, mutant_share=base.mutant_share)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import constant_law, law_search, spectral_law
+from learned_mapping.regal.laws import constant_law, law_search, priority_law, spectral_law
 from learned_mapping.regal.learner import PAPER, Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import Schedule
@@ -156,6 +156,12 @@ def best_spectral_law(instance: Instance) -> MutantLaw:
     """The spectral law that training graphs chose for the objective."""
     entry = chosen()["spectral-law"][instance.objective]["chosen"]
     return spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+
+
+def best_priority_law(instance: Instance) -> MutantLaw:
+    """The rule for priorities that training graphs chose for the objective."""
+    entry = chosen()["priority-law"][instance.objective]["chosen"]
+    return priority_law(instance, entry["rule"], entry["strength"])
 
 
 def fiedler_law(instance: Instance) -> MutantLaw:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
+from learned_mapping.regal.decisions import OTHERS, TRANSFER, draw_pairs
 from learned_mapping.regal.elites import Elites
 from learned_mapping.regal.features import Features
 from learned_mapping.regal.instance import Instance
@@ -37,26 +38,9 @@ class TrainConfig:
     imitation_iterations: int = 10
     """Iterations of imitation, `steps` gradient steps each."""
     steps: int = 50
-    order_iterations: int = 0
-    """Iterations of REINFORCE on single schedules, which teaches priorities; see `order_learning`."""
-    order_steps: int = 10
-    """Gradient steps of each."""
-    order_nodes: int = 1024
-    """Ops in a batch of them, padding included."""
-    order_graphs: int = 8
-    """Graphs in a batch of them, at most."""
-    order_groups: int = 8
-    """Placements tried of each graph."""
-    order_draws: int = 8
-    """Schedules drawn for each placement."""
-    order_rate: float = 3e-3
-    order_strength: float = 0.02
-    """Of the mean of alpha - 1 and beta - 1: what single schedules say nothing about becomes uniform."""
-    order_entropy: float = 0.01
-    """Bonus on the entropy of the priorities' bins. Without it all ops end with one law after 300 steps."""
     reinforce_iterations: int = 6
     """Iterations of REINFORCE, one gradient step each."""
-    batch_nodes: int = 512
+    batch_nodes: int = 1024
     """Ops in a batch of imitation, padding included."""
     learning_rate: float = 3e-3
     """Of imitation; it falls along a cosine."""
@@ -65,8 +49,8 @@ class TrainConfig:
     reinforce_rate: float = 3e-4
     temperature: float = 0.02
     """Of the weights of a graph's elites, in their relative excess cost."""
-    priority_weight: float = 0.1
-    """Of the priorities' likelihood."""
+    priority_weight: float = 0.3
+    """Of the pairs' cross-entropy. With 0.7 and more the devices of peak memory are not learned with every seed."""
     strength_weight: float = 1e-3
     """Of the mean of alpha and beta: a law says no more than it has learned."""
     graphs: int = 4
@@ -87,13 +71,12 @@ def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: Tr
     """Cross-entropy between the device an op probably gets and its devices in the graph's elites, mean over graphs.
 
     The probability that an op goes to device 1 is that of its affinity there being the larger, all four bins being
-    drawn from the network. Elites weigh by their cost. Two further terms: the likelihood of the elites' priorities, and
-    the mean of alpha and beta, so that a law is no sharper than it needs to be.
+    drawn from the network. Elites weigh by their cost. Two further terms: the same for pairs that were ready at once,
+    of ops or of an op and a transfer, that which was next having the larger priority; and the mean of alpha and beta,
+    so that a law is no sharper than it needs to be.
     """
     p = jax.nn.softmax(logits)
-    table = jnp.asarray(larger_table(), jnp.float32)
-    one = jnp.einsum("abcd,na,nb,nc,nd->n", table, p[:, 1, 0], p[:, 1, 1], p[:, 0, 0], p[:, 0, 1])
-    one = jnp.clip(one, 1e-4, 1 - 1e-4)[:, None]
+    one = _larger(p[:, 1], p[:, 0])[:, None]
     entropy = -(targets.devices * jnp.log(one) + (1 - targets.devices) * jnp.log(1 - one))
     of = graph_of(batch)
     count = batch.graphs.n_node.shape[0]
@@ -105,10 +88,23 @@ def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: Tr
         return (per_graph * targets.weights).sum() / jnp.maximum(targets.weights.sum(), 1e-9)
 
     cross_entropy = mean(entropy)
-    priority = mean(-log_density(p[:, -1], targets.priorities))
-    strength = mean(jnp.einsum("neab,b->n", p[:, :-1], jnp.asarray(BINS, jnp.float32))[:, None] / 4)
+    uniform = jax.nn.one_hot(jnp.array([[BINS.index(1.0)] * 2]), len(BINS))
+    laws = jnp.concatenate([p[:, -1], uniform])
+    first, second = laws[targets.pairs[:, 0]], laws[targets.pairs[:, 1]]
+    priority = -(targets.pair_weights * jnp.log(_larger(first, second))).sum()
+    bins = jnp.asarray(BINS, jnp.float32)
+    strength = mean(jnp.einsum("neab,b->n", p[:, :-1], bins)[:, None] / 4)
+    order_strength = mean(jnp.einsum("nab,b->n", p[:, -1], bins)[:, None] / 2)
     loss = cross_entropy + config.priority_weight * priority + config.strength_weight * strength
+    loss += config.priority_weight * config.strength_weight * order_strength
     return loss, {"loss": loss, "cross_entropy": cross_entropy, "priority_loss": priority, "strength": strength}
+
+
+def _larger(one: jax.Array, other: jax.Array) -> jax.Array:
+    """[K] probability that X > Y, each from the mixture of Betas that bins drawn from its [K, 2, bins] make."""
+    table = jnp.asarray(larger_table(), jnp.float32)
+    found = jnp.einsum("abcd,na,nb,nc,nd->n", table, one[:, 0], one[:, 1], other[:, 0], other[:, 1])
+    return jnp.clip(found, 1e-4, 1 - 1e-4)
 
 
 def graph_of(batch: Batch) -> jax.Array:
@@ -123,37 +119,36 @@ class Targets(NamedTuple):
 
     devices: np.ndarray
     """[N, K] float32."""
-    priorities: np.ndarray
-    """[N, K] float32."""
     weights: np.ndarray
     """[G, K] float32, summing to 1 over a graph's elites; 0 for padding."""
+    pairs: np.ndarray
+    """[P, 2] int64, ops that were ready at once; the first ran first. N stands for any transfer."""
+    pair_weights: np.ndarray
+    """[P] float32, summing to 1 over the batch, graphs weighing alike; 0 for padding."""
 
 
-def log_density(p: jax.Array, priorities: jax.Array) -> jax.Array:
-    """[N, K] log-density, at priorities [N, K], of the mixture of Betas that bins drawn from p [N, 2, bins] make."""
-    alpha, beta = jnp.asarray(BINS)[:, None], jnp.asarray(BINS)[None, :]
-    norm = jax.scipy.special.betaln(alpha, beta)
-    x = jnp.clip(priorities, 1e-3, 1 - 1e-3)[..., None, None]
-    density = jnp.exp((alpha - 1) * jnp.log(x) + (beta - 1) * jnp.log1p(-x) - norm)
-    return jnp.log(jnp.einsum("nkab,na,nb->nk", density, p[:, 0], p[:, 1]) + 1e-6)
-
-
-def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig) -> Targets:
-    """The targets of the graphs in a batch, padded like it."""
+def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig, rng: np.random.Generator) -> Targets:
+    """The targets of the graphs in a batch, padded like it; pairs are drawn of one elite of each, by its weight."""
     nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
     kept = examples[0].elites.devices.shape[0]
     targets = Targets(
-        np.zeros((nodes, kept), np.float32), np.full((nodes, kept), 0.5, np.float32),
-        np.zeros((graphs, kept), np.float32),
+        np.zeros((nodes, kept), np.float32), np.zeros((graphs, kept), np.float32),
+        np.zeros((OTHERS * nodes, 2), np.int64), np.zeros(OTHERS * nodes, np.float32),
     )  # fmt: skip
-    offset = 0
+    offset = filled = 0
     for row, example in enumerate(examples):
         elites = example.elites
         size = elites.devices.shape[1]
         targets.devices[offset : offset + size] = elites.devices.T
-        targets.priorities[offset : offset + size] = elites.priorities.T
         weights = np.exp(-(elites.costs / elites.costs[0] - 1) / config.temperature)
         targets.weights[row] = weights / weights.sum()
+        elite = rng.choice(kept, p=weights / weights.sum())
+        order = elites.orders[elite]
+        pairs = draw_pairs(example.instance, elites.devices[elite], order[order >= 0], rng)
+        pairs = rng.permutation(pairs)[: OTHERS * size]
+        targets.pairs[filled : filled + len(pairs)] = np.where(pairs == TRANSFER, nodes, pairs + offset)
+        targets.pair_weights[filled : filled + len(pairs)] = 1 / (max(len(pairs), 1) * len(examples))
+        filled += len(pairs)
         offset += size
     return targets
 

@@ -18,6 +18,7 @@ from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.learned_methods import (
     LEARNED,
     best_constant_law,
+    best_priority_law,
     best_spectral_law,
     fiedler_law,
     with_law,
@@ -127,6 +128,10 @@ METHODS: dict[str, Method] = {
     "fiedler-law": Method("BRKGA biased to halves along the Fiedler vector", with_law(fiedler_law)),
     "spectral-law": Method(
         "BRKGA biased to halves of the best smooth vector on training graphs", with_law(best_spectral_law)
+    ),
+    "priority-law": Method(
+        "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
+        with_law(best_priority_law),
     ),
 } | {name: Method(description, make()) for name, (description, make) in LEARNED.items()}
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal:NETWORK``."""

@@ -1,8 +1,8 @@
-"""REGAL's training: imitation of good schedules, REINFORCE on single schedules, REINFORCE on what BRKGA makes of a law.
+"""REGAL's training: imitation of good schedules, then REINFORCE on what BRKGA makes of a law.
 
-The paper trains by the last alone (Section 2.3), on tens of thousands of graphs. Imitation gives the same network its
-start in a minute: cross-entropy between the device that the law makes likely and the device in an elite. Single
-schedules teach the priorities in as little (`order_learning`).
+The paper trains by the second alone (Section 2.3), on tens of thousands of graphs. Imitation gives the same network its
+start in a minute: cross-entropy between what the law makes likely and what an elite has, of the ops' devices and of
+which of two ready ops or transfers is next (`decisions`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from learned_mapping.regal.forward import logits as forward_logits
 from learned_mapping.regal.laws import BINS, law_of, sample_bins
 from learned_mapping.regal.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
 from learned_mapping.regal.network import ENTRIES, ROUNDS, Batch, bucket, initial_parameters, make_batch, network
-from learned_mapping.regal.order_learning import order_batch, order_loss
 
 MOST_GRAPHS = 31
 """In a batch."""
@@ -41,15 +40,14 @@ class TrainingStep(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def training_steps(config: TrainConfig) -> dict[str, TrainingStep]:
-    """``imitate``, ``order`` and ``reinforce``, compiled once for a configuration."""
+    """``imitate`` and ``reinforce``, compiled once for a configuration."""
     steps = max(config.steps * config.imitation_iterations, 1)
     rates = {
         "imitate": optax.cosine_decay_schedule(config.learning_rate, steps, 0.1),
-        "order": config.order_rate,
         "reinforce": config.reinforce_rate,
     }
-    losses = {"imitate": imitation_loss, "order": order_loss, "reinforce": reinforce_loss}
-    decays = {"imitate": config.weight_decay, "order": 0.0, "reinforce": 0.0}
+    losses = {"imitate": imitation_loss, "reinforce": reinforce_loss}
+    decays = {"imitate": config.weight_decay, "reinforce": 0.0}
     apply = network(config.model).apply
     found = {}
     for name, loss in losses.items():
@@ -100,13 +98,13 @@ class RegalAgent:
 
     @property
     def _ends(self) -> tuple[int, ...]:
-        """Iterations after which each phase ends: imitation, order, REINFORCE."""
+        """Iterations after which each phase ends: imitation, REINFORCE."""
         c = self.config
-        return tuple(itertools.accumulate((c.imitation_iterations, c.order_iterations, c.reinforce_iterations)))
+        return tuple(itertools.accumulate((c.imitation_iterations, c.reinforce_iterations)))
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         rng = np.random.default_rng([self.config.seed, 1, self.iterations])
-        phases = (("imitation", self._imitation), ("order", self._ordering), ("reinforce", self._reinforcement))
+        phases = (("imitation", self._imitation), ("reinforce", self._reinforcement))
         name, learn = next(phase for phase, end in zip(phases, self._ends) if self.iterations < end)
         row = learn(rng, stop)
         if row is None:
@@ -123,27 +121,12 @@ class RegalAgent:
         for _ in range(self.config.steps):
             if stop():
                 return None
-            chosen = self._pack(rng.permutation(len(self.examples)), self.config.batch_nodes)
+            chosen = self._pack(rng.permutation(len(self.examples)))
             batch, examples = self._batch(chosen)
-            targets = make_targets(examples, batch, self.config)
+            targets = make_targets(examples, batch, self.config, rng)
             step = self._steps["imitate"].apply(self.parameters, self.memory["imitate"], batch, targets)
             self.parameters, self.memory["imitate"], row = step
             rows.append(row)
-        return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-
-    def _ordering(self, rng: np.random.Generator, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        c, rows = self.config, []
-        for _ in range(c.order_steps):
-            if stop():
-                return None
-            chosen = self._pack(rng.permutation(len(self.examples)), c.order_nodes)[: c.order_graphs]
-            batch, examples = self._batch(chosen, c.order_nodes)
-            parameters = jax.tree_util.tree_map(np.asarray, self.parameters)
-            proposed = [forward_logits(parameters, example.seen, c.model, ROUNDS) for example in examples]
-            priorities, advantages, ratio = order_batch(examples, batch, proposed, rng, c)
-            step = self._steps["order"].apply(self.parameters, self.memory["order"], batch, priorities, advantages)
-            self.parameters, self.memory["order"], row = step
-            rows.append(row | {"cost_over_brkga": ratio})
         return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
     def _reinforcement(self, rng: np.random.Generator, stop: Callable[[], bool]) -> dict[str, Any] | None:
@@ -178,21 +161,21 @@ class RegalAgent:
         self.parameters, self.memory["reinforce"], row = step
         return {key: float(value) for key, value in row.items()} | {"reward": float(rewards.mean())}
 
-    def _pack(self, order: np.ndarray, nodes: int) -> list[int]:
-        """As many of the graphs, in this order, as fill a batch of so many ops."""
+    def _pack(self, order: np.ndarray) -> list[int]:
+        """As many of the graphs, in this order, as fill a batch."""
         chosen, total = [], 1
         for i in order.tolist():
             size = self.examples[i].instance.graph.num_ops
-            if total + size > nodes or len(chosen) == MOST_GRAPHS:
+            if total + size > self.config.batch_nodes or len(chosen) == MOST_GRAPHS:
                 break
             chosen.append(i)
             total += size
         return chosen or [int(order[0])]
 
-    def _batch(self, chosen: list[int], nodes: int | None = None) -> tuple[Batch, list[Example]]:
+    def _batch(self, chosen: list[int]) -> tuple[Batch, list[Example]]:
         """The chosen graphs as one batch, of the same shape whatever the graphs, so that one compilation does."""
         examples = [self.examples[i] for i in chosen]
-        nodes = self.config.batch_nodes if nodes is None else nodes
+        nodes = self.config.batch_nodes
         longest = bucket(max(len(e.seen.nodes) for e in self.examples)) if self.config.model == "gas" else 1
         batch = make_batch(
             [e.seen for e in examples], nodes=nodes, edges=2 * nodes, graphs=MOST_GRAPHS + 1, sequence=longest

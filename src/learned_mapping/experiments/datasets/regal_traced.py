@@ -24,6 +24,7 @@ from learned_mapping.experiments.datasets.regal_traced_table import (
     CONFIGURATIONS,
     GRADIENT,
     SPLIT_OF_FAMILY,
+    Configuration,
     configuration,
     names,
 )
@@ -49,11 +50,15 @@ def load(name: str) -> ComputationGraph:
 
 
 def make(name: str) -> ComputationGraph:
-    """A graph of the set, traced anew, without its weights (the paper's model knows tensors alone, Appendix A.1)."""
-    chosen = configuration(name)
+    """A graph of the set, traced anew."""
+    return make_configuration(configuration(name))
+
+
+def make_configuration(chosen: Configuration) -> ComputationGraph:
+    """The graph of a configuration, traced now, without its weights (the paper's model knows tensors alone, A.1)."""
     example = zoo.example(chosen.model, **chosen.options)
     function = example.function if chosen.mode != GRADIENT else _gradient(example.function)
-    graph = trace(function, *example.args, name=name, parameters=example.parameters)
+    graph = trace(function, *example.args, name=chosen.name, parameters=example.parameters)
     return dataclasses.replace(graph, op_weight_bytes=frozen_array(np.zeros(graph.num_ops), np.int64))
 
 
