@@ -50,7 +50,7 @@ class TrainConfig:
     temperature: float = 0.02
     """Of the weights of a graph's elites, in their relative excess cost."""
     priority_weight: float = 0.3
-    """Of the pairs' cross-entropy. With 0.7 and more the devices of peak memory are not learned with every seed."""
+    """Of the pairs' cross-entropy."""
     strength_weight: float = 1e-3
     """Of the mean of alpha and beta: a law says no more than it has learned."""
     graphs: int = 4
