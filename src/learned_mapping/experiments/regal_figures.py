@@ -116,7 +116,10 @@ def assemble_fig2_right(profile: str, records: list[dict[str, Any]]) -> dict[str
 
 def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     costs: dict[str, dict[str, list[list[float]]]] = {}
+    networks: dict[str, set[str]] = {}
     for record in records:
+        if "network" in record.get("config", {}):
+            networks.setdefault(record["method"], set()).add(record["config"]["network"])
         for graph, outcome in record["result"]["graphs"].items():
             costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["costs"])
     rows = []
@@ -128,7 +131,10 @@ def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, A
             low, high = bootstrap_interval(ratios, geometric_mean)
             row = _row(str(limit), method, "improvement_percent", 100 * (1 - value), sum(map(len, ratios.values())))
             interval = {"low": 100 * (1 - high), "high": 100 * (1 - low)}
-            rows.append(row | interval | {"graphs": len(ratios), "dataset": dataset})
+            more = {"graphs": len(ratios), "dataset": dataset}
+            if method in networks:
+                more["training_seeds"] = len(networks[method])
+            rows.append(row | interval | more)
     return rows
 
 
