@@ -10,6 +10,7 @@ from learned_mapping.experiments.artifact import PROFILES
 from learned_mapping.experiments.folders import data_folder
 from learned_mapping.experiments.regal_datasets import DATASETS, SYNTHETIC_OPS, TRACED, graph_names, load_graph
 from learned_mapping.experiments.worker import perform
+from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES
 from learned_mapping.regal.methods import METHODS
 from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
@@ -132,9 +133,18 @@ def test_large_graphs_have_rows_of_their_own():
         assert rows[dataset, "regal", "large_gap_percent"]["n"] == 1
 
 
+def test_the_twenty_graphs_of_twenty_ops_differ():
+    """Catches a name used twice, a set whose seed moved with the number of sets, and two equal graphs."""
+    names = graph_names("synthetic", "twenty")
+    graphs = [load_graph("synthetic", name, "twenty") for name in names]
+    assert len(set(names)) == 20 and all(abs(graph.num_ops - 20) <= 1 for graph in graphs)
+    assert len({graph.digest for graph in graphs}) == 20
+    assert {name.rsplit("-20")[0] for name in names} == set(GRAPH_FAMILIES)
+
+
 def test_exact_leaves_out_graphs_without_a_proof():
     records = []
-    for instance in ("small-runtime", "small-memory"):
+    for instance in ("small-runtime", "small-memory", "twenty-runtime", "twenty-memory"):
         records += [
             record("brkga", instance, {"a": 11.0, "b": 900.0}),
             record("cp-sat", instance, {"a": 10.0}, bound=10.0, optimal=True),

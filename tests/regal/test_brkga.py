@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.decode import evaluate, fitness_of, make_workspace
+from learned_mapping.regal.generations import DRAWN, generations
 from learned_mapping.regal.instance import INFEASIBLE, Instance
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search, random_search
 
@@ -75,6 +78,33 @@ def test_law_feeds_initial_population_and_mutants(instance):
     assert budget.best == pytest.approx(serial) and np.argmax(forced[: 2 * n].reshape(n, 2), axis=1).max() == 0
     _, free = run(brkga, instance, 100, law=MutantLaw(alpha, beta, in_initial=False))
     assert free.best < 0.99 * serial
+
+
+def test_turns_of_a_law(instance):
+    """Every other chromosome follows the law, the others are uniform; catches turns left out of the first population
+    or of the mutants, turns that depend on how generations are grouped, and ones that take alpha below 0."""
+    n = instance.graph.num_ops
+    alpha, beta = np.ones(3 * n), np.ones(3 * n)
+    alpha[0 : 2 * n : 2] = beta[1 : 2 * n : 2] = 1000.0
+    serial = instance.arrays.seconds.sum()
+    law = MutantLaw(alpha, beta, turns=(1.0, 0.0))
+    np.testing.assert_array_equal(law.taken("alpha"), [alpha, np.ones(3 * n)])
+    for initial in (True, False):
+        costs = []
+        populations = generations(
+            instance, np.random.default_rng(0), 4, law=dataclasses.replace(law, in_initial=initial)
+        )
+        for each in populations[0 if initial else 1 :]:
+            drawn = each.fitness[each.origin == DRAWN] if each.number or initial else each.fitness
+            costs.append(np.isclose(drawn, serial))
+        assert all(np.array_equal(c, np.arange(len(c)) % 2 == 0) for c in costs)
+    whole = brkga(instance, np.random.default_rng(3), Budget(samples=1700), law=law)
+    stepped = generations(instance, np.random.default_rng(3), 20, law=law)[-1]
+    assert stepped.fitness.min() == fitness(instance, whole)
+    with pytest.raises(InputError, match="turns"):
+        MutantLaw(np.full(3, 0.5), np.ones(3), turns=(2.0,))
+    with pytest.raises(InputError, match="turns"):
+        MutantLaw(np.ones(3), np.ones(3), turns=())
 
 
 def test_a_law_of_ones_is_the_uniform_law(instance):

@@ -59,7 +59,15 @@ def test_balanced_vectors_tell_the_chains_apart_and_the_fiedler_vector_need_not(
 def test_vectors_obey_their_definition():
     """Unit length, orthogonal to the cosines, and no random vector of the same space is smoother."""
     instance = Instance(random_graph(np.random.default_rng(2), "layered", 60))
-    depth, _, _ = module._levels(instance)
+    depth, height, up, down = module._levels(instance)
+    u, v = instance.graph.op_edges.T
+    assert (
+        np.all(depth[v] > depth[u])
+        and np.all(height[u] > height[v])
+        and np.all((depth == 0) | np.isin(np.arange(60), v))
+    )
+    seconds = instance.arrays.seconds
+    assert np.all(up[u] >= up[v] + seconds[u]) and np.all(down[v] >= down[u] + seconds[v])
     depth = depth / depth.max()
     rng = np.random.default_rng(0)
     u, v = instance.graph.op_edges.T

@@ -93,6 +93,18 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, odd_graph):
         assert validate(graph, result.schedule).valid
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_no_search_beats_a_proven_bound(objective, odd_graph):
+    """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one below the bound."""
+    rng = np.random.default_rng(8)
+    for num_ops in range(6, 13):
+        instance = Instance(odd_graph(rng, num_ops), DevicePair(), objective)
+        found = min(solve(instance, "brkga", seed=s, samples=4000).metrics[instance.cost_name] for s in range(2))
+        result = cp_sat(instance, deterministic_time=2.0)
+        assert result.bound <= found * (1 + 1e-9)
+        assert result.cost <= found * (1 + 1e-6) or not result.optimal
+
+
 def test_cp_sat_method_improves_on_its_start_and_proves_it():
     instance = Instance(random_graph(np.random.default_rng(2), "attention", 14))
     result = solve(instance, "cp-sat", samples=200)

@@ -27,7 +27,7 @@ from learned_mapping.regal.brkga import MutantLaw
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 from learned_mapping.regal.laws import RULES, constant_law, priority_law, spectral_law
 from learned_mapping.regal.learned_methods import checkpoint_folder
-from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_to
+from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from, variant_to
 
 LAW_GRAPHS = 8
 """Training graphs of each dataset for the grids of laws without a network."""
@@ -61,6 +61,11 @@ VARIANT_GRID = [
     Variant(priorities=True, strength=2.0, mutant_share=0.5),
     Variant(priorities=True, in_initial=False),
     Variant(sampled=True, priorities=True),
+    Variant(turns=(1.0, 4.0)),
+    Variant(turns=(0.5, 2.0, 8.0)),
+    Variant(priorities=True, turns=(1.0, 4.0)),
+    Variant(priorities=True, turns=(0.5, 2.0, 8.0)),
+    Variant(priorities=True, turns=(0.5, 2.0, 8.0), mutant_share=0.5),
     PAPER,
 ]
 
@@ -125,7 +130,7 @@ def choose_variant(record: dict[str, Any], file: str) -> None:
     instances, best = [instances[i] for i in kept], best[kept]
 
     def law(instance: Instance, seed: int, **point: Any) -> MutantLaw:
-        return learner.law(instance, np.random.default_rng(seed), Variant(**point))
+        return learner.law(instance, np.random.default_rng(seed), variant_from(point))
 
     rows = grid([variant_to(each) for each in VARIANT_GRID], instances, best, law, VARIANT_SEEDS)
     plain = round(gap_percent(uniform[:, kept], best), 3)

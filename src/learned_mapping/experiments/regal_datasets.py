@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 import numpy as np
 
@@ -36,16 +37,26 @@ SYNTHETIC_OPS = {
     "test": (20, 30, 40, 55, 70, 85, 100, 120, 140, 170, 200, 240, 290, 350, 420, 500),
     "train": (25, 40, 60, 80, 100, 130, 160, 200, 250, 300),
     "small": (8, 10, 12, 14, 16, 18, 20, 24),
+    "twenty": (20,) * 20,
 }
-"""Split -> sizes; the families take turns. ``small`` is for exact optima."""
+"""Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
     """The graphs of a set, in order of `TRACED` or of size."""
     if kind == "traced":
         return TRACED[split]
-    families = sorted(GRAPH_FAMILIES)
-    return tuple(f"{families[i % len(families)]}-{ops}" for i, ops in enumerate(SYNTHETIC_OPS[split]))
+    found, turns = [], Counter()
+    for i, ops in enumerate(SYNTHETIC_OPS[split]):
+        name = f"{_family(i)}-{ops}"
+        turns[name] += 1
+        found.append(name if turns[name] == 1 else f"{name}-{turns[name]}")
+    return tuple(found)
+
+
+def _family(i: int) -> str:
+    """Of the i-th graph of a synthetic split."""
+    return sorted(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -60,6 +71,6 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
         raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")
     if kind == "traced":
         return read_graph(data_folder() / "regal" / "graphs" / split / f"{name}.json.gz")
-    family, _, ops = name.rpartition("-")
-    seed = [2019, sorted(SYNTHETIC_OPS).index(split), names.index(name)]
-    return random_graph(np.random.default_rng(seed), family, int(ops), name=name)
+    i = names.index(name)
+    rng = np.random.default_rng([2019, sorted(SYNTHETIC_OPS).index(split), i])
+    return random_graph(rng, _family(i), SYNTHETIC_OPS[split][i], name=name)

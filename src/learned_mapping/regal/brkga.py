@@ -64,6 +64,9 @@ class MutantLaw:
     """Whether the initial population is drawn from the law too."""
     mutant_share: float = 1.0
     """Share of the mutants drawn from the law; the others are uniform."""
+    turns: tuple[float, ...] = (1.0,)
+    """Factors on how far alpha and beta are from 1, which the chromosomes drawn take in turn: a law that is now weak
+    and now strong serves graphs it suits little and much."""
 
     def __post_init__(self):
         for name in ("alpha", "beta"):
@@ -74,6 +77,15 @@ class MutantLaw:
             raise InputError("law", "beta", f"{len(self.beta)} entries, alpha has {len(self.alpha)}")
         if not 0 <= self.mutant_share <= 1:
             raise InputError("law", "mutant_share", f"{self.mutant_share} is outside [0, 1]")
+        if not self.turns or not all(np.isfinite(turn) and turn >= 0 for turn in self.turns):
+            raise InputError("law", "turns", f"expected finite factors of at least 0, got {self.turns}")
+        if not (self.taken("alpha") > 0).all() or not (self.taken("beta") > 0).all():
+            raise InputError("law", "turns", f"{self.turns} take alpha or beta to 0 or below")
+
+    def taken(self, name: str) -> np.ndarray:
+        """[K, L] ``alpha`` or ``beta`` as each of the K turns has it."""
+        values = np.asarray(getattr(self, name), np.float64)
+        return np.array([values if turn == 1 else 1 + turn * (values - 1) for turn in self.turns])
 
 
 @numba.njit(cache=True)
@@ -91,7 +103,8 @@ def _start(a: Arrays, work: Workspace, rng, pool, fitness, ranks, alpha, beta, f
     """Draws rows `first` and on of generation 0, scores the first `limit` rows, ranks them."""
     for row in range(limit):
         if row >= first:
-            _draw(pool[0, row], rng, alpha, beta)
+            turn = row % len(alpha)
+            _draw(pool[0, row], rng, alpha[turn], beta[turn])
         fitness[0, row] = fitness_of(a, pool[0, row], work)
     ranks[:] = np.argsort(fitness[0], kind="mergesort")
 
@@ -101,7 +114,8 @@ def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, b
     """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer of the last one.
 
     pool [2, P, L] and fitness [2, P] are two buffers taken in turn, `now` the present one; ranks [P] sorts it, best
-    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law).
+    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law); alpha and beta
+    [K, L'] are taken in turn in every generation.
     """
     elites, mutants, lawful = shape
     size, length = pool.shape[1:]
@@ -114,7 +128,8 @@ def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, b
                 continue
             child = new[row]
             if row < elites + mutants:
-                _draw(child, rng, alpha if row < elites + lawful else alpha[:0], beta)
+                turn = (row - elites) % len(alpha)
+                _draw(child, rng, alpha[turn] if row < elites + lawful else alpha[turn, :0], beta[turn])
             else:
                 elite = old[ranks[int(rng.random() * elites)]]
                 other = old[ranks[elites + int(rng.random() * (size - elites))]]
@@ -152,17 +167,17 @@ def brkga(
     parameters = BrkgaParameters() if parameters is None else parameters
     a, work, length = instance.arrays, make_workspace(instance), instance.chromosome_length
     size, fresh = parameters.population, parameters.population - parameters.elites
-    alpha = np.zeros(0) if law is None else np.ascontiguousarray(law.alpha, np.float64)
-    beta = np.zeros(0) if law is None else np.ascontiguousarray(law.beta, np.float64)
-    if len(alpha) > length:
-        raise InputError("law", "alpha", f"{len(alpha)} entries, a chromosome has {length}")
+    alpha = np.zeros((1, 0)) if law is None else law.taken("alpha")
+    beta = np.zeros((1, 0)) if law is None else law.taken("beta")
+    if alpha.shape[1] > length:
+        raise InputError("law", "alpha", f"{alpha.shape[1]} entries, a chromosome has {length}")
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     given = 0 if start is None else min(len(start), size)
     pool, fitness, ranks = np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64)
     if given:
         pool[0, :given] = start[:given]
     scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
-    initial = alpha if law is not None and law.in_initial else alpha[:0]
+    initial = alpha if law is not None and law.in_initial else alpha[:, :0]
     _start(a, work, rng, pool, fitness, ranks, initial, beta, given, scored)
     budget.record(fitness[0, ranks[0]], scored, better=float.__lt__)
     now, chunk = 0, 1

@@ -210,7 +210,37 @@ class _MemoryModel(_Model):
             capacity = model.new_int_var(0, 2 * (sum(size) + sum(weights)) + 1, "")
             model.add(capacity + cp_model.LinearExpr.weighted_sum(literals, weights) <= self.peak)
             model.add_cumulative([interval for interval, _ in held[k]], [s for _, s in held[k]], capacity)
+        self._add_bounds(size, weights)
         model.minimize(self.peak)
+
+    def _add_bounds(self, size: list[int], weights: list[int]) -> None:
+        """What every schedule obeys anyway, said so that the solver need not find it out.
+
+        An op runs after all it rests on and before all that rests on it; its device then holds what it reads, what it
+        makes, and the weights there; at the end each device holds its weights and the graph's outputs made there.
+        """
+        model, graph, n = self.model, self.graph, self.graph.num_ops
+        needs = np.eye(n, dtype=bool)
+        edges = graph.op_edges[np.argsort(np.asarray(self.topological)[graph.op_edges[:, 0]], kind="stable")]
+        for producer, consumer in edges.tolist():
+            needs[consumer] |= needs[producer]
+        before, after = needs.sum(axis=1) - 1, needs.sum(axis=0) - 1
+        for op in range(n):
+            model.add(self.position[op] >= int(before[op]))
+            model.add(self.position[op] <= self.horizon - 1 - int(after[op]))
+        last = list(weights)
+        used = [weights[op] for op in range(n)]
+        for tensor in range(graph.num_tensors):
+            producer = int(graph.tensor_producer[tensor])
+            used[producer] += size[tensor]
+            if graph.tensor_is_output[tensor]:
+                last[producer] += size[tensor]
+            for consumer in set(graph.consumers(tensor).tolist()):
+                used[consumer] += size[tensor]
+        model.add(self.peak >= max(used))
+        total = sum(last)
+        model.add(self.peak >= cp_model.LinearExpr.weighted_sum(self.on_second, last))
+        model.add(self.peak >= total - cp_model.LinearExpr.weighted_sum(self.on_second, last))
 
     def _add_tensor(self, tensor, size, steps, held) -> None:
         """The intervals of a tensor's copies: at home from its producer on, elsewhere from its transfer on."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
@@ -63,7 +64,7 @@ def features(instance: Instance) -> Features:
     """The attributes of an instance's graph; no randomness, the same on every call."""
     graph, seconds = instance.graph, instance.arrays.seconds
     n = graph.num_ops
-    depth, up, down = _levels(instance)
+    depth, height, up, down = _levels(instance)
     longest = max(float((up + down - seconds).max()), 1e-300)
     levels = max(float(depth.max()), 1.0)
     position = np.empty(n)
@@ -79,7 +80,7 @@ def features(instance: Instance) -> Features:
     columns = [
         _relative(seconds), _relative(graph.op_output_bytes), _relative(graph.op_input_bytes),
         _relative(graph.op_weight_bytes), _share(seconds), _share(graph.op_output_bytes), np.log1p(inputs),
-        np.log1p(users), inputs == 0, outputs, 2 * depth / levels - 1, 2 * _heights(instance) / levels - 1,
+        np.log1p(users), inputs == 0, outputs, 2 * depth / levels - 1, 2 * height / levels - 1,
         up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
         2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
         np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), *_freed_columns(instance), pin,
@@ -144,33 +145,27 @@ def _share(values: np.ndarray) -> np.ndarray:
     return np.sqrt(values / max(float(values.sum()), 1e-300))
 
 
-def _levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per op: ops on the longest path to it; seconds of the longest path from its start, and to its end."""
-    graph, seconds = instance.graph, instance.arrays.seconds
-    depth, up, down = np.zeros(graph.num_ops), seconds.copy(), seconds.copy()
-    forward = _edges_in_order(instance)
-    for producer, consumer in forward:
-        depth[consumer] = max(depth[consumer], depth[producer] + 1)
-        down[consumer] = max(down[consumer], down[producer] + seconds[consumer])
-    for producer, consumer in reversed(forward):
-        up[producer] = max(up[producer], up[consumer] + seconds[producer])
-    return depth, up, down
-
-
-def _heights(instance: Instance) -> np.ndarray:
-    """Per op: ops on the longest path from it."""
-    height = np.zeros(instance.graph.num_ops)
-    for producer, consumer in reversed(_edges_in_order(instance)):
-        height[producer] = max(height[producer], height[consumer] + 1)
-    return height
-
-
-def _edges_in_order(instance: Instance) -> list[list[int]]:
-    """Op-level edges, those of earlier producers (in topological order) first."""
+def _levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Per op: ops on the longest path to it and from it; seconds of the longest path from its start, and to its end."""
     graph = instance.graph
     position = np.empty(graph.num_ops, np.int64)
     position[graph.topological_order] = np.arange(graph.num_ops)
-    return graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")].tolist()
+    edges = graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")]
+    return _longest_paths(np.ascontiguousarray(edges, np.int64), instance.arrays.seconds)
+
+
+@numba.njit(cache=True)
+def _longest_paths(edges, seconds):
+    """As `_levels`; edges [E, 2], those of earlier producers (in topological order) first."""
+    depth, height, up, down = np.zeros(len(seconds)), np.zeros(len(seconds)), seconds.copy(), seconds.copy()
+    for producer, consumer in edges:
+        depth[consumer] = max(depth[consumer], depth[producer] + 1)
+        down[consumer] = max(down[consumer], down[producer] + seconds[consumer])
+    for k in range(len(edges) - 1, -1, -1):
+        producer, consumer = edges[k]
+        height[producer] = max(height[producer], height[consumer] + 1)
+        up[producer] = max(up[producer], up[consumer] + seconds[producer])
+    return depth, height, up, down
 
 
 def op_cost(instance: Instance) -> np.ndarray:

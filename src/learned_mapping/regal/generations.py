@@ -61,13 +61,13 @@ def generations(
         raise InputError("generations", "", f"at least 0, got {count}")
     parameters = BrkgaParameters() if parameters is None else parameters
     a, work, size = instance.arrays, make_workspace(instance), parameters.population
-    alpha = np.zeros(0) if law is None else np.ascontiguousarray(law.alpha, np.float64)
-    beta = np.zeros(0) if law is None else np.ascontiguousarray(law.beta, np.float64)
+    alpha = np.zeros((1, 0)) if law is None else law.taken("alpha")
+    beta = np.zeros((1, 0)) if law is None else law.taken("beta")
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     shape = (parameters.elites, parameters.mutants, lawful)
     pool, fitness = np.zeros((2, size, instance.chromosome_length)), np.full((2, size), np.inf)
     ranks, now = np.zeros(size, np.int64), 0
-    initial = alpha if law is not None and law.in_initial else alpha[:0]
+    initial = alpha if law is not None and law.in_initial else alpha[:, :0]
     _start(a, work, rng, pool, fitness, ranks, initial, beta, 0, size)
     origin = np.full(size, CHILD, np.int8)
     origin[: parameters.elites] = KEPT

@@ -87,7 +87,8 @@ def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw
     if base is None:
         return chromosome_law(np.ones((n, d, 2)), priority)
     affinity = np.stack([base.alpha[: n * d], base.beta[: n * d]], axis=1).reshape(n, d, 2)
-    return chromosome_law(affinity, priority, in_initial=base.in_initial, mutant_share=base.mutant_share)
+    options = {name: getattr(base, name) for name in ("in_initial", "mutant_share", "turns")}
+    return chromosome_law(affinity, priority, **options)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -141,10 +142,14 @@ def larger_table() -> np.ndarray:
 
 
 @numba.njit(cache=True)
-def _sample(a, work, rng, best, trial, fitness, alpha, beta, values):
-    """Scores one chromosome drawn from the law per entry of `values`, which receives the best so far; returns it."""
+def _sample(a, work, rng, best, trial, fitness, alpha, beta, start, values):
+    """Scores one chromosome drawn from the law per entry of `values`, which receives the best so far; returns it.
+
+    alpha and beta [K, L] are taken in turn, `start` chromosomes having been drawn before.
+    """
     for sample in range(len(values)):
-        _draw(trial, rng, alpha, beta)
+        turn = (start + sample) % len(alpha)
+        _draw(trial, rng, alpha[turn], beta[turn])
         found = fitness_of(a, trial, work)
         if found < fitness:
             fitness = found
@@ -160,13 +165,13 @@ def law_search(instance: Instance, rng: np.random.Generator, budget: Budget, law
     """
     a, work = instance.arrays, make_workspace(instance)
     best, trial = np.zeros(instance.chromosome_length), np.zeros(instance.chromosome_length)
-    alpha, beta = np.ascontiguousarray(law.alpha, np.float64), np.ascontiguousarray(law.beta, np.float64)
+    alpha, beta = law.taken("alpha"), law.taken("beta")
     fitness, chunk = np.inf, 50
     while not budget.spent():
         left = budget.remaining_samples
         values = np.zeros(chunk if left is None else min(chunk, left))
         before = budget.seconds
-        fitness = _sample(a, work, rng, best, trial, fitness, alpha, beta, values)
+        fitness = _sample(a, work, rng, best, trial, fitness, alpha, beta, budget.samples, values)
         for value in values:
             budget.record(value, better=float.__lt__)
         chunk = max(10, min(100_000, int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))

@@ -32,6 +32,8 @@ class Variant:
     """Share of the mutants that follow it."""
     priorities: bool = False
     """Whether the priorities follow the learner too, as in the paper."""
+    turns: tuple[float, ...] = (1.0,)
+    """As in `MutantLaw`."""
 
 
 PAPER = Variant(sampled=True, in_initial=False, priorities=True)
@@ -64,7 +66,7 @@ class Learner:
 
     def law(self, instance: Instance, rng: np.random.Generator, variant: Variant) -> MutantLaw:
         """The law of an instance."""
-        options = {name: getattr(variant, name) for name in ("in_initial", "mutant_share", "priorities")}
+        options = {name: getattr(variant, name) for name in ("in_initial", "mutant_share", "priorities", "turns")}
         logits = self.logits(instance)
         if variant.sampled:
             return sampled_law(logits, rng, **options)
@@ -115,11 +117,14 @@ def read_learner(path: str | Path) -> Learner:
 def variant_from(entry: dict) -> Variant:
     """A `Variant` from its JSON object; raises `InputError` for unknown fields."""
     try:
-        return Variant(**entry)
+        return Variant(**entry | {"turns": tuple(entry.get("turns", Variant.turns))})
     except TypeError as error:
         raise InputError("variant", "", str(error)) from None
 
 
 def variant_to(variant: Variant) -> dict:
-    """The JSON object of a variant."""
-    return asdict(variant)
+    """The JSON object of a variant; turns where there are several."""
+    found = asdict(variant) | {"turns": list(variant.turns)}
+    if variant.turns == Variant.turns:
+        del found["turns"]
+    return found
