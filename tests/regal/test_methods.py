@@ -8,7 +8,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.cp_sat import cp_sat
+from learned_mapping.regal.cp_sat import CpSatResult, _better, cp_sat
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 from learned_mapping.regal.list_schedule import depth_first
 from learned_mapping.regal.methods import METHODS, schedule_costs, solve
@@ -103,6 +103,14 @@ def test_no_search_beats_a_proven_bound(objective, odd_graph):
         result = cp_sat(instance, deterministic_time=2.0)
         assert result.bound <= found * (1 + 1e-9)
         assert result.cost <= found * (1 + 1e-6) or not result.optimal
+
+
+def test_a_second_phase_keeps_what_the_first_found():
+    """Catches a schedule or a bound lost by a phase that finds none, and a proof of the second that is dropped."""
+    first, none = CpSatResult("a", 10.0, 8.0, False, 1.0), CpSatResult(None, np.inf, 9.0, False, 2.0)
+    assert _better(first, none) == CpSatResult("a", 10.0, 9.0, False, 3.0)
+    assert _better(none, first) == CpSatResult("a", 10.0, 9.0, False, 3.0)
+    assert _better(first, CpSatResult("b", 9.5, 9.5, True, 2.0)) == CpSatResult("b", 9.5, 9.5, True, 3.0)
 
 
 def test_cp_sat_method_improves_on_its_start_and_proves_it():

@@ -21,6 +21,10 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 RESOLUTION = 10_000_000
 """Durations are whole multiples of the total over this, rounded down, so that bounds stay valid."""
 
+PHASES = {"runtime": ((0, 0.3), (1, 0.7)), "memory": ((1, 1.0),)}
+"""Objective -> linearisation level and share of the time: for running time, some graphs are proven in seconds without a
+linear relaxation that with one are not in a minute, and the other way round."""
+
 
 @dataclass(frozen=True)
 class CpSatResult:
@@ -60,21 +64,39 @@ def cp_sat(
     if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
     model = _RuntimeModel(instance) if instance.objective == "runtime" else _MemoryModel(instance)
-    if start is not None:
-        model.hint(start)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = deterministic_time
-    solver.parameters.max_time_in_seconds = 6 * deterministic_time if seconds is None else seconds
-    status = solver.solve(model.model)
+    found = CpSatResult(None, np.inf, 0.0, False, 0.0)
+    for level, share in PHASES[instance.objective]:
+        model.model.clear_hints()
+        if found.schedule is not None or start is not None:
+            model.hint(start if found.schedule is None else found.schedule)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = seed
+        solver.parameters.linearization_level = level
+        solver.parameters.max_deterministic_time = share * deterministic_time
+        solver.parameters.max_time_in_seconds = share * (6 * deterministic_time if seconds is None else seconds)
+        found = _better(found, _read(model, solver, solver.solve(model.model)))
+        if found.optimal:
+            break
+    return found
+
+
+def _read(model: _Model, solver: cp_model.CpSolver, status: int) -> CpSatResult:
+    """What one call of the solver found, priced by the simulator."""
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return CpSatResult(None, np.inf, 0.0, False, solver.wall_time)
-    schedule = model.schedule(solver)
+    instance, schedule = model.instance, model.schedule(solver)
     simulation = simulate(instance.graph, schedule.placement, schedule.order.tolist(), instance.pair)
     cost = simulation.makespan_s if instance.objective == "runtime" else float(simulation.peak_bytes)
     bound = max(solver.best_objective_bound, 0.0) * model.unit
     return CpSatResult(schedule, cost, bound, status == cp_model.OPTIMAL, solver.wall_time)
+
+
+def _better(one: CpSatResult, other: CpSatResult) -> CpSatResult:
+    """The cheaper schedule, the higher bound, the seconds of both."""
+    best = min((other, one), key=lambda each: each.cost)
+    bound, optimal = max(one.bound, other.bound), one.optimal or other.optimal
+    return CpSatResult(best.schedule, best.cost, bound, optimal, one.seconds + other.seconds)
 
 
 class _Model:
@@ -163,6 +185,9 @@ class _RuntimeModel(_Model):
                 model.add(self.start[consumer] >= moment).only_enforce_if(apart)
         for intervals in devices:
             model.add_no_overlap(intervals)
+        # Follows from the devices, but binds before they are chosen.
+        every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.start, self.length)]
+        model.add_cumulative(every, [1] * graph.num_ops, 2)
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
         model.add(self.makespan >= load)
         model.add(self.makespan >= horizon - load)
