@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from learned_mapping.regal.laws import (
     larger_table,
     law_search,
     mean_law,
+    ordered_law,
     priority_law,
     sample_bins,
     sampled_law,
@@ -110,3 +113,17 @@ def test_law_search_draws_from_its_law(instance):
     free = Budget(samples=300)
     law_search(instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0)))
     assert free.best < 0.99 * budget.best
+
+
+def test_ordered_law_runs_long_paths_and_transfers_first(instance):
+    """Catches affinities that change, a reversed order, and transfers that stay uniform or take the ops' entries."""
+    base = replace(spectral_law(instance, features(instance), "eigenvector_2", 3.0), in_initial=False, turns=(0.5, 2.0))
+    law = ordered_law(instance, base, 6.0, 15.0)
+    assert len(law.alpha) == instance.chromosome_length and (law.in_initial, law.turns) == (False, (0.5, 2.0))
+    assert np.array_equal(law.alpha[:80], base.alpha[:80]) and np.array_equal(law.beta[:80], base.beta[:80])
+    mean = law.alpha[80:120] / (law.alpha[80:120] + law.beta[80:120])
+    rank = upward_rank(instance)
+    assert mean[np.argmax(rank)] == mean.max() > 0.8 and mean[np.argmin(rank)] == mean.min() < 0.2
+    assert np.all(law.alpha[120:] == 16.0) and np.all(law.beta[120:] == 1.0)
+    plain = ordered_law(instance, base, 0.0, 15.0)
+    assert np.all(plain.alpha[80:120] == 1) and np.all(plain.alpha[120:] == 16.0)

@@ -9,7 +9,7 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import learned_methods
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 from learned_mapping.regal.learned_methods import LEARNED, NETWORKS, checkpoint_folder, chosen, learner_for
-from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from
+from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from, variant_to
 from learned_mapping.regal.methods import find_method, solve
 
 
@@ -26,6 +26,16 @@ def test_the_paper_feeds_sampled_laws_to_mutants_alone(instance):
     mean = learner.law(instance, np.random.default_rng(0), Variant())
     assert np.array_equal(mean.alpha, learner.law(instance, np.random.default_rng(1), Variant()).alpha)
     assert np.all(mean.alpha[80:] == 1) and len(one.alpha) == 120
+
+
+def test_a_variant_may_order_by_a_rule(instance):
+    """The learner's devices, not its priorities; and the variant survives JSON. Catches a rule that is dropped."""
+    learner, rng = learner_for(instance), np.random.default_rng(0)
+    ruled = Variant(height=16.0, transfers=60.0)
+    law, plain = learner.law(instance, rng, ruled), learner.law(instance, rng, Variant())
+    assert np.array_equal(law.alpha[:80], plain.alpha[:80])
+    assert law.alpha[80:120].max() > 10 and np.all(law.alpha[120:] == 61.0)
+    assert variant_from(variant_to(ruled)) == ruled and "height" not in variant_to(Variant())
 
 
 def test_three_devices_are_one_clear_line():

@@ -25,7 +25,7 @@ from learned_mapping.experiments.regal_training_sets import (
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.brkga import MutantLaw
 from learned_mapping.regal.instance import OBJECTIVES, Instance
-from learned_mapping.regal.laws import RULES, constant_law, priority_law, spectral_law
+from learned_mapping.regal.laws import RULES, constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.learned_methods import checkpoint_folder
 from learned_mapping.regal.learner import PAPER, Variant, read_learner, variant_from, variant_to
 
@@ -51,6 +51,17 @@ SPECTRAL_GRID = [
     for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
 ]
 PRIORITY_GRID = [{"rule": rule, "strength": strength} for rule, strength in itertools.product(RULES, (2.0, 4.0, 8.0))]
+ORDER = {"height": 16.0, "transfers": 60.0}
+"""The order by a rule, as networks may use it; laws without a network may as well."""
+CONSTANT_GRID += [
+    {"affinity": (1.0, 1.0), "priority": priority, "transfers": transfers}
+    for priority, transfers in (((1.0, 1.0), 15.0), ((1.0, 1.0), 60.0), ((0.5, 0.5), 15.0))
+]
+SPECTRAL_GRID += [point | ORDER for point in SPECTRAL_GRID]
+PRIORITY_GRID += [{"rule": "height", "strength": 16.0}]
+PRIORITY_GRID += [
+    {"rule": rule, "strength": strength, "transfers": 60.0} for rule, strength in itertools.product(RULES, (4.0, 16.0))
+]
 VARIANT_GRID = [
     Variant(),
     Variant(strength=2.0),
@@ -66,6 +77,15 @@ VARIANT_GRID = [
     Variant(priorities=True, turns=(1.0, 4.0)),
     Variant(priorities=True, turns=(0.5, 2.0, 8.0)),
     Variant(priorities=True, turns=(0.5, 2.0, 8.0), mutant_share=0.5),
+    Variant(priorities=True, turns=(0.5, 2.0, 8.0), transfers=7.0),
+    Variant(priorities=True, turns=(0.5, 2.0, 8.0), transfers=2.0),
+    Variant(priorities=True, turns=(1.0, 4.0), transfers=3.0),
+    Variant(priorities=True, transfers=7.0),
+    Variant(transfers=15.0),
+    Variant(height=6.0, transfers=15.0),
+    Variant(strength=2.0, height=6.0, transfers=15.0),
+    Variant(height=16.0, transfers=60.0),
+    Variant(strength=2.0, height=16.0, transfers=60.0),
     PAPER,
 ]
 
@@ -80,6 +100,13 @@ def grid(
         rows.append(dict(point) | {"gap_percent": round(gap_percent(costs, best), 3)})
         print(rows[-1], file=sys.stderr, flush=True)
     return rows
+
+
+def _law(instance: Instance, make: Callable[..., MutantLaw], point: dict[str, Any], *rest: Any) -> MutantLaw:
+    """The law at a point of a grid, with the order the point asks for."""
+    order = {name: point.get(name, 0.0) for name in ORDER}
+    law = make(instance, *rest, **{name: value for name, value in point.items() if name not in ORDER})
+    return ordered_law(instance, law, **order) if order["transfers"] else law
 
 
 def entry(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -100,19 +127,19 @@ def choose_laws(record: dict[str, Any]) -> None:
         seen = {id(each.instance): each.seen for each in picked}
 
         def constant(instance: Instance, seed: int, **point: Any) -> MutantLaw:
-            return constant_law(instance, **point)
+            return _law(instance, constant_law, point)
 
         rows = grid(CONSTANT_GRID, instances, best, constant)
         record.setdefault("constant-law", {})[objective] = entry(rows)
 
         def spectral(instance: Instance, seed: int, seen: dict = seen, **point: Any) -> MutantLaw:
-            return spectral_law(instance, seen[id(instance)], **point)
+            return _law(instance, spectral_law, point, seen[id(instance)])
 
         rows = grid(SPECTRAL_GRID, instances, best, spectral)
         record.setdefault("spectral-law", {})[objective] = entry(rows)
 
         def priority(instance: Instance, seed: int, **point: Any) -> MutantLaw:
-            return priority_law(instance, **point)
+            return _law(instance, priority_law, point)
 
         rows = grid(PRIORITY_GRID, instances, best, priority)
         record.setdefault("priority-law", {})[objective] = entry(rows)

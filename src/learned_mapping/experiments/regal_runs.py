@@ -124,9 +124,13 @@ def _instances(config: dict[str, Any]) -> Iterable[tuple[str, Instance]]:
 
 
 def _compile(method: str, objective: str) -> None:
-    """One tiny call, so that no run is charged for the compiler."""
-    tiny = Instance(random_graph(np.random.default_rng(0), "layered", 5), objective=objective)
-    solve(tiny, method, samples=300)
+    """Two short calls, so that no run is charged for the compiler or for the first use of a library.
+
+    A small and a large graph: their eigenvectors come from a dense and from a sparse solver.
+    """
+    for ops in (5, 300):
+        graph = random_graph(np.random.default_rng(0), "layered", ops)
+        solve(Instance(graph, objective=objective), method, samples=300)
 
 
 def _cost(problem: Instance, schedule: Schedule) -> float:

@@ -88,14 +88,21 @@ class MutantLaw:
         return np.array([values if turn == 1 else 1 + turn * (values - 1) for turn in self.turns])
 
 
+INVERTED_ABOVE = 8.0
+"""Beta(alpha, 1) with a larger alpha is drawn by inverting its distribution x^alpha: one power, not two gammas. The
+laws of a network's bins, which end here, are drawn as NumPy does."""
+
+
 @numba.njit(cache=True)
 def _draw(chromosome, rng, alpha, beta):
     """Fills a chromosome: entry i from Beta(alpha_i, beta_i), uniform where both are 1 and past the law's end."""
     for i in range(chromosome.shape[0]):
-        if i < alpha.shape[0] and not (alpha[i] == 1.0 and beta[i] == 1.0):
-            chromosome[i] = rng.beta(alpha[i], beta[i])
-        else:
+        if i >= alpha.shape[0] or (alpha[i] == 1.0 and beta[i] == 1.0):
             chromosome[i] = rng.random()
+        elif beta[i] == 1.0 and alpha[i] > INVERTED_ABOVE:
+            chromosome[i] = rng.random() ** (1.0 / alpha[i])
+        else:
+            chromosome[i] = rng.beta(alpha[i], beta[i])
 
 
 @numba.njit(cache=True)

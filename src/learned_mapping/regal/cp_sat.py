@@ -21,7 +21,7 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 RESOLUTION = 10_000_000
 """Durations are whole multiples of the total over this, rounded down, so that bounds stay valid."""
 
-PHASES = {"runtime": ((0, 0.3), (1, 0.7)), "memory": ((1, 1.0),)}
+PHASES = {"runtime": ((0, 0.7), (1, 0.3)), "memory": ((1, 0.1), (1, 0.9))}
 """Objective -> linearisation level and share of the time: for running time, some graphs are proven in seconds without a
 linear relaxation that with one are not in a minute, and the other way round."""
 
@@ -55,7 +55,7 @@ def cp_sat(
     Args:
       instance: what to schedule; for running time its transfers must be ``rendezvous``.
       deterministic_time: limit in CP-SAT's own units, near seconds, the same on every machine.
-      seconds: limit in wall-clock seconds; six times `deterministic_time` where None.
+      seconds: limit in wall-clock seconds; four times `deterministic_time` where None.
       seed: the solver's.
       start: a schedule given as a hint.
     """
@@ -63,18 +63,20 @@ def cp_sat(
         raise InputError("cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}")
     if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
-    model = _RuntimeModel(instance) if instance.objective == "runtime" else _MemoryModel(instance)
+    build = _RuntimeModel if instance.objective == "runtime" else _MemoryModel
     found = CpSatResult(None, np.inf, 0.0, False, 0.0)
     for level, share in PHASES[instance.objective]:
-        model.model.clear_hints()
-        if found.schedule is not None or start is not None:
-            model.hint(start if found.schedule is None else found.schedule)
+        # Built anew for each phase: what is known to be possible narrows every domain before the search.
+        model = build(instance)
+        known = start if found.schedule is None else found.schedule
+        if known is not None:
+            model.hint(known)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
         solver.parameters.linearization_level = level
         solver.parameters.max_deterministic_time = share * deterministic_time
-        solver.parameters.max_time_in_seconds = share * (6 * deterministic_time if seconds is None else seconds)
+        solver.parameters.max_time_in_seconds = share * (4 * deterministic_time if seconds is None else seconds)
         found = _better(found, _read(model, solver, solver.solve(model.model)))
         if found.optimal:
             break
@@ -189,6 +191,7 @@ class _RuntimeModel(_Model):
         every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.start, self.length)]
         model.add_cumulative(every, [1] * graph.num_ops, 2)
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
+        model.add(self.makespan >= (horizon + 1) // 2)
         model.add(self.makespan >= load)
         model.add(self.makespan >= horizon - load)
         model.minimize(self.makespan)
@@ -206,6 +209,7 @@ class _RuntimeModel(_Model):
                 clock = [max(clock)] * 2
                 self.model.add_hint(self.transfer[what], clock[0])
         self.model.add_hint(self.makespan, end)
+        self.model.add(self.makespan <= end)
 
     def schedule(self, solver) -> Schedule:
         return self._assemble(solver, self.start, self.length, self.transfer)
@@ -235,8 +239,24 @@ class _MemoryModel(_Model):
             capacity = model.new_int_var(0, 2 * (sum(size) + sum(weights)) + 1, "")
             model.add(capacity + cp_model.LinearExpr.weighted_sum(literals, weights) <= self.peak)
             model.add_cumulative([interval for interval, _ in held[k]], [s for _, s in held[k]], capacity)
+        self._add_whole_life(size, sum(weights))
         self._add_bounds(size, weights)
         model.minimize(self.peak)
+
+    def _add_whole_life(self, size: list[int], weights: int) -> None:
+        """Somewhere a tensor is held from its producer to its last use: binds before the devices are chosen."""
+        model, graph, horizon = self.model, self.graph, self.horizon
+        intervals = []
+        for tensor in range(graph.num_tensors):
+            born = self.position[int(graph.tensor_producer[tensor])]
+            end, length = model.new_int_var(1, horizon, ""), model.new_int_var(1, horizon, "")
+            model.add(end >= born + 1)
+            for consumer in graph.consumers(tensor).tolist():
+                model.add(end >= self.position[consumer] + 1)
+            if graph.tensor_is_output[tensor]:
+                model.add(end == horizon)
+            intervals.append(model.new_interval_var(born, length, end, ""))
+        model.add_cumulative(intervals, size, 2 * self.peak - weights)
 
     def _add_bounds(self, size: list[int], weights: list[int]) -> None:
         """What every schedule obeys anyway, said so that the solver need not find it out.
@@ -302,6 +322,9 @@ class _MemoryModel(_Model):
 
     def hint(self, start: Schedule) -> None:
         self._hint_devices(start)
+        peak = simulate(self.graph, start.placement, start.order.tolist(), self.instance.pair).peak_bytes
+        # The model's bytes are rounded down one by one, so their sum is no more.
+        self.model.add(self.peak <= int(peak // self.unit))
         for position, (what, target) in enumerate(start.order.tolist()):
             self.model.add_hint(self.position[what] if target == RUN_OP else self.transfer[what], position)
 

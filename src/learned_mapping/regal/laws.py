@@ -8,6 +8,7 @@ run; the mean of each is a variant here.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -89,6 +90,25 @@ def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw
     affinity = np.stack([base.alpha[: n * d], base.beta[: n * d]], axis=1).reshape(n, d, 2)
     options = {name: getattr(base, name) for name in ("in_initial", "mutant_share", "turns")}
     return chromosome_law(affinity, priority, **options)
+
+
+def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: float) -> MutantLaw:
+    """The same affinities, the order by a rule: ops of the longest remaining path first, transfers before ops.
+
+    Not the paper's, which leaves transfers uniform (Appendix A.2); chosen where validation graphs gain by it.
+
+    Args:
+      instance: N ops.
+      law: where the affinities come from, at least [N d] entries.
+      height: strength of `priority_law`'s rule ``height``; at 0 priorities of ops stay as they are in `law`.
+      transfers: every transfer's priority has Beta(1 + transfers, 1).
+    """
+    ops = instance.graph.num_ops * (instance.pair.devices + 1)
+    ranked = priority_law(instance, "height", height, law) if height else law
+    alpha, beta = np.ones((2, instance.chromosome_length))
+    alpha[: len(ranked.alpha)], beta[: len(ranked.beta)] = ranked.alpha, ranked.beta
+    alpha[ops:] = 1 + transfers
+    return replace(ranked, alpha=alpha, beta=beta)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

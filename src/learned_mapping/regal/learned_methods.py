@@ -20,7 +20,7 @@ from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import constant_law, law_search, priority_law, spectral_law
+from learned_mapping.regal.laws import constant_law, law_search, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.learner import PAPER, Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import Schedule
@@ -149,19 +149,28 @@ def with_law(make: Callable[[Instance], MutantLaw]) -> Run:
 def best_constant_law(instance: Instance) -> MutantLaw:
     """The constant law that training graphs chose for the objective."""
     entry = chosen()["constant-law"][instance.objective]["chosen"]
-    return constant_law(instance, tuple(entry["affinity"]), tuple(entry["priority"]))
+    law = constant_law(instance, tuple(entry["affinity"]), tuple(entry["priority"]))
+    return _ordered(instance, law, entry)
 
 
 def best_spectral_law(instance: Instance) -> MutantLaw:
     """The spectral law that training graphs chose for the objective."""
     entry = chosen()["spectral-law"][instance.objective]["chosen"]
-    return spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+    law = spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+    return _ordered(instance, law, entry)
 
 
 def best_priority_law(instance: Instance) -> MutantLaw:
     """The rule for priorities that training graphs chose for the objective."""
     entry = chosen()["priority-law"][instance.objective]["chosen"]
-    return priority_law(instance, entry["rule"], entry["strength"])
+    return _ordered(instance, priority_law(instance, entry["rule"], entry["strength"]), entry)
+
+
+def _ordered(instance: Instance, law: MutantLaw, entry: dict) -> MutantLaw:
+    """The law with the order that its entry names, if any."""
+    if "transfers" not in entry:
+        return law
+    return ordered_law(instance, law, entry.get("height", 0.0), entry["transfers"])
 
 
 def fiedler_law(instance: Instance) -> MutantLaw:

@@ -15,7 +15,7 @@ from learned_mapping.regal import forward
 from learned_mapping.regal.brkga import MutantLaw
 from learned_mapping.regal.features import EDGE_FEATURES, NODE_FEATURES, features
 from learned_mapping.regal.instance import OBJECTIVES, Instance
-from learned_mapping.regal.laws import BINS, mean_law, sampled_law
+from learned_mapping.regal.laws import BINS, mean_law, ordered_law, sampled_law
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Variant:
     """Whether the priorities follow the learner too, as in the paper."""
     turns: tuple[float, ...] = (1.0,)
     """As in `MutantLaw`."""
+    height: float = 0.0
+    """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
+    `laws.ordered_law`. 0: no rule."""
+    transfers: float = 0.0
+    """How far transfers go before ops; see `laws.ordered_law`. 0: their priorities stay uniform, as in the paper."""
 
 
 PAPER = Variant(sampled=True, in_initial=False, priorities=True)
@@ -69,8 +74,12 @@ class Learner:
         options = {name: getattr(variant, name) for name in ("in_initial", "mutant_share", "priorities", "turns")}
         logits = self.logits(instance)
         if variant.sampled:
-            return sampled_law(logits, rng, **options)
-        return mean_law(logits, strength=variant.strength, **options)
+            law = sampled_law(logits, rng, **options)
+        else:
+            law = mean_law(logits, strength=variant.strength, **options)
+        if not variant.height and not variant.transfers:
+            return law
+        return ordered_law(instance, law, variant.height, variant.transfers)
 
 
 def write_learner(path: str | os.PathLike, learner: Learner) -> None:
@@ -123,8 +132,9 @@ def variant_from(entry: dict) -> Variant:
 
 
 def variant_to(variant: Variant) -> dict:
-    """The JSON object of a variant; turns where there are several."""
+    """The JSON object of a variant; turns where there are several, the order's rule where there is one."""
     found = asdict(variant) | {"turns": list(variant.turns)}
-    if variant.turns == Variant.turns:
-        del found["turns"]
+    for name in ("turns", "height", "transfers"):
+        if getattr(variant, name) == getattr(Variant, name):
+            del found[name]
     return found
