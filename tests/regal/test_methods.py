@@ -8,7 +8,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.cp_sat import CpSatResult, _better, cp_sat
+from learned_mapping.regal.cp_sat import PHASES, CpSatResult, _better, cp_sat
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 from learned_mapping.regal.list_schedule import depth_first
 from learned_mapping.regal.methods import METHODS, schedule_costs, solve
@@ -75,9 +75,13 @@ def exhaustive(instance):
     return best
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_cp_sat_finds_the_exhaustive_optimum(objective, odd_graph):
-    """Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost it reports)."""
+@pytest.mark.parametrize("objective, phase", [(each, phase) for each in OBJECTIVES for phase in PHASES[each]])
+def test_cp_sat_finds_the_exhaustive_optimum(objective, phase, odd_graph, monkeypatch):
+    """Each phase alone, and from a known schedule, whose cost becomes a limit.
+
+    Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost it reports).
+    """
+    monkeypatch.setitem(PHASES, objective, (phase._replace(share=1.0),))
     rng = np.random.default_rng(5)
     tried = 0
     while tried < 6:
@@ -91,11 +95,14 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, odd_graph):
         assert result.optimal and result.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
         assert result.bound <= optimum and result.bound >= 0.9999 * optimum
         assert validate(graph, result.schedule).valid
+        again = cp_sat(instance, start=result.schedule)
+        assert again.optimal and again.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_no_search_beats_a_proven_bound(objective, odd_graph):
+@pytest.mark.parametrize("objective, phase", [(each, phase) for each in OBJECTIVES for phase in PHASES[each]])
+def test_no_search_beats_a_proven_bound(objective, phase, odd_graph, monkeypatch):
     """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one below the bound."""
+    monkeypatch.setitem(PHASES, objective, (phase._replace(share=1.0),))
     rng = np.random.default_rng(8)
     for num_ops in range(6, 13):
         instance = Instance(odd_graph(rng, num_ops), DevicePair(), objective)

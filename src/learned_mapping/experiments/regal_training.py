@@ -79,6 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation")
     parser.add_argument("--reinforce", type=int, default=TrainConfig.reinforce_iterations, help="iterations")
     parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
+    parser.add_argument(
+        "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
+    )
     parser.add_argument("--validation", type=int, default=VALIDATION_GRAPHS, help="graphs the log's gap is measured on")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
     chosen = parser.parse_args(arguments)
@@ -92,12 +95,18 @@ def main(arguments: list[str] | None = None) -> int:
         batch_nodes=chosen.batch,
     )
     guide = None if chosen.guide is None else read_learner(chosen.guide)
-    found = examples(chosen.dataset, lambda done, of: _report(f"elites of graph {done + 1} of {of}"), guide)
+    found = examples(
+        chosen.dataset,
+        lambda done, of: _report(f"elites of graph {done + 1} of {of}"),
+        guide,
+        from_chosen=chosen.from_chosen,
+    )
     watch = evaluation(chosen.dataset, chosen.model, chosen.seed, chosen.validation) if chosen.validation else None
     agent = RegalAgent(found, config, watch)
     folder = build_folder() / "regal-training"
-    # Another guide makes other elites: a run goes on from a state of its own alone.
+    # Other elites: a run goes on from a state of its own alone.
     stem = chosen.out.stem if guide is None else f"{chosen.out.stem}-guided-{weights_digest(guide)}"
+    stem += "-chosen" if chosen.from_chosen else ""
     state = folder / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(folder / f"{stem}.jsonl", agent.iterations)

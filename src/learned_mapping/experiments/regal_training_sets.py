@@ -20,10 +20,11 @@ from learned_mapping.experiments.folders import build_folder
 from learned_mapping.experiments.provenance import source_digest
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names, load_graph
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.regal.brkga import brkga
+from learned_mapping.regal.brkga import MutantLaw, brkga
 from learned_mapping.regal.elites import Elites, find_elites, joined, own_elite
 from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.learned_methods import best_spectral_law
 from learned_mapping.regal.learner import Learner, Variant
 from learned_mapping.regal.list_schedule import upward_rank
 from learned_mapping.regal.local_search import local_search
@@ -91,7 +92,11 @@ def floor(instance: Instance) -> float:
 
 
 def examples(
-    dataset: str, report: Callable[[int, int], None] = lambda done, all: None, guide: Learner | None = None
+    dataset: str,
+    report: Callable[[int, int], None] = lambda done, all: None,
+    guide: Learner | None = None,
+    *,
+    from_chosen: bool = False,
 ) -> list[Example]:
     """The training graphs that leave room, with their elites; minutes on the first call.
 
@@ -99,6 +104,7 @@ def examples(
       dataset: of `DATASETS`.
       report: called with the number of the graph and of all.
       guide: a network whose laws find one more elite of each graph.
+      from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead of several vectors'.
     """
     found = []
     instances = training_instances(dataset)
@@ -107,7 +113,11 @@ def examples(
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
         uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
         if uniform > ROOM * floor(instance):
-            arrays = _cached(f"origin-orders-{name}", lambda i=instance: _elites(i))
+            if from_chosen:
+                law = best_spectral_law(instance)
+                arrays = _cached(f"chosen-{_law_digest(law)}-{name}", lambda i=instance, m=law: _elites(i, (m,)))
+            else:
+                arrays = _cached(f"origin-orders-{name}", lambda i=instance: _elites(i))
             elites = Elites(**arrays)
             if guide is not None:
                 own = _cached(f"own-orders-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
@@ -122,9 +132,13 @@ def _uniform(instance: Instance) -> float:
     return budget.best
 
 
-def _elites(instance: Instance) -> dict[str, np.ndarray]:
+def _elites(instance: Instance, laws: tuple[MutantLaw, ...] | None = None) -> dict[str, np.ndarray]:
     seen, rng = features(instance), np.random.default_rng(1)
-    return find_elites(instance, seen, rng, evaluations=ELITE_EVALUATIONS)._asdict()
+    return find_elites(instance, seen, rng, evaluations=ELITE_EVALUATIONS, laws=laws)._asdict()
+
+
+def _law_digest(law: MutantLaw) -> str:
+    return hashlib.sha256(law.alpha.tobytes() + law.beta.tobytes()).hexdigest()[:16]
 
 
 def weights_digest(learner: Learner) -> str:

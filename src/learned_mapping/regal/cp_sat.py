@@ -9,6 +9,7 @@ that asks for its bytes, and the capacity of the fuller device is minimised.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -21,9 +22,23 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 RESOLUTION = 10_000_000
 """Durations are whole multiples of the total over this, rounded down, so that bounds stay valid."""
 
-PHASES = {"runtime": ((0, 0.7), (1, 0.3)), "memory": ((1, 0.1), (1, 0.9))}
-"""Objective -> linearisation level and share of the time: for running time, some graphs are proven in seconds without a
-linear relaxation that with one are not in a minute, and the other way round."""
+
+class Phase(NamedTuple):
+    """One search after another: what proves some graphs in seconds does not prove others in a minute."""
+
+    share: float
+    """Of the time."""
+    linearization_level: int
+    """0: no linear relaxation."""
+    whole_life: bool = False
+    """Memory: whether both devices together must hold every tensor from its producer to its last use."""
+
+
+PHASES = {
+    "runtime": (Phase(0.7, 0), Phase(0.3, 1)),
+    "memory": (Phase(0.5, 1), Phase(0.5, 1, whole_life=True)),
+}
+"""By objective."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +80,18 @@ def cp_sat(
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
     build = _RuntimeModel if instance.objective == "runtime" else _MemoryModel
     found = CpSatResult(None, np.inf, 0.0, False, 0.0)
-    for level, share in PHASES[instance.objective]:
+    for phase in PHASES[instance.objective]:
         # Built anew for each phase: what is known to be possible narrows every domain before the search.
-        model = build(instance)
+        model = build(instance, phase)
         known = start if found.schedule is None else found.schedule
         if known is not None:
             model.hint(known)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
-        solver.parameters.linearization_level = level
-        solver.parameters.max_deterministic_time = share * deterministic_time
-        solver.parameters.max_time_in_seconds = share * (4 * deterministic_time if seconds is None else seconds)
+        solver.parameters.linearization_level = phase.linearization_level
+        solver.parameters.max_deterministic_time = phase.share * deterministic_time
+        solver.parameters.max_time_in_seconds = phase.share * (4 * deterministic_time if seconds is None else seconds)
         found = _better(found, _read(model, solver, solver.solve(model.model)))
         if found.optimal:
             break
@@ -158,7 +173,7 @@ class _Model:
 
 
 class _RuntimeModel(_Model):
-    def __init__(self, instance: Instance):
+    def __init__(self, instance: Instance, phase: Phase):
         super().__init__(instance)
         model, graph, seconds = self.model, self.graph, instance.arrays.seconds
         total = float(seconds.sum())
@@ -216,7 +231,7 @@ class _RuntimeModel(_Model):
 
 
 class _MemoryModel(_Model):
-    def __init__(self, instance: Instance):
+    def __init__(self, instance: Instance, phase: Phase):
         super().__init__(instance)
         model, graph = self.model, self.graph
         total = int(graph.tensor_bytes.sum() + graph.op_weight_bytes.sum())
@@ -239,7 +254,8 @@ class _MemoryModel(_Model):
             capacity = model.new_int_var(0, 2 * (sum(size) + sum(weights)) + 1, "")
             model.add(capacity + cp_model.LinearExpr.weighted_sum(literals, weights) <= self.peak)
             model.add_cumulative([interval for interval, _ in held[k]], [s for _, s in held[k]], capacity)
-        self._add_whole_life(size, sum(weights))
+        if phase.whole_life:
+            self._add_whole_life(size, sum(weights))
         self._add_bounds(size, weights)
         model.minimize(self.peak)
 
