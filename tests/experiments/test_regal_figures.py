@@ -13,6 +13,7 @@ from learned_mapping.experiments.regal_methods import (
     code_of,
 )
 from learned_mapping.experiments.regal_runs import _cost_after
+from learned_mapping.regal.learned_methods import chosen
 from learned_mapping.regal.methods import METHODS
 
 
@@ -32,8 +33,8 @@ def test_a_run_is_keyed_by_what_was_learned():
         assert found[0]["network"] == "traced-runtime-0" and len(found[0]["weights"]) == 16
         assert len({each["weights"] for each in found}) == 2 * len(TRAINING_SEEDS)
         assert all(("variant" in each) == (method in CHOSEN) for each in found)
-    assert brought("spectral-law", "traced-memory")[0]["law"].keys() == {"vector", "strength"}
-    assert brought("priority-law", "traced-memory")[0]["law"].keys() == {"rule", "strength"}
+    for law in ("spectral-law", "priority-law"):
+        assert brought(law, "traced-memory")[0]["law"] == chosen()[law]["memory"]["chosen"]
     assert brought("brkga", "traced-memory") == [{}]
 
 
