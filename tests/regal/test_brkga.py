@@ -9,7 +9,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, _draw, brkga
+from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.decode import evaluate, fitness_of, make_workspace
 from learned_mapping.regal.generations import DRAWN, generations
 from learned_mapping.regal.instance import INFEASIBLE, Instance
@@ -144,15 +144,3 @@ def test_a_law_longer_than_the_chromosome(instance):
     ones = np.ones(instance.chromosome_length + 1)
     with pytest.raises(InputError, match="alpha"):
         run(brkga, instance, 100, law=MutantLaw(ones, ones))
-
-
-def test_laws_near_one_are_drawn_by_inversion():
-    """Beta(a, 1) above the networks' bins: the same distribution as NumPy's. Catches a wrong power."""
-    from scipy.stats import beta, kstest
-
-    rng, alpha = np.random.default_rng(0), np.array([61.0, 9.0, 3.0])
-    drawn = np.empty((4000, 3))
-    for row in drawn:
-        _draw(row, rng, alpha, np.ones(3))
-    for column, a in zip(drawn.T, alpha):
-        assert kstest(column, beta(a, 1).cdf).pvalue > 0.01

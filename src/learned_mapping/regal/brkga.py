@@ -14,6 +14,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.decode import Workspace, fitness_of, make_workspace
+from learned_mapping.regal.draws import Tables, draw, tabulate
 from learned_mapping.regal.instance import Arrays, Instance
 
 
@@ -88,41 +89,30 @@ class MutantLaw:
         return np.array([values if turn == 1 else 1 + turn * (values - 1) for turn in self.turns])
 
 
-INVERTED_ABOVE = 8.0
-"""Beta(alpha, 1) with a larger alpha is drawn by inverting its distribution x^alpha: one power, not two gammas. The
-laws of a network's bins, which end here, are drawn as NumPy does."""
+def tables_of(law: MutantLaw | None) -> Tables:
+    """What to draw chromosomes by; nothing but uniform numbers where there is no law."""
+    if law is None:
+        return tabulate(np.zeros((1, 0)), np.zeros((1, 0)))
+    return tabulate(law.taken("alpha"), law.taken("beta"))
 
 
 @numba.njit(cache=True)
-def _draw(chromosome, rng, alpha, beta):
-    """Fills a chromosome: entry i from Beta(alpha_i, beta_i), uniform where both are 1 and past the law's end."""
-    for i in range(chromosome.shape[0]):
-        if i >= alpha.shape[0] or (alpha[i] == 1.0 and beta[i] == 1.0):
-            chromosome[i] = rng.random()
-        elif beta[i] == 1.0 and alpha[i] > INVERTED_ABOVE:
-            chromosome[i] = rng.random() ** (1.0 / alpha[i])
-        else:
-            chromosome[i] = rng.beta(alpha[i], beta[i])
-
-
-@numba.njit(cache=True)
-def _start(a: Arrays, work: Workspace, rng, pool, fitness, ranks, alpha, beta, first, limit):
-    """Draws rows `first` and on of generation 0, scores the first `limit` rows, ranks them."""
+def _start(a: Arrays, work: Workspace, rng, pool, fitness, ranks, tables: Tables, entries, first, limit):
+    """Draws rows `first` and on of generation 0, `entries` of each by the tables; scores `limit` rows, ranks them."""
     for row in range(limit):
         if row >= first:
-            turn = row % len(alpha)
-            _draw(pool[0, row], rng, alpha[turn], beta[turn])
+            draw(pool[0, row], rng, tables, row % len(tables.rows), entries)
         fitness[0, row] = fitness_of(a, pool[0, row], work)
     ranks[:] = np.argsort(fitness[0], kind="mergesort")
 
 
 @numba.njit(cache=True)
-def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, bias, alpha, beta, best):
+def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, bias, tables: Tables, best):
     """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer of the last one.
 
     pool [2, P, L] and fitness [2, P] are two buffers taken in turn, `now` the present one; ranks [P] sorts it, best
-    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law); alpha and beta
-    [K, L'] are taken in turn in every generation.
+    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law); the laws of
+    `tables` are taken in turn in every generation.
     """
     elites, mutants, lawful = shape
     size, length = pool.shape[1:]
@@ -135,8 +125,8 @@ def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, b
                 continue
             child = new[row]
             if row < elites + mutants:
-                turn = (row - elites) % len(alpha)
-                _draw(child, rng, alpha[turn] if row < elites + lawful else alpha[turn, :0], beta[turn])
+                entries = tables.rows.shape[1] if row < elites + lawful else 0
+                draw(child, rng, tables, (row - elites) % len(tables.rows), entries)
             else:
                 elite = old[ranks[int(rng.random() * elites)]]
                 other = old[ranks[elites + int(rng.random() * (size - elites))]]
@@ -174,18 +164,18 @@ def brkga(
     parameters = BrkgaParameters() if parameters is None else parameters
     a, work, length = instance.arrays, make_workspace(instance), instance.chromosome_length
     size, fresh = parameters.population, parameters.population - parameters.elites
-    alpha = np.zeros((1, 0)) if law is None else law.taken("alpha")
-    beta = np.zeros((1, 0)) if law is None else law.taken("beta")
-    if alpha.shape[1] > length:
-        raise InputError("law", "alpha", f"{alpha.shape[1]} entries, a chromosome has {length}")
+    tables = tables_of(law)
+    entries = tables.rows.shape[1]
+    if entries > length:
+        raise InputError("law", "alpha", f"{entries} entries, a chromosome has {length}")
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     given = 0 if start is None else min(len(start), size)
     pool, fitness, ranks = np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64)
     if given:
         pool[0, :given] = start[:given]
     scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
-    initial = alpha if law is not None and law.in_initial else alpha[:, :0]
-    _start(a, work, rng, pool, fitness, ranks, initial, beta, given, scored)
+    initial = entries if law is not None and law.in_initial else 0
+    _start(a, work, rng, pool, fitness, ranks, tables, initial, given, scored)
     budget.record(fitness[0, ranks[0]], scored, better=float.__lt__)
     now, chunk = 0, 1
     while not budget.spent():
@@ -196,7 +186,7 @@ def brkga(
         best = np.zeros(generations)
         before = budget.seconds
         shape = (parameters.elites, parameters.mutants, lawful)
-        now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, alpha, beta, best)
+        now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, tables, best)
         for value in best:
             budget.record(value, fresh, better=float.__lt__)
         # Chunks of about a twentieth of a second: short against any limit in seconds, long against a call.

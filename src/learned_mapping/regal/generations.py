@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, _evolve, _start
+from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, _evolve, _start, tables_of
 from learned_mapping.regal.decode import decode, make_workspace
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.schedule import Schedule
@@ -61,21 +61,20 @@ def generations(
         raise InputError("generations", "", f"at least 0, got {count}")
     parameters = BrkgaParameters() if parameters is None else parameters
     a, work, size = instance.arrays, make_workspace(instance), parameters.population
-    alpha = np.zeros((1, 0)) if law is None else law.taken("alpha")
-    beta = np.zeros((1, 0)) if law is None else law.taken("beta")
+    tables = tables_of(law)
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     shape = (parameters.elites, parameters.mutants, lawful)
     pool, fitness = np.zeros((2, size, instance.chromosome_length)), np.full((2, size), np.inf)
     ranks, now = np.zeros(size, np.int64), 0
-    initial = alpha if law is not None and law.in_initial else alpha[:, :0]
-    _start(a, work, rng, pool, fitness, ranks, initial, beta, 0, size)
+    initial = tables.rows.shape[1] if law is not None and law.in_initial else 0
+    _start(a, work, rng, pool, fitness, ranks, tables, initial, 0, size)
     origin = np.full(size, CHILD, np.int8)
     origin[: parameters.elites] = KEPT
     origin[parameters.elites : parameters.elites + parameters.mutants] = DRAWN
     found = []
     for number in range(count + 1):
         if number:
-            now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, alpha, beta, np.zeros(1))
+            now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, tables, np.zeros(1))
         elites = pool[now, ranks[: parameters.elites]]
         found.append(
             Generation(

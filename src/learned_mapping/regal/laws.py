@@ -14,8 +14,9 @@ import numba
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.regal.brkga import MutantLaw, _draw
+from learned_mapping.regal.brkga import MutantLaw, tables_of
 from learned_mapping.regal.decode import fitness_of, make_workspace
+from learned_mapping.regal.draws import draw
 from learned_mapping.regal.features import NODE_FEATURES, Features, freed_bytes, rank_share
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.list_schedule import upward_rank
@@ -162,14 +163,13 @@ def larger_table() -> np.ndarray:
 
 
 @numba.njit(cache=True)
-def _sample(a, work, rng, best, trial, fitness, alpha, beta, start, values):
+def _sample(a, work, rng, best, trial, fitness, tables, start, values):
     """Scores one chromosome drawn from the law per entry of `values`, which receives the best so far; returns it.
 
-    alpha and beta [K, L] are taken in turn, `start` chromosomes having been drawn before.
+    The laws of `tables` are taken in turn, `start` chromosomes having been drawn before.
     """
     for sample in range(len(values)):
-        turn = (start + sample) % len(alpha)
-        _draw(trial, rng, alpha[turn], beta[turn])
+        draw(trial, rng, tables, (start + sample) % len(tables.rows), tables.rows.shape[1])
         found = fitness_of(a, trial, work)
         if found < fitness:
             fitness = found
@@ -185,13 +185,13 @@ def law_search(instance: Instance, rng: np.random.Generator, budget: Budget, law
     """
     a, work = instance.arrays, make_workspace(instance)
     best, trial = np.zeros(instance.chromosome_length), np.zeros(instance.chromosome_length)
-    alpha, beta = law.taken("alpha"), law.taken("beta")
+    tables = tables_of(law)
     fitness, chunk = np.inf, 50
     while not budget.spent():
         left = budget.remaining_samples
         values = np.zeros(chunk if left is None else min(chunk, left))
         before = budget.seconds
-        fitness = _sample(a, work, rng, best, trial, fitness, alpha, beta, budget.samples, values)
+        fitness = _sample(a, work, rng, best, trial, fitness, tables, budget.samples, values)
         for value in values:
             budget.record(value, better=float.__lt__)
         chunk = max(10, min(100_000, int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))
