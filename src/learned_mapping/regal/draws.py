@@ -12,8 +12,10 @@ import numba
 import numpy as np
 
 CELLS = 64
-"""Cells of equal probability in a table."""
-KOLMOGOROV = 0.005
+"""Cells of equal probability in a table; the outermost two are halved again and again, towards the ends."""
+HALVINGS = 8
+"""Of an outermost cell: beyond its last knot lies a probability of 1 / (CELLS 2^HALVINGS)."""
+KOLMOGOROV = 0.002
 """Largest difference between the distribution of draws by a table and the law's, anywhere."""
 TABULATED = (0.5, 100.0)
 """Alpha and beta of laws that have a table. Outside, draws are NumPy's: densities too steep for `ANGLES`."""
@@ -22,7 +24,8 @@ ANGLES = 256
 """Cells of x = sin^2(angle) by which a density is summed: Beta's singular ends are regular in the angle."""
 _MIDDLES = (np.arange(ANGLES) + 0.5) * (np.pi / 2 / ANGLES)
 _LOG_SIN, _LOG_COS = np.log(np.sin(_MIDDLES)), np.log(np.cos(_MIDDLES))
-_MIDDLES_X = np.sin(_MIDDLES) ** 2
+_TAIL = 0.5 ** np.arange(HALVINGS, 0, -1) / CELLS
+_LEVELS = np.concatenate([_TAIL, np.arange(1, CELLS) / CELLS, 1 - _TAIL[::-1]])
 CHUNK = 128
 """Laws tabulated at a time; their densities fit into a core's cache."""
 UNIFORM, BY_NUMPY = -1, -2
@@ -39,8 +42,8 @@ class Tables(NamedTuple):
     rows: np.ndarray
     """[K, L] int32, the row of `knots` that serves an entry, or `UNIFORM`, or `BY_NUMPY`."""
     knots: np.ndarray
-    """[R, CELLS + 1] float32 in [0, 1], quantiles of 0, 1 / CELLS, ..., 1; the outermost two stand where the means of
-    the outermost cells are the law's."""
+    """[R, CELLS + 1 + 2 HALVINGS] float32 in [0, 1]: an end; the quantiles of 2^-k / CELLS, the largest k first, of
+    j / CELLS, of 1 - 2^-k / CELLS, the smallest k first; an end. An end is two steps beyond its neighbour."""
 
 
 def tabulate(alpha: np.ndarray, beta: np.ndarray) -> Tables:
@@ -62,9 +65,10 @@ def tabulate(alpha: np.ndarray, beta: np.ndarray) -> Tables:
 
 
 def _quantiles(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """[R, CELLS + 1] float32, the knots of laws [R]."""
-    knots = np.empty((len(alpha), CELLS + 1), np.float32)
+    """The knots of laws [R]."""
+    knots = np.empty((len(alpha), len(_LEVELS) + 2), np.float32)
     density, scratch = np.empty((2, CHUNK, ANGLES))
+    places = np.empty((CHUNK, len(_LEVELS)), np.float32)
     for first in range(0, len(alpha), CHUNK):
         a, b = alpha[first : first + CHUNK, None], beta[first : first + CHUNK, None]
         mass = density[: len(a)]
@@ -72,47 +76,38 @@ def _quantiles(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         np.multiply(2 * a - 1, _LOG_SIN, out=mass)
         mass += np.multiply(2 * b - 1, _LOG_COS, out=scratch[: len(a)])
         mass -= mass.max(axis=1, keepdims=True)
-        places, ends = np.empty((len(a), CELLS + 1)), np.empty((len(a), 2))
-        _invert(np.exp(mass, out=mass), _MIDDLES_X, places, ends)
-        x = np.sin((places * (np.pi / 2 / ANGLES)).astype(np.float32)) ** 2
-        x[:, 0] = np.maximum(0.0, 2 * ends[:, 0] - x[:, 1])
-        x[:, -1] = np.minimum(1.0, 2 * ends[:, 1] - x[:, -2])
-        knots[first : first + len(a)] = x
+        np.exp(mass, out=mass)
+        # In the outermost cells the density is a power of the distance to the end, and its sum known.
+        mass[:, :1] *= 2 ** (2 * a - 1) / (2 * a)
+        mass[:, -1:] *= 2 ** (2 * b - 1) / (2 * b)
+        _invert(mass, a[:, 0], b[:, 0], _LEVELS, places)
+        knots[first : first + len(a), 1:-1] = np.sin(places[: len(a)] * np.float32(np.pi / 2 / ANGLES)) ** 2
+    for end, last, before in ((0, 1, 2), (-1, -2, -3)):
+        knots[:, end] = np.clip(3 * knots[:, last] - 2 * knots[:, before], 0.0, 1.0)
     return knots
 
 
 @numba.njit(cache=True)
-def _invert(mass, middles, places, ends):
-    """Quantiles in cells of the angle, and the means of x over the outermost cells of equal probability.
+def _invert(mass, alpha, beta, levels, places):
+    """Quantiles of `levels` [Q], counted in cells of the angle, into `places` [R, Q].
 
-    mass [R, ANGLES] of each cell of the angle, of any sum; middles [ANGLES] is x of each; places [R, CELLS + 1] and
-    ends [R, 2] are filled.
+    mass [R, ANGLES] of each cell of the angle, of any sum; alpha and beta [R] say how it lies in the outermost cells;
+    in the others it is spread evenly.
     """
-    angles, cells = mass.shape[1], places.shape[1] - 1
+    last = mass.shape[1] - 1
     for row in range(len(mass)):
-        share = mass[row].sum() / cells
-        places[row, 0], places[row, cells] = 0.0, angles
-        k, below = 0, 0.0
-        for j in range(1, cells):
-            while k < angles - 1 and below + mass[row, k] < share * j:
+        total, k, below = mass[row].sum(), 0, 0.0
+        for j in range(len(levels)):
+            wanted = total * levels[j]
+            while k < last and below + mass[row, k] < wanted:
                 below += mass[row, k]
                 k += 1
-            places[row, j] = k + (min(1.0, (share * j - below) / mass[row, k]) if mass[row, k] > 0.0 else 0.0)
-        ends[row, 0] = _mean_of_end(mass[row], middles, share)
-        ends[row, 1] = 1.0 - _mean_of_end(mass[row, ::-1], middles, share)
-
-
-@numba.njit(cache=True)
-def _mean_of_end(mass, middles, share):
-    """The mean of x over the lowest `share` of the sum of `mass`; of the highest, that of 1 - x, `mass` reversed."""
-    found, left = 0.0, share
-    for k in range(len(mass)):
-        if mass[k] >= left:
-            inside = (k + 0.5 * left / mass[k]) / len(mass)
-            return (found + left * np.sin(np.pi / 2 * inside) ** 2) / share
-        found += mass[k] * middles[k]
-        left -= mass[k]
-    return found / share
+            share = min(1.0, (wanted - below) / mass[row, k]) if mass[row, k] > 0.0 else 0.0
+            if k == 0:
+                share = share ** (0.5 / alpha[row])
+            elif k == last:
+                share = 1.0 - (1.0 - share) ** (0.5 / beta[row])
+            places[row, j] = k + share
 
 
 @numba.njit(cache=True)
@@ -126,7 +121,23 @@ def draw(chromosome, rng, tables, turn, entries):
         elif row == UNIFORM:
             chromosome[i] = rng.random()
         else:
-            place = rng.random() * (knots.shape[1] - 1)
+            place = rng.random() * CELLS
             cell = int(place)
-            low = knots[row, cell]
-            chromosome[i] = low + (place - cell) * (knots[row, cell + 1] - low)
+            if 0 < cell < CELLS - 1:
+                low = knots[row, HALVINGS + cell]
+                chromosome[i] = low + (place - cell) * (knots[row, HALVINGS + cell + 1] - low)
+            else:
+                chromosome[i] = _in_tail(knots[row] if cell == 0 else knots[row, ::-1], min(place, CELLS - place))
+
+
+@numba.njit(cache=True)
+def _in_tail(knots, share):
+    """The draw at a share of the first cell; in the last one, at a share from the end, with the knots reversed."""
+    halvings = 0
+    while share < 0.5 and halvings < HALVINGS:
+        share *= 2
+        halvings += 1
+    inner, outer = knots[HALVINGS - halvings], knots[HALVINGS + 1 - halvings]
+    if halvings < HALVINGS:
+        return inner + (2 * share - 1) * (outer - inner)
+    return inner + share * (outer - inner)
