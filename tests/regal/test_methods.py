@@ -8,7 +8,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.cp_sat import PHASES, CpSatResult, _better, cp_sat
+from learned_mapping.regal.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
 from learned_mapping.regal.instance import OBJECTIVES, Instance
 from learned_mapping.regal.list_schedule import depth_first
 from learned_mapping.regal.methods import METHODS, schedule_costs, solve
@@ -75,13 +75,18 @@ def exhaustive(instance):
     return best
 
 
-@pytest.mark.parametrize("objective, phase", [(each, phase) for each in OBJECTIVES for phase in PHASES[each]])
-def test_cp_sat_finds_the_exhaustive_optimum(objective, phase, odd_graph, monkeypatch):
+ALONE = [(each, (phase,)) for each in OBJECTIVES for phase in PHASES[each] if not phase.steps]
+ALONE.append(("memory", tuple(phase for phase in PHASES["memory"] if phase.steps)))
+"""Every phase alone; those by steps together, as one finds schedules and the other the bound."""
+
+
+@pytest.mark.parametrize("objective, phases", ALONE)
+def test_cp_sat_finds_the_exhaustive_optimum(objective, phases, odd_graph, monkeypatch):
     """Each phase alone, and from a known schedule, whose cost becomes a limit.
 
     Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost it reports).
     """
-    monkeypatch.setitem(PHASES, objective, (phase._replace(share=1.0),))
+    monkeypatch.setitem(PHASES, objective, phases)
     rng = np.random.default_rng(5)
     tried = 0
     while tried < 6:
@@ -99,10 +104,10 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, phase, odd_graph, monkey
         assert again.optimal and again.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
 
 
-@pytest.mark.parametrize("objective, phase", [(each, phase) for each in OBJECTIVES for phase in PHASES[each]])
-def test_no_search_beats_a_proven_bound(objective, phase, odd_graph, monkeypatch):
+@pytest.mark.parametrize("objective, phases", ALONE)
+def test_no_search_beats_a_proven_bound(objective, phases, odd_graph, monkeypatch):
     """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one below the bound."""
-    monkeypatch.setitem(PHASES, objective, (phase._replace(share=1.0),))
+    monkeypatch.setitem(PHASES, objective, phases)
     rng = np.random.default_rng(8)
     for num_ops in range(6, 13):
         instance = Instance(odd_graph(rng, num_ops), DevicePair(), objective)
@@ -110,6 +115,50 @@ def test_no_search_beats_a_proven_bound(objective, phase, odd_graph, monkeypatch
         result = cp_sat(instance, deterministic_time=2.0)
         assert result.bound <= found * (1 + 1e-9)
         assert result.cost <= found * (1 + 1e-6) or not result.optimal
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_two_models_prove_the_same_optimum(objective, monkeypatch):
+    """Catches a dominance rule, of barriers or of steps, that loses every best schedule of some larger graph."""
+    rng = np.random.default_rng(3)
+    first, *rest = ALONE[0 if objective == "runtime" else -1][1], *PHASES[objective][-2:]
+    for family in GRAPH_FAMILIES:
+        instance = Instance(random_graph(rng, family, 12), DevicePair(), objective)
+        results = []
+        for phases in (first, tuple(rest)):
+            monkeypatch.setitem(PHASES, objective, phases)
+            results.append(cp_sat(instance))
+        assert all(result.optimal for result in results)
+        assert results[0].cost == pytest.approx(results[1].cost, rel=1e-4)
+        assert results[0].bound == pytest.approx(results[1].bound, rel=1e-4)
+
+
+def test_steps_do_not_call_a_schedule_optimal_that_costs_more_than_their_bound(monkeypatch):
+    """Sends that cross between two ops hold more than the steps show.
+
+    Catches `optimal` on the solver's word alone, and a bound of the search that lets tensors go one way only.
+    """
+    steps, one_way, *exact = PHASES["memory"]
+    instance = Instance(random_graph(np.random.default_rng(158), "towers", 5), DevicePair(), "memory")
+    results = []
+    for phases in ((steps,), (steps, one_way), (one_way,), exact):
+        monkeypatch.setitem(PHASES, "memory", phases)
+        results.append(cp_sat(instance))
+    relaxed, both, restricted, right = results
+    assert right.optimal and not relaxed.optimal and relaxed.cost > 1.1 * relaxed.bound
+    assert relaxed.bound <= right.cost <= relaxed.cost
+    assert both.bound == relaxed.bound and both.optimal == (both.cost <= 1.0001 * both.bound)
+    assert restricted.bound == 0.0 and not restricted.optimal and restricted.cost >= right.bound
+
+
+def test_larger_graphs_skip_the_phases_of_small_ones():
+    """Catches a model of ops times tensors built for hundreds of ops, and shares that do not fill the time."""
+    for objective in OBJECTIVES:
+        for num_ops in (SMALL_OPS, SMALL_OPS + 1):
+            graph = random_graph(np.random.default_rng(0), "layered", num_ops)
+            phases = _phases(Instance(graph, DevicePair(), objective))
+            assert sum(phase.share for phase in phases) == pytest.approx(1.0)
+            assert any(phase.barriers or phase.steps for phase in phases) == (num_ops == SMALL_OPS)
 
 
 def test_a_second_phase_keeps_what_the_first_found():
