@@ -177,6 +177,17 @@ def test_cp_sat_method_improves_on_its_start_and_proves_it():
     assert result.metrics["bound"] <= result.metrics["makespan_s"] <= min(others) * (1 + 1e-6)
 
 
+def test_a_memory_limit_takes_the_proof_away():
+    """The model knows no limit; catches an optimum claimed for a schedule that it did not find."""
+    graph = random_graph(np.random.default_rng(3), "layered", 8)
+    free = solve(Instance(graph), "cp-sat", seed=0, samples=200)
+    assert free.metrics["optimal"] == 1.0
+    limit = DevicePair(memory_bytes=0.999 * free.metrics["peak_bytes"])
+    limited = solve(Instance(graph, limit), "cp-sat", seed=0, samples=200)
+    best = limited.metrics["makespan_s"] <= free.metrics["makespan_s"] * (1 + 1e-6)
+    assert limited.metrics["optimal"] == float(best and limited.metrics["peak_bytes"] <= limit.memory_bytes)
+
+
 def test_cp_sat_refuses_what_it_does_not_model(diamond):
     for pair in (DevicePair(devices=3), DevicePair(transfers="free")):
         with pytest.raises(InputError, match="modelled"):
