@@ -38,6 +38,8 @@ VARIANT_GRAPHS = 16
 """Of them for the grid of variants, at most."""
 VARIANT_SEEDS = 2
 """Of the search on each: one run of BRKGA differs from another by several percent."""
+FINAL = ("memory",)
+"""Objectives with a final: peak memory takes few values, and runs differ by as much as points of the grid do."""
 FINALISTS = 6
 """Points of a grid, the best, that are run again with other seeds of the search: the best of many points is lucky."""
 FINAL_SEEDS = 4
@@ -118,7 +120,7 @@ def finals(
     makes: Sequence[Callable[..., MutantLaw]],
     first_seed: int,
 ) -> dict[str, Any]:
-    """The entry of a grid's rows: the best of them run again, their mean over `makes`, and the best of these.
+    """The entry of a grid's rows: the best; with a final, the best of some run again, by their mean over `makes`.
 
     Args:
       rows: of `grid`.
@@ -126,7 +128,10 @@ def finals(
       makes: each as there, such as one for each network.
       first_seed: above those of the grid.
     """
-    points = [_point(row) for row in sorted(rows, key=lambda row: row["gap_percent"])[:FINALISTS]]
+    ranked = sorted(rows, key=lambda row: row["gap_percent"])
+    if instances[0].objective not in FINAL:
+        return {"chosen": _point(ranked[0]), "grid": rows}
+    points = [_point(row) for row in ranked[:FINALISTS]]
     seeds = range(first_seed, first_seed + FINAL_SEEDS)
     each = [grid(points, instances, best, make, seeds) for make in makes]
     means = [round(float(np.mean([row["gap_percent"] for row in same])), 3) for same in zip(*each)]
