@@ -7,10 +7,12 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.features import NODE_FEATURES, features, freed_bytes
+from learned_mapping.regal.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
+from learned_mapping.regal.features import NODE_FEATURES, features, freed_bytes, slack
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import (
     BINS,
+    FREED_LATE,
     constant_law,
     larger_table,
     law_search,
@@ -127,3 +129,30 @@ def test_ordered_law_runs_long_paths_and_transfers_first(instance):
     assert np.all(law.alpha[120:] == 16.0) and np.all(law.beta[120:] == 1.0)
     plain = ordered_law(instance, base, 0.0, 15.0)
     assert np.all(plain.alpha[80:120] == 1) and np.all(plain.alpha[120:] == 16.0)
+
+
+def test_freed_late_lets_ops_with_slack_wait(instance):
+    """Catches a sign: of two ops that free alike, the one on the longer path has the higher priority."""
+    freed, spare = freed_bytes(instance), slack(instance)
+    seen = features(instance).nodes[:, NODE_FEATURES.index("slack")]
+    np.testing.assert_allclose(spare, seen, atol=1e-6)
+    law = priority_law(instance, FREED_LATE, 8.0)
+    mean = law.alpha[80:] / (law.alpha[80:] + law.beta[80:])
+    for one in range(40):
+        for other in np.flatnonzero((freed <= freed[one]) & (spare > spare[one])):
+            assert mean[one] > mean[other]
+    # Far more than what it gives back for the slack, an op that frees the most goes before one that takes the most.
+    assert mean[np.argmax(freed)] > mean[np.argmin(freed)]
+
+
+def test_elites_for_peak_memory_start_from_the_order(instance):
+    """Catches laws of elites without their order, and one for running time with it."""
+    for objective in ("runtime", "memory"):
+        posed = Instance(instance.graph, objective=objective)
+        laws = origin_laws(posed, features(posed))
+        assert len(laws) == len(ORIGINS)
+        ordered = priority_law(posed, FREED_LATE, ORDER_STRENGTH)
+        for law, origin in zip(laws, ORIGINS):
+            spectral = spectral_law(posed, features(posed), origin, STRENGTH)
+            assert np.array_equal(law.alpha[:80], spectral.alpha[:80])
+            assert np.array_equal(law.alpha[80:], ordered.alpha[80:] if objective == "memory" else np.ones(40))

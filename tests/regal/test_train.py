@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import network, train
 from learned_mapping.regal.brkga import MutantLaw
-from learned_mapping.regal.elites import find_elites, joined, own_elite
+from learned_mapping.regal.elites import find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.features import NODE_FEATURES, features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.laws import BINS
@@ -35,7 +35,7 @@ def examples():
     for seed in range(2):
         instance = Instance(random_graph(np.random.default_rng(seed), "layered", 30))
         seen = features(instance)
-        elites = find_elites(instance, seen, np.random.default_rng(0), evaluations=100)
+        elites = find_elites(instance, origin_laws(instance, seen), np.random.default_rng(0), evaluations=100)
         side = seen.nodes[:, NODE_FEATURES.index("balanced_4_1")] >= 0
         elites = elites._replace(devices=np.tile(side, (len(elites.costs), 1)).astype(np.int8))
         found.append(Example(instance, seen, float(elites.costs[0]), elites))
@@ -45,7 +45,9 @@ def examples():
 def test_elites_come_best_first_and_follow_their_laws():
     """Catches costs that are not their schedules', and devices named at random from elite to elite."""
     instance = Instance(random_graph(np.random.default_rng(3), "towers", 60))
-    elites = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=1000)
+    elites = find_elites(
+        instance, origin_laws(instance, features(instance)), np.random.default_rng(0), evaluations=1000
+    )
     assert np.all(np.diff(elites.costs) >= 0)
     for cost, devices, order in zip(elites.costs, elites.devices, elites.orders):
         steps = [(x, -1) if x < 60 else divmod(x - 60, 2) for x in order[order >= 0].tolist()]
@@ -67,7 +69,7 @@ def test_an_elite_of_a_law_names_devices_as_the_law_does():
         for item in own.orders[0][own.orders[0] >= 30].tolist():
             tensor, target = divmod(item - 30, 2)
             assert target != own.devices[0][instance.graph.tensor_producer[tensor]]
-    short = find_elites(instance, features(instance), np.random.default_rng(0), evaluations=100)
+    short = find_elites(instance, origin_laws(instance, features(instance)), np.random.default_rng(0), evaluations=100)
     both = joined(short, own)
     assert len(both.costs) == len(short.costs) + 1 and np.all(np.diff(both.costs) >= 0)
     row = int(np.argmin(np.abs(both.costs - own.costs[0])))

@@ -24,11 +24,11 @@ from learned_mapping.experiments.folders import build_folder
 from learned_mapping.experiments.regal_datasets import DATASETS
 from learned_mapping.experiments.regal_training_sets import (
     VALIDATION_GRAPHS,
+    elites_digest,
     examples,
     kind_and_objective,
     references,
     validation_instances,
-    weights_digest,
 )
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.regal.brkga import MutantLaw, brkga
@@ -105,8 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     agent = RegalAgent(found, config, watch)
     folder = build_folder() / "regal-training"
     # Other elites: a run goes on from a state of its own alone.
-    stem = chosen.out.stem if guide is None else f"{chosen.out.stem}-guided-{weights_digest(guide)}"
-    stem += "-chosen" if chosen.from_chosen else ""
+    stem = f"{chosen.out.stem}-{elites_digest(found)}"
     state = folder / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(folder / f"{stem}.jsonl", agent.iterations)

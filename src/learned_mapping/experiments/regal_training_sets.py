@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from learned_mapping.experiments.provenance import source_digest
 from learned_mapping.experiments.regal_datasets import DATASETS, graph_names, load_graph
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.regal.brkga import MutantLaw, brkga
-from learned_mapping.regal.elites import Elites, find_elites, joined, own_elite
+from learned_mapping.regal.elites import Elites, find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.features import features
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.learned_methods import best_spectral_law
@@ -113,16 +113,14 @@ def examples(
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
         uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
         if uniform > ROOM * floor(instance):
-            if from_chosen:
-                law = best_spectral_law(instance)
-                arrays = _cached(f"chosen-{_law_digest(law)}-{name}", lambda i=instance, m=law: _elites(i, (m,)))
-            else:
-                arrays = _cached(f"origin-orders-{name}", lambda i=instance: _elites(i))
+            seen = features(instance)
+            laws = [best_spectral_law(instance)] if from_chosen else origin_laws(instance, seen)
+            arrays = _cached(f"elites-{_digest_of(laws)}-{name}", lambda i=instance, ls=laws: _elites(i, ls))
             elites = Elites(**arrays)
             if guide is not None:
                 own = _cached(f"own-orders-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
                 elites = joined(elites, Elites(**own))
-            found.append(Example(instance, features(instance), uniform, elites))
+            found.append(Example(instance, seen, uniform, elites))
     return found
 
 
@@ -132,13 +130,24 @@ def _uniform(instance: Instance) -> float:
     return budget.best
 
 
-def _elites(instance: Instance, laws: tuple[MutantLaw, ...] | None = None) -> dict[str, np.ndarray]:
-    seen, rng = features(instance), np.random.default_rng(1)
-    return find_elites(instance, seen, rng, evaluations=ELITE_EVALUATIONS, laws=laws)._asdict()
+def _elites(instance: Instance, laws: Sequence[MutantLaw]) -> dict[str, np.ndarray]:
+    return find_elites(instance, laws, np.random.default_rng(1), evaluations=ELITE_EVALUATIONS)._asdict()
 
 
-def _law_digest(law: MutantLaw) -> str:
-    return hashlib.sha256(law.alpha.tobytes() + law.beta.tobytes()).hexdigest()[:16]
+def _digest_of(laws: Sequence[MutantLaw]) -> str:
+    hasher = hashlib.sha256()
+    for law in laws:
+        hasher.update(law.alpha.tobytes() + law.beta.tobytes())
+    return hasher.hexdigest()[:16]
+
+
+def elites_digest(found: Sequence[Example]) -> str:
+    """16 hexadecimal digits over the elites of training graphs."""
+    hasher = hashlib.sha256()
+    for example in found:
+        for values in example.elites:
+            hasher.update(np.ascontiguousarray(values).tobytes())
+    return hasher.hexdigest()[:16]
 
 
 def weights_digest(learner: Learner) -> str:

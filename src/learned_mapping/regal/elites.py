@@ -8,6 +8,7 @@ laws of a network that has learned a little finds better schedules that still ag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +18,15 @@ from learned_mapping.regal.brkga import MutantLaw, brkga
 from learned_mapping.regal.decode import decode
 from learned_mapping.regal.features import Features
 from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import priority_law, spectral_law
+from learned_mapping.regal.laws import FREED_LATE, priority_law, spectral_law
 from learned_mapping.regal.local_search import LocalSearchParameters, local_search
 from learned_mapping.regal.schedule import RUN_OP
 
 ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
 """Vectors whose spectral laws make an elite each."""
 STRENGTH = 3.0
-FREED_STRENGTH = 4.0
-"""For peak memory their priorities follow the bytes that ops free."""
+ORDER_STRENGTH = 8.0
+"""For peak memory their priorities follow the rule `laws.FREED_LATE`."""
 
 
 class Elites(NamedTuple):
@@ -39,25 +40,15 @@ class Elites(NamedTuple):
     """[K] float64, seconds or bytes."""
 
 
-def find_elites(
-    instance: Instance,
-    seen: Features,
-    rng: np.random.Generator,
-    *,
-    evaluations: int,
-    laws: tuple[MutantLaw, ...] | None = None,
-) -> Elites:
+def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:
     """One elite for each law.
 
     Args:
       instance: what to schedule, on two devices.
-      seen: its features.
+      laws: such as `origin_laws`.
       rng: the only source of randomness.
       evaluations: of each elite.
-      laws: those of `ORIGINS` where None.
     """
-    if laws is None:
-        laws = tuple(_origin_law(instance, seen, origin) for origin in ORIGINS)
     found = []
     for law in laws:
         budget = Budget(samples=evaluations)
@@ -66,9 +57,12 @@ def find_elites(
     return _elites(instance, found)
 
 
-def _origin_law(instance: Instance, seen: Features, origin: str) -> MutantLaw:
-    law = spectral_law(instance, seen, origin, STRENGTH)
-    return priority_law(instance, "freed", FREED_STRENGTH, law) if instance.objective == "memory" else law
+def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
+    """The law of each vector of `ORIGINS`, `seen` being the instance's features; for peak memory with an order too."""
+    laws = [spectral_law(instance, seen, origin, STRENGTH) for origin in ORIGINS]
+    if instance.objective != "memory":
+        return laws
+    return [priority_law(instance, FREED_LATE, ORDER_STRENGTH, law) for law in laws]
 
 
 def own_elite(

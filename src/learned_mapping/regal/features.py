@@ -127,6 +127,13 @@ def freed_bytes(instance: Instance) -> np.ndarray:
     return given - graph.op_output_bytes
 
 
+def slack(instance: Instance) -> np.ndarray:
+    """[N] in [0, 1): by how much the longest path through each op is shorter than the longest of all, as a share."""
+    _, _, up, down = _levels(instance)
+    through = up + down - instance.arrays.seconds
+    return 1 - through / max(float(through.max()), 1e-300)
+
+
 def rank_share(values: np.ndarray) -> np.ndarray:
     """[N] in (0, 1): the share of entries that are smaller, equals counted half."""
     return (rankdata(values) - 0.5) / len(values)

@@ -17,7 +17,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.regal.brkga import MutantLaw, tables_of
 from learned_mapping.regal.decode import fitness_of, make_workspace
 from learned_mapping.regal.draws import draw
-from learned_mapping.regal.features import NODE_FEATURES, Features, freed_bytes, rank_share
+from learned_mapping.regal.features import NODE_FEATURES, Features, freed_bytes, rank_share, slack
 from learned_mapping.regal.instance import Instance
 from learned_mapping.regal.list_schedule import upward_rank
 
@@ -72,6 +72,10 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
 
 RULES = ("freed", "height")
 """Of `priority_law`: bytes an op frees, `features.freed_bytes`; seconds of the longest path from it to the end."""
+FREED_LATE = "freed_late"
+"""One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held for less time."""
+LATE = 0.6
+"""Weight of the rank by slack in ``freed_late``, beside 1 for the rank by bytes freed."""
 
 
 def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw | None = None) -> MutantLaw:
@@ -79,12 +83,14 @@ def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw
 
     Args:
       instance: N ops.
-      rule: of `RULES`.
+      rule: of `RULES`, or `FREED_LATE`.
       strength: the op of the highest rank has Beta(1 + strength, 1), that of the lowest Beta(1, 1 + strength).
       base: where the affinities come from; uniform where None.
     """
     n, d = instance.graph.num_ops, instance.pair.devices
-    rank = rank_share(freed_bytes(instance) if rule == "freed" else upward_rank(instance))
+    rank = rank_share(upward_rank(instance) if rule == "height" else freed_bytes(instance))
+    if rule == FREED_LATE:
+        rank = rank_share(rank - LATE * rank_share(slack(instance)))
     priority = np.stack([1 + strength * rank, 1 + strength * (1 - rank)], axis=1)
     if base is None:
         return chromosome_law(np.ones((n, d, 2)), priority)
