@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.play import PlayedGame, play_preferences, play_random
+from learned_mapping.mmap.rules.play import PlayedGame, play_preferences, play_random
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.synthetic import random_program
 

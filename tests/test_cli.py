@@ -11,10 +11,10 @@ import time
 import pytest
 
 from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, edited
-from experiments.toy import BROKEN, TOY
+from companion.toy import BROKEN, TOY
 from learned_mapping.cli import main
-from learned_mapping.experiments import artifact as artifact_module
-from learned_mapping.experiments import ledger
+from learned_mapping.companion import artifact as artifact_module
+from learned_mapping.companion import ledger
 
 
 @pytest.fixture

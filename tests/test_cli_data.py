@@ -7,18 +7,18 @@ import json
 from types import SimpleNamespace
 
 import pytest
-
-from cli_files import GRAPH
-from learned_mapping.cli import main
-from learned_mapping.experiments.datasets import registry
-from learned_mapping.experiments.datasets.manifest import (
+from learned_mapping.companion.datasets.manifest import (
     Manifest,
     file_sha256,
     read_manifest,
     stored_item,
     write_manifest,
 )
-from learned_mapping.experiments.datasets.registry import DataSet
+from learned_mapping.companion.datasets.registry import DataSet
+
+from cli_files import GRAPH
+from learned_mapping.cli import main
+from learned_mapping.companion.datasets import registry
 from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.json_io import write_json
 
@@ -118,7 +118,7 @@ def test_bad_usage_is_one_line(capsys, data, arguments, said):
 
 def test_a_missing_extra_is_one_line_and_nothing_is_built(capsys, data, monkeypatch):
     """Would catch the first of two sets rebuilt before the second turns out to be impossible."""
-    from learned_mapping.programs import tpu_compiler
+    from learned_mapping.tpu import compiler as tpu_compiler
 
     nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(tpu_compiler, "importlib", nothing)

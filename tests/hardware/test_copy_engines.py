@@ -11,7 +11,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import machine_of, program_latency
 from learned_mapping.mmap.mapping import all_dropped, make_mapping
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.programs.program import make_program
 from mmap_games import as_mapping, games, hard_program
 

@@ -18,7 +18,7 @@ from learned_mapping.hardware.memory_hierarchy import (
     placed_latency_s,
     program_latency,
 )
-from learned_mapping.mmap import rules
+from learned_mapping.mmap.rules import actions as rules
 from learned_mapping.programs.program import Program, make_program
 
 

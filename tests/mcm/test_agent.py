@@ -21,7 +21,7 @@ from learned_mapping.mcm.agent.pretrain import Pretraining, choose
 from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.search import rollouts, run
 from learned_mapping.mcm.agent.weights import CLASS_LATENTS, NUM_LATENTS, realise
-from learned_mapping.mcm.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 

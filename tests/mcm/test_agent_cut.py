@@ -9,8 +9,8 @@ import pytest
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.cut import NUM_KEYS, best_cut, cut_arrays, cut_one, keys_of, order_by
-from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule
-from learned_mapping.mcm.optimum import optimum
+from learned_mapping.mcm.bounds.optimum import optimum
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 

@@ -11,8 +11,8 @@ from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.search import new_key
-from learned_mapping.mcm.balanced_start import MOVED, annealing_from_balance, balanced_start, log_weights
-from learned_mapping.mcm.engine import repair_arrays
+from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.searches.balanced_start import MOVED, annealing_from_balance, balanced_start, log_weights
 from learned_mapping.mcm.silicon_methods import silicon_methods, solve_on_silicon
 from learned_mapping.programs.synthetic import random_graph
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule
-from learned_mapping.mcm.cpsat import nearest_partition
-from learned_mapping.mcm.engine import (
+from learned_mapping.mcm.bounds.cp_sat import nearest_partition
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.repair.engine import (
     ConstraintSolver,
     fix_repair,
     nearest_repair,
@@ -18,7 +18,7 @@ from learned_mapping.mcm.engine import (
     repair_batch,
     sample_repair,
 )
-from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

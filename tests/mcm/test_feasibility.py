@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.mcm.cpsat import _Rules
-from learned_mapping.mcm.engine import ConstraintSolver
+from learned_mapping.mcm.bounds.cp_sat import _Rules
+from learned_mapping.mcm.repair.engine import ConstraintSolver
 from learned_mapping.programs.synthetic import random_graph
 
 CONNECTED = ("series-parallel", "towers", "attention")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from learned_mapping.experiments.provenance import module_closure
+from learned_mapping.companion.provenance import module_closure
 
 REPAIR = {f"learned_mapping.mcm.{name}" for name in ("constraints", "engine", "repair_kernel", "repair_trace")}
 ALLOWED = REPAIR | {

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.constraints import is_valid
-from learned_mapping.mcm.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.example import example_graph
-from learned_mapping.mcm.repair_trace import DRAWN, KEPT, LEFT, fix_trace
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.repair.trace import DRAWN, KEPT, LEFT, fix_trace
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.example import example_graph
 from learned_mapping.programs.synthetic import random_graph
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.experiments.datasets import mcm as graphs
+from learned_mapping.companion.datasets import mcm as graphs
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.problem import Problem

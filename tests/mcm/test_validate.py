@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
-from learned_mapping.mcm.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
+from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.validate import longest_paths, validate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

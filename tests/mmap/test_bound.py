@@ -10,12 +10,12 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from learned_mapping.mmap.bound import upper_bound
-from learned_mapping.mmap.integer_bound import integer_bound
+from learned_mapping.mmap.bounds.integer import integer_bound
+from learned_mapping.mmap.bounds.linear import upper_bound
+from learned_mapping.mmap.bounds.relaxation import LinearProgram, Relaxation, minimal_copies
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS, solve
-from learned_mapping.mmap.relaxation import LinearProgram, Relaxation, minimal_copies
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.programs.program import Program
 from mmap_games import as_mapping, games, hard_program
 

@@ -11,10 +11,11 @@ import jax
 import numpy as np
 import pytest
 
-from learned_mapping.mmap import env, kernel
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.reference import ReferenceGame
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap import env
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.rules.reference import ReferenceGame
 from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program, make_program
 from learned_mapping.programs.synthetic import random_program

@@ -8,21 +8,21 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap import compiled_cache, kernel
-from learned_mapping.mmap.edits import checkpoints, scorer
-from learned_mapping.mmap.edits.agent import LEARNED, pretrain
-from learned_mapping.mmap.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, improve
-from learned_mapping.mmap.edits.incumbent import new_incumbent, refresh, take
-from learned_mapping.mmap.edits.parameters import EditParameters
-from learned_mapping.mmap.edits.proposals import EJECT, KINDS, chain, new_edit
-from learned_mapping.mmap.edits.replay import follow, nearest_legal
-from learned_mapping.mmap.edits.room import make_room
-from learned_mapping.mmap.edits.search import EditSearch
-from learned_mapping.mmap.greedy import greedy
 from learned_mapping.mmap.learned_methods import solve
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
-from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.searches.edits import checkpoints, scorer
+from learned_mapping.mmap.searches.edits.agent import LEARNED, pretrain
+from learned_mapping.mmap.searches.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, improve
+from learned_mapping.mmap.searches.edits.incumbent import new_incumbent, refresh, take
+from learned_mapping.mmap.searches.edits.parameters import EditParameters
+from learned_mapping.mmap.searches.edits.proposals import EJECT, KINDS, chain, new_edit
+from learned_mapping.mmap.searches.edits.replay import follow, nearest_legal
+from learned_mapping.mmap.searches.edits.room import make_room
+from learned_mapping.mmap.searches.edits.search import EditSearch
+from learned_mapping.mmap.searches.greedy import greedy
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
@@ -212,30 +212,6 @@ def test_the_agent_is_a_method_and_repeats_itself():
     assert validate(program, first.solution, exact=True).valid
     other = solve(program, "muzero", seed=5, samples=400)
     assert other.curve["y"] != first.curve["y"] or other.solution != first.solution
-
-
-def test_compiled_code_is_cached_by_its_text(tmp_path):
-    """Catches stale machine code after a change of a function that another file calls."""
-    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 1\n")
-    (tmp_path / "plain.py").write_text("x = 1\n")
-    first = compiled_cache.code_digest(tmp_path)
-    (tmp_path / "plain.py").write_text("x = 2\n")
-    assert compiled_cache.code_digest(tmp_path) == first
-    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 2\n")
-    assert compiled_cache.code_digest(tmp_path) != first
-
-
-def test_old_caches_go(tmp_path, monkeypatch):
-    (tmp_path / "kernel.py").write_text("@numba.njit\ndef f(): return 1\n")
-    for i in range(8):
-        (tmp_path / "__pycache__" / "numba" / f"old{i}").mkdir(parents=True)
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(compiled_cache.sys, "modules", {})
-    compiled_cache.use_cache(tmp_path)
-    left = list((tmp_path / "__pycache__" / "numba").iterdir())
-    assert len(left) == compiled_cache.KEPT + 1
-    assert tmp_path / "__pycache__" / "numba" / compiled_cache.code_digest(tmp_path) in left
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
 
 
 def test_making_room_is_used(monkeypatch):

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.agreement import placement_agreement
-from learned_mapping.mmap.keep import keep_placements
+from learned_mapping.mmap.compiler.agreement import placement_agreement
+from learned_mapping.mmap.compiler.keep import keep_placements
 from learned_mapping.mmap.mapping import all_dropped, make_mapping
-from learned_mapping.mmap.play import play_random
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.play import play_random
 from learned_mapping.mmap.validate import validate
 from mmap_games import as_mapping, games, hard_program
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.experiments.artifact import Run
-from learned_mapping.experiments.mmap_ablation import ARMS
-from learned_mapping.experiments.mmap_runs import code_of, plan_run
-from learned_mapping.mmap.edits import agent, checkpoints
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap.ablation import ARMS
+from learned_mapping.companion.mmap.runs import code_of, plan_run
 from learned_mapping.mmap.learned_methods import ABLATIONS, solve
+from learned_mapping.mmap.searches.edits import agent, checkpoints
 from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
 

@@ -7,11 +7,11 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.evolution import centred_ranks
-from learned_mapping.mmap.greedy import ThresholdRule
 from learned_mapping.mmap.methods import METHODS, solve
-from learned_mapping.mmap.rules import toy_program
-from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.searches.evolution import centred_ranks
+from learned_mapping.mmap.searches.greedy import ThresholdRule
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program

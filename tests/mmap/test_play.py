@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap import play
 from learned_mapping.mmap.mapping import make_mapping
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, play, toy_program
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from learned_mapping.mmap.compiler.replay import claimed_share, replay
 from learned_mapping.mmap.mapping import make_mapping
-from learned_mapping.mmap.replay import claimed_share, replay
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
 from mmap_games import as_mapping, games, hard_program
 

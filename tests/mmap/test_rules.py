@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.reference import ReferenceGame
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.rules.reference import ReferenceGame
 from learned_mapping.programs.program import Program, make_program
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from learned_mapping.companion.datasets.stored import GRAPHS, PROGRAMS, build_graphs, build_programs
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-from learned_mapping.programs.datasets import GRAPHS, PROGRAMS, build_graphs, build_programs
 from learned_mapping.programs.formats import read_graph, read_program
 
 DATA = Path(__file__).parents[2] / "data"

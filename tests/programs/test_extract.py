@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.extract import assemble, extract
-from learned_mapping.programs.hlo import parse_module
-from learned_mapping.programs.hlo_program import hlo_program
-from learned_mapping.programs.latency_plan import plan, subset_key
-from learned_mapping.programs.latency_tables import CLOCK_HZ
-from learned_mapping.programs.tpu_compiler import Compilation
+from learned_mapping.tpu.compiler import Compilation
+from learned_mapping.tpu.extract import assemble, extract
+from learned_mapping.tpu.hlo import parse_module
+from learned_mapping.tpu.hlo_program import hlo_program
+from learned_mapping.tpu.latency_plan import plan, subset_key
+from learned_mapping.tpu.latency_tables import CLOCK_HZ
 
 DATA = Path(__file__).parent / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))

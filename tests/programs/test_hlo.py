@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.hlo import leaves, parse_module
-from learned_mapping.programs.hlo_program import estimated_cycles, hlo_program, placements
-from learned_mapping.programs.tpu_compiler import CMEM_SPACE, parse_allocations
+from learned_mapping.tpu.compiler import CMEM_SPACE, parse_allocations
+from learned_mapping.tpu.hlo import leaves, parse_module
+from learned_mapping.tpu.hlo_program import estimated_cycles, hlo_program, placements
 
 DATA = Path(__file__).parent / "data"
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from learned_mapping.programs.dataflow import flatten
-from learned_mapping.programs.primitive_costs import TRANSCENDENTAL_FLOP
+from learned_mapping.programs.trace.dataflow import flatten
+from learned_mapping.programs.trace.primitive_costs import TRANSCENDENTAL_FLOP
 
 
 def array(*shape, dtype=jnp.float32):

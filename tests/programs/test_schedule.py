@@ -15,9 +15,9 @@ from jax import lax
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.program import NO_ALIAS
-from learned_mapping.programs.schedule import schedule, schedule_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.programs.trace import trace
+from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.schedule import schedule, schedule_graph
 
 
 class Machine:

@@ -13,7 +13,7 @@ from jax import lax
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.json_io import Node
-from learned_mapping.programs.trace import fold_sources, trace
+from learned_mapping.programs.trace.graph import fold_sources, trace
 
 
 def array(*shape, dtype=jnp.float32):

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.schedule import schedule_function
-from learned_mapping.programs.trace import trace_function
-from learned_mapping.programs.user_function import load_example, parse_argument
+from learned_mapping.programs.trace.graph import trace_function
+from learned_mapping.programs.trace.schedule import schedule_function
+from learned_mapping.programs.trace.user_function import load_example, parse_argument
 
 MODULE = """
 import jax, jax.numpy as jnp

@@ -7,9 +7,9 @@ import inspect
 import jax
 import pytest
 
+from learned_mapping import zoo
 from learned_mapping.errors import InputError
-from learned_mapping.programs import zoo
-from learned_mapping.programs.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments, workload
+from learned_mapping.zoo.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments, workload
 
 NAMED_IN_THE_PAPER = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 import pytest
 
+from learned_mapping import zoo
 from learned_mapping.errors import InputError
-from learned_mapping.programs import zoo
-from learned_mapping.programs.schedule import schedule
-from learned_mapping.programs.trace import trace
-from learned_mapping.programs.zoo.members import BUILDERS
+from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.schedule import schedule
+from learned_mapping.zoo.members import BUILDERS
 
 SMALL = {
     "wavenet_coherent_batch32": {"cycles": 1, "dilations": 2, "batch": 2, "samples": 32},

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.regal.benchmark import PythonDecoder, benchmark, instance_of, peer
-from learned_mapping.regal.decode import fitness_of, make_workspace
-from learned_mapping.regal.instance import OBJECTIVES, Instance
+from learned_mapping.companion.regal.benchmark import PythonDecoder, benchmark, instance_of, peer
+from learned_mapping.regal.rules.decode import fitness_of, make_workspace
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -22,7 +22,7 @@ def test_the_peer_decodes_the_same_schedules(objective, odd_graph):
 def test_the_peer_reaches_our_quality():
     """Catches a handicapped opponent: with equal parameters and evaluations it must come as far as ours, about."""
     from learned_mapping.budget import Budget
-    from learned_mapping.regal.brkga import brkga
+    from learned_mapping.regal.searches.brkga import brkga
 
     instance = instance_of(30)
     budget = Budget(samples=5000)

@@ -6,8 +6,8 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.decode import decode, decode_reference, encode, evaluate, fitness_of, make_workspace
-from learned_mapping.regal.instance import INFEASIBLE, Instance
+from learned_mapping.regal.rules.decode import decode, decode_reference, encode, evaluate, fitness_of, make_workspace
+from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.validate import validate
 
 

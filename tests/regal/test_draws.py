@@ -5,7 +5,16 @@ import pytest
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest
 
-from learned_mapping.regal.draws import BY_NUMPY, CELLS, HALVINGS, KOLMOGOROV, TABULATED, UNIFORM, draw, tabulate
+from learned_mapping.regal.searches.draws import (
+    BY_NUMPY,
+    CELLS,
+    HALVINGS,
+    KOLMOGOROV,
+    TABULATED,
+    UNIFORM,
+    draw,
+    tabulate,
+)
 
 LAWS = [(a, b) for a in (0.5, 0.8, 1.0, 1.5, 3.0, 8.0, 61.0, 100.0) for b in (0.5, 1.0, 2.2, 17.0, 100.0) if a * b != 1]
 

@@ -5,8 +5,8 @@ import pytest
 
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal import features as module
-from learned_mapping.regal.features import (
+from learned_mapping.regal.agent import features as module
+from learned_mapping.regal.agent.features import (
     EDGE_FEATURES,
     NODE_FEATURES,
     cost_rank,
@@ -15,7 +15,7 @@ from learned_mapping.regal.features import (
     rank_share,
     smooth_vectors,
 )
-from learned_mapping.regal.instance import OBJECTIVES, Instance
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 
 def column(seen, name):

@@ -10,11 +10,11 @@ import pytest
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic_graphs import random_graph
-from learned_mapping.regal.brkga import BrkgaParameters, brkga
-from learned_mapping.regal.generations import CHILD, DRAWN, KEPT, generations
-from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import chromosome_law
 from learned_mapping.regal.methods import schedule_fitness
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
+from learned_mapping.regal.searches.generations import CHILD, DRAWN, KEPT, generations
+from learned_mapping.regal.searches.laws import chromosome_law
 
 COUNT = 12
 

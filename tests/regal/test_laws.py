@@ -7,10 +7,10 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
-from learned_mapping.regal.features import NODE_FEATURES, features, freed_bytes, slack
-from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import (
+from learned_mapping.regal.agent.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
+from learned_mapping.regal.agent.features import NODE_FEATURES, features, freed_bytes, slack
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.laws import (
     BINS,
     FREED_LATE,
     constant_law,
@@ -23,7 +23,7 @@ from learned_mapping.regal.laws import (
     sampled_law,
     spectral_law,
 )
-from learned_mapping.regal.list_schedule import upward_rank
+from learned_mapping.regal.searches.list_schedule import upward_rank
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
-from learned_mapping.regal.instance import OBJECTIVES, Instance
-from learned_mapping.regal.list_schedule import depth_first
+from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
 from learned_mapping.regal.methods import METHODS, schedule_costs, solve
-from learned_mapping.regal.partition import bisect, cut_weight, partition
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.searches.list_schedule import depth_first
+from learned_mapping.regal.searches.partition import bisect, cut_weight, partition
 from learned_mapping.regal.validate import validate
 
 QUICK = [name for name in METHODS if name != "cp-sat"]

@@ -7,11 +7,11 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.features import features
-from learned_mapping.regal.forward import logits
-from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.learner import Learner, read_learner, write_learner
-from learned_mapping.regal.network import MODELS, ROUNDS, initial_parameters, make_batch, network
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.forward import logits
+from learned_mapping.regal.agent.learner import Learner, read_learner, write_learner
+from learned_mapping.regal.agent.network import MODELS, ROUNDS, initial_parameters, make_batch, network
+from learned_mapping.regal.rules.instance import Instance
 
 
 @pytest.fixture(scope="module")

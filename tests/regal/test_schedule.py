@@ -7,8 +7,8 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import parse_json, write_json
-from learned_mapping.regal.decode import decode
-from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import (
     Schedule,
     read_schedule,

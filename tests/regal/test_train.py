@@ -10,17 +10,18 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal import network, train
-from learned_mapping.regal.brkga import MutantLaw
-from learned_mapping.regal.elites import find_elites, joined, origin_laws, own_elite
-from learned_mapping.regal.features import NODE_FEATURES, features
-from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import BINS
-from learned_mapping.regal.local_search import LocalSearchParameters
-from learned_mapping.regal.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
-from learned_mapping.regal.network import ENTRIES, make_batch
+from learned_mapping.regal.agent import imitation as train
+from learned_mapping.regal.agent import network
+from learned_mapping.regal.agent.elites import find_elites, joined, origin_laws, own_elite
+from learned_mapping.regal.agent.features import NODE_FEATURES, features
+from learned_mapping.regal.agent.imitation import RegalAgent
+from learned_mapping.regal.agent.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
+from learned_mapping.regal.agent.network import ENTRIES, make_batch
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.train import RegalAgent
+from learned_mapping.regal.searches.brkga import MutantLaw
+from learned_mapping.regal.searches.laws import BINS
+from learned_mapping.regal.searches.local_search import LocalSearchParameters
 from learned_mapping.regal.validate import validate
 
 CONFIG = TrainConfig(

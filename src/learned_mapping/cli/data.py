@@ -25,10 +25,10 @@ def data(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from learned_mapping.experiments.datasets.manifest import SPLITS
-    from learned_mapping.experiments.datasets.registry import find_sets
-    from learned_mapping.experiments.datasets.verify import bytes_of, files_of
-    from learned_mapping.experiments.folders import data_folder
+    from learned_mapping.companion.datasets.manifest import SPLITS
+    from learned_mapping.companion.datasets.registry import find_sets
+    from learned_mapping.companion.datasets.verify import bytes_of, files_of
+    from learned_mapping.folders import data_folder
 
     rows = []
     for each in find_sets(options.sets):
@@ -56,7 +56,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from learned_mapping.experiments.datasets.registry import build_in, find_sets
+    from learned_mapping.companion.datasets.registry import build_in, find_sets
 
     if not options.sets:
         raise InputError("build", "", "name the sets to build (see: lmap data list)")
@@ -103,8 +103,8 @@ def _refuse_occupied(target: Path) -> None:
 def _verify(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from learned_mapping.experiments.datasets.registry import find_sets
-    from learned_mapping.experiments.datasets.verify import verify
+    from learned_mapping.companion.datasets.registry import find_sets
+    from learned_mapping.companion.datasets.verify import verify
 
     chosen = find_sets(options.sets)
     everything = not options.sets
@@ -128,9 +128,9 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _files(options: argparse.Namespace) -> int:
     """Every data file but the results, in a set or not; with ``verify`` also what it is and its checksums."""
-    from learned_mapping.experiments.datasets.registry import find_sets
-    from learned_mapping.experiments.datasets.verify import READERS, bytes_of, files_of
-    from learned_mapping.experiments.folders import data_folder
+    from learned_mapping.companion.datasets.registry import find_sets
+    from learned_mapping.companion.datasets.verify import READERS, bytes_of, files_of
+    from learned_mapping.folders import data_folder
     from learned_mapping.programs.json_io import read_json, schema_name
 
     wanted = [each.path for each in find_sets(options.sets)] if options.sets else [data_folder()]

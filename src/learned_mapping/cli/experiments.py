@@ -8,14 +8,14 @@ import sys
 from typing import Any
 
 from learned_mapping.cli.output import print_json, print_table
+from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
-from learned_mapping.experiments.time_limit import TimeLimit
-from learned_mapping.experiments.worker import SINGLE_THREAD
 
 
 def artifacts(options: Any) -> int:
     """Lists the artifacts with the state of their stored results."""
-    from learned_mapping.experiments.ledger import entries
+    from learned_mapping.companion.ledger import entries
 
     rows = entries()
     if options.json:
@@ -60,8 +60,8 @@ def make(options: Any) -> int:
     if options.jobs == 1 and options.cluster is None:
         for name, value in SINGLE_THREAD.items():  # effective because no numerical library is imported yet
             os.environ.setdefault(name, value)
-    from learned_mapping.experiments import results
-    from learned_mapping.experiments.artifact import find_artifact, registry
+    from learned_mapping.companion import results
+    from learned_mapping.companion.artifact import find_artifact, registry
 
     chosen = list(registry().values()) if options.all else [find_artifact(name) for name in dict.fromkeys(options.ids)]
     made, failed, unfinished = [], [], []

@@ -50,7 +50,7 @@ class MemoryMapping(Problem):
             return program_from_json(node)
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.formats import graph_from_json
-        from learned_mapping.programs.schedule import schedule_graph
+        from learned_mapping.programs.trace.schedule import schedule_graph
 
         graph = read_graph_file(path) if node is None else graph_from_json(node)
         try:
@@ -80,7 +80,7 @@ class MemoryMapping(Problem):
         return validate(program, mapping)
 
     def show(self, program: Any, mapping: Any | None) -> str:
-        from learned_mapping.figures.mmap import show
+        from learned_mapping.companion.figures.mmap import show
 
         return show(program, mapping)
 
@@ -91,7 +91,7 @@ class Partitioning(Problem):
     solution_schema = "partition"
 
     def folded(self, instance: Any) -> Any:
-        from learned_mapping.mcm.fold import fold_cheap_sources
+        from learned_mapping.mcm.rules.fold import fold_cheap_sources
 
         return fold_cheap_sources(instance)
 
@@ -119,8 +119,8 @@ class Partitioning(Problem):
     def solve(self, graph: Any, options: Any, progress: Any) -> Any:
         if options.hardware == "silicon":
             return self._solve_on_silicon(graph, options, progress)
+        from learned_mapping.mcm.bounds.optimum import TooManyIdealsError
         from learned_mapping.mcm.learned_methods import solve
-        from learned_mapping.mcm.optimum import TooManyIdealsError
 
         limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
         if options.start is not None:
@@ -150,7 +150,7 @@ class Partitioning(Problem):
         return validate(graph, partition)
 
     def show(self, graph: Any, partition: Any | None) -> str:
-        from learned_mapping.figures.mcm import show
+        from learned_mapping.companion.figures.mcm import show
 
         return show(graph, partition)
 
@@ -174,8 +174,8 @@ class Scheduling(Problem):
         write_schedule(path, schedule, graph)
 
     def solve(self, graph: Any, options: Any, progress: Any) -> Any:
-        from learned_mapping.regal.instance import Instance
         from learned_mapping.regal.methods import solve
+        from learned_mapping.regal.rules.instance import Instance
 
         instance = Instance(graph, _devices(options, options.devices), options.objective)
         limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
@@ -187,7 +187,7 @@ class Scheduling(Problem):
         return validate(graph, schedule, _devices(options, schedule.devices))
 
     def show(self, graph: Any, schedule: Any | None) -> str:
-        from learned_mapping.figures.regal import show
+        from learned_mapping.companion.figures.regal import show
 
         return show(graph, schedule)
 

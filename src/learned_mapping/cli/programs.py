@@ -28,7 +28,7 @@ def trace(options: Any) -> int:
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.formats import write_program
-        from learned_mapping.programs.schedule import schedule_function
+        from learned_mapping.programs.trace.schedule import schedule_function
 
         machine = MemoryHierarchy()
         program = schedule_function(options.function, options.arg, machine=machine, name=options.name, **limits)
@@ -41,7 +41,7 @@ def trace(options: Any) -> int:
         }
     else:
         from learned_mapping.programs.formats import write_graph
-        from learned_mapping.programs.trace import trace_function
+        from learned_mapping.programs.trace.graph import trace_function
 
         parameters = positions(options.parameters)
         graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
@@ -65,10 +65,10 @@ def extract(options: Any) -> int:
     """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
     out = check_out(options.out, JSON_ENDINGS, [])
     mapping_out = check_out(options.mapping, JSON_ENDINGS, []) if options.mapping else None
-    from learned_mapping.programs.extract import extract as extract_program
     from learned_mapping.programs.formats import write_program
-    from learned_mapping.programs.tpu_compiler import require_compiler
-    from learned_mapping.programs.user_function import load_example
+    from learned_mapping.programs.trace.user_function import load_example
+    from learned_mapping.tpu.compiler import require_compiler
+    from learned_mapping.tpu.extract import extract as extract_program
 
     require_compiler()
 
@@ -85,7 +85,7 @@ def extract(options: Any) -> int:
         )
     write_program(out, extracted.program)
     if mapping_out is not None:
-        from learned_mapping.mmap.compiler import mapping_of_compiler
+        from learned_mapping.mmap.compiler.mapping import mapping_of_compiler
         from learned_mapping.mmap.mapping import write_mapping
 
         write_mapping(mapping_out, mapping_of_compiler(extracted.program, extracted.compiler), extracted.program)

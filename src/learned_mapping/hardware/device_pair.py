@@ -2,7 +2,7 @@
 
 REGAL (Section 3.1 and Appendix A.1) charges a schedule for two things: the time until the last device is done, and the
 most memory any device holds. Transfers cost no time of their own. `simulate` is the plain simulator, one Python loop,
-that also returns the traces the figures draw; `learned_mapping.regal.decode` holds the compiled one the searches use.
+that also returns the traces the figures draw; `regal.rules.decode` holds the compiled one the searches use.
 """
 
 from __future__ import annotations

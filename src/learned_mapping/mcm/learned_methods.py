@@ -15,10 +15,10 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage, check_package
 from learned_mapping.mcm import methods
-from learned_mapping.mcm.constraints import is_valid
-from learned_mapping.mcm.greedy import careful_greedy
 from learned_mapping.mcm.methods import METHODS, SAMPLES, Method, Result, Task
 from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
 CHIPS, WEIGHTS = "chips", "weights"
@@ -127,7 +127,7 @@ def _search(
     from learned_mapping.mcm.agent.ppo import make_policy, new_learned
     from learned_mapping.mcm.agent.problem import Problem
     from learned_mapping.mcm.agent.search import run as learn
-    from learned_mapping.mcm.balanced_start import balanced_start
+    from learned_mapping.mcm.searches.balanced_start import balanced_start
 
     start = balanced_start(task.model, task.arrays) if method.balanced else None
     problem = Problem(task.model, arrays=task.arrays, start=start)

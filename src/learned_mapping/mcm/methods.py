@@ -12,15 +12,15 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
-from learned_mapping.mcm.annealing import annealing
-from learned_mapping.mcm.constraints import is_valid
-from learned_mapping.mcm.cpsat import fastest_partition
-from learned_mapping.mcm.engine import repair_arrays
-from learned_mapping.mcm.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.optimum import lower_bound, optimum
+from learned_mapping.mcm.bounds.cp_sat import fastest_partition
+from learned_mapping.mcm.bounds.optimum import lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition
-from learned_mapping.mcm.random_search import random_search, unconstrained_search
-from learned_mapping.mcm.repair_kernel import RepairArrays
+from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.annealing import annealing
+from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
+from learned_mapping.mcm.searches.random_search import random_search, unconstrained_search
 from learned_mapping.programs.graph import ComputationGraph
 
 SAMPLES = 1000

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.rules import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 UNUSED = 2**30

@@ -16,7 +16,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
 from learned_mapping.mmap.methods import METHODS, Result, result_of, warm_up
-from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 PAPER, GUMBEL, EDITS = "paper", "gumbel", "edits"
@@ -99,10 +99,10 @@ def _edit(
     progress: Any,
     pretrained: bool,
 ) -> Result:
-    from learned_mapping.mmap.edits.agent import edit_agent
-    from learned_mapping.mmap.edits.checkpoints import scorer_for
-    from learned_mapping.mmap.edits.scorer import new_scorer
-    from learned_mapping.mmap.edits.search import warm_up as warm_up_edits
+    from learned_mapping.mmap.searches.edits.agent import edit_agent
+    from learned_mapping.mmap.searches.edits.checkpoints import scorer_for
+    from learned_mapping.mmap.searches.edits.scorer import new_scorer
+    from learned_mapping.mmap.searches.edits.search import warm_up as warm_up_edits
 
     if seconds is None and samples is None:
         seconds = methods.SECONDS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.rules import DROP, NO_OFFSET
+from learned_mapping.mmap.rules.actions import DROP, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
 from learned_mapping.programs.program import MAX_BUFFERS, Program

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from learned_mapping.programs.fusion import Instruction
+from learned_mapping.programs.trace.fusion import Instruction
 
 
 def order_instructions(

@@ -15,16 +15,16 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.experiments.folders import data_folder
-from learned_mapping.regal.brkga import BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.decode import decode, evaluate, make_workspace
-from learned_mapping.regal.features import features
-from learned_mapping.regal.instance import Instance
-from learned_mapping.regal.laws import constant_law, law_search, ordered_law, priority_law, spectral_law
-from learned_mapping.regal.learner import PAPER, Learner, Variant, read_learner, variant_from
-from learned_mapping.regal.local_search import LocalSearchParameters, local_search
+from learned_mapping.folders import data_folder
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
+from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.tuned import TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
+from learned_mapping.regal.searches.laws import constant_law, law_search, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
+from learned_mapping.regal.searches.tuned import TUNED_LOCAL_SEARCH
 
 NETWORKS = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""

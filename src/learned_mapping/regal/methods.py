@@ -11,10 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import simulate
-from learned_mapping.regal.brkga import brkga
-from learned_mapping.regal.cp_sat import cp_sat
-from learned_mapping.regal.decode import decode
-from learned_mapping.regal.instance import Instance
+from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.learned_methods import (
     LEARNED,
     best_constant_law,
@@ -23,10 +20,13 @@ from learned_mapping.regal.learned_methods import (
     fiedler_law,
     with_law,
 )
-from learned_mapping.regal.list_schedule import gp_dfs, gp_list, list_scheduler
-from learned_mapping.regal.local_search import local_search, random_search
+from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
+from learned_mapping.regal.searches.local_search import local_search, random_search
+from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 
 EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""

@@ -21,7 +21,7 @@ from learned_mapping.mmap.muzero.learner import make_learner
 from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.muzero.reanalyse import make_batch
 from learned_mapping.mmap.muzero.solve import _result, solve
-from learned_mapping.mmap.rules import toy_program
+from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
 from muzero_small import IMPROVED, SMALL

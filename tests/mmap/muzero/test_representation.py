@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.kernel import FEATURES
 from learned_mapping.mmap.muzero.config import RepresentationConfig
 from learned_mapping.mmap.muzero.position import Position, returns_so_far
 from learned_mapping.mmap.muzero.representation import Observer, layout
-from learned_mapping.mmap.play import play_random
-from learned_mapping.mmap.rules import toy_program
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.rules.kernel import FEATURES
+from learned_mapping.mmap.rules.play import play_random
 from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
 

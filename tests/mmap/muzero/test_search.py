@@ -14,7 +14,7 @@ from learned_mapping.mmap.muzero.learner import make_learner
 from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.muzero.representation import Observer
 from learned_mapping.mmap.muzero.search import make_decide, temperature_at
-from learned_mapping.mmap.rules import toy_program
+from learned_mapping.mmap.rules.actions import toy_program
 from mmap_games import hard_program
 from muzero_small import IMPROVED, SMALL
 

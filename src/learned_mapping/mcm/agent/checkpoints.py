@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.experiments.folders import data_folder
+from learned_mapping.folders import data_folder
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
 from learned_mapping.mcm.agent.ppo import Learned, make_policy, optimiser_of
@@ -65,7 +65,7 @@ def shipped(policy: str) -> tuple[AgentConfig, Any]:
     """The shipped policy; raises `InputError` where its file is missing."""
     path = checkpoint_path(policy)
     if not path.exists():
-        command = f"python -m learned_mapping.experiments.mcm_training --policy {policy} --out {path}"
+        command = f"python -m learned_mapping.companion.training.mcm_policy --policy {policy} --out {path}"
         raise InputError(path, "", f"there is no trained policy; make it with: {command}")
     return _shipped(str(path), path.stat().st_mtime_ns)
 

@@ -21,8 +21,8 @@ from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
 from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.agent.network import ANCHORS, chip_logits, graph_sage, value
 from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.balanced_start import log_weights
-from learned_mapping.mcm.engine import repair_batch
+from learned_mapping.mcm.repair.engine import repair_batch
+from learned_mapping.mcm.searches.balanced_start import log_weights
 
 MASKED = -1e9
 NO_PRIOR = np.zeros((1, 1), np.float32)

@@ -10,9 +10,9 @@ import numpy as np
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.agent.cut import CutArrays, cut_arrays
 from learned_mapping.mcm.agent.features import GraphFeatures, classes_of, graph_features
-from learned_mapping.mcm.engine import repair_arrays
-from learned_mapping.mcm.greedy import naive_greedy
-from learned_mapping.mcm.repair_kernel import RepairArrays
+from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.searches.greedy import naive_greedy
 
 
 class Judge(Protocol):

@@ -18,7 +18,7 @@ from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.ppo import new_learned
 from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.search import learn, rollouts
-from learned_mapping.mcm.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import is_valid
 
 SPARSE, PENALTY = "sparse", "penalty"
 REWARDS = (SPARSE, PENALTY)

@@ -27,7 +27,7 @@ from learned_mapping.mcm.agent.cut import NUM_KEYS, cut_one
 from learned_mapping.mcm.agent.features import INPUT, NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.agent.network import graph_sage, value, weight_means
 from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.engine import repair_batch
+from learned_mapping.mcm.repair.engine import repair_batch
 
 CLASS_LATENTS = slice(NUM_KEYS, NUM_KEYS + INPUT)
 OVERHEAD, WEIGHT_BYTES, TRANSFER = range(NUM_KEYS + INPUT, NUM_KEYS + INPUT + 3)

@@ -12,7 +12,6 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.replay import Replay
-from learned_mapping.mmap.greedy import greedy_tuned
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.muzero.config import GREEDY_TUNED, SEARCH_TARGET, MuZeroConfig, config_digest
 from learned_mapping.mmap.muzero.curve import ResumableBudget, curve_row
@@ -24,8 +23,9 @@ from learned_mapping.mmap.muzero.records import Record, replay_fields
 from learned_mapping.mmap.muzero.representation import Observation, Observer
 from learned_mapping.mmap.muzero.search import Decisions, make_decide, make_infer, temperatures
 from learned_mapping.mmap.muzero.selfplay import SelfPlay
-from learned_mapping.mmap.play import Game, PlayedGame
-from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.rules.play import Game, PlayedGame
+from learned_mapping.mmap.searches.greedy import greedy_tuned
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 GAME_FIELDS = ("action", "offset", "start", "end")

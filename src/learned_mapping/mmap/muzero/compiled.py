@@ -6,7 +6,8 @@ import hashlib
 from pathlib import Path
 from types import ModuleType
 
-from learned_mapping.mmap import kernel, rules
+from learned_mapping.mmap.rules import actions as rules
+from learned_mapping.mmap.rules import kernel
 
 
 def source_of(*modules: ModuleType) -> str:

@@ -8,7 +8,7 @@ from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.muzero.records import Record, first_row
 from learned_mapping.mmap.muzero.representation import Observer
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 
 INSTEAD = {COPY: (COPY, NO_COPY, DROP), NO_COPY: (NO_COPY, COPY, DROP), DROP: (DROP, NO_COPY, COPY)}
 """What to do where the wanted action is not legal, in this order: the compiler's mapping may break the game's rules."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from learned_mapping.mmap import kernel, rules
 from learned_mapping.mmap.muzero import position as position_module
 from learned_mapping.mmap.muzero.compiled import source_of
 from learned_mapping.mmap.muzero.config import MuZeroConfig
 from learned_mapping.mmap.muzero.position import LOST, ONGOING, Position, advance
+from learned_mapping.mmap.rules import actions as rules
+from learned_mapping.mmap.rules import kernel
 
 PB_C_INIT, PB_C_BASE = 1.25, 19652.0
 """c_1 and c_2 of PUCT, mctx's defaults."""

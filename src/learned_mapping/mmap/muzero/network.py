@@ -30,7 +30,7 @@ from learned_mapping.learning.networks import (
 )
 from learned_mapping.mmap.muzero.config import NetworkConfig, RepresentationConfig
 from learned_mapping.mmap.muzero.representation import BUFFER_NUMBERS, Observation, empty_observation, layout
-from learned_mapping.mmap.rules import NUM_ACTIONS
+from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 Parameters = dict[str, Any]
 ZERO = ("policy_out", "value_out", "reward_out")

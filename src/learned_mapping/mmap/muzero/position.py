@@ -20,12 +20,12 @@ import numba
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap import kernel
-from learned_mapping.mmap.arrays import ProgramArrays
 from learned_mapping.mmap.muzero.compiled import KERNEL_SOURCE
-from learned_mapping.mmap.play import Game, PlayedGame
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
-from learned_mapping.mmap.state import GameState
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.arrays import ProgramArrays
+from learned_mapping.mmap.rules.play import Game, PlayedGame
+from learned_mapping.mmap.rules.state import GameState
 from learned_mapping.programs.program import Program
 
 ONGOING, OVER, LOST = 0, 1, 2

@@ -25,12 +25,12 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from learned_mapping.mmap import kernel
-from learned_mapping.mmap.kernel import NUM_FEATURES
 from learned_mapping.mmap.muzero.compiled import KERNEL_SOURCE
 from learned_mapping.mmap.muzero.config import RepresentationConfig
 from learned_mapping.mmap.muzero.position import Position
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.kernel import NUM_FEATURES
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 BUFFER_NUMBERS = 10

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.arrays import ProgramArrays
 from learned_mapping.mmap.muzero.config import MuZeroConfig
 from learned_mapping.mmap.muzero.position import Position
 from learned_mapping.mmap.muzero.records import Record
 from learned_mapping.mmap.muzero.representation import Observation, Observer
 from learned_mapping.mmap.muzero.search import Decisions
-from learned_mapping.mmap.play import PlayedGame
+from learned_mapping.mmap.rules.arrays import ProgramArrays
+from learned_mapping.mmap.rules.play import PlayedGame
 
 Decide = Callable[[Observation, np.ndarray], Decisions]
 """(observations [G, ...], legal [G, 3]) -> `Decisions`."""

@@ -18,8 +18,8 @@ from learned_mapping.mmap.muzero.config import EXACT, FULL, MuZeroConfig
 from learned_mapping.mmap.muzero.curve import ResumableBudget
 from learned_mapping.mmap.muzero.exact_search import exact_move
 from learned_mapping.mmap.muzero.position import Position
-from learned_mapping.mmap.play import PlayedGame
 from learned_mapping.mmap.result import SECONDS, Result
+from learned_mapping.mmap.rules.play import PlayedGame
 from learned_mapping.programs.program import Program
 
 

@@ -1,0 +1,206 @@
+"""The papers' claims, each with a rule that turns stored results into a verdict; no verdict is ever typed.
+
+``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim whose
+artifact has no stored result, or none of the rows the rule needs, is *not yet run*.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from learned_mapping import folders
+from learned_mapping.companion import results, statistics
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import Node, read_bytes
+
+REPRODUCED, SAME_DIRECTION, NOT_REPRODUCED = "reproduced", "same direction", "not reproduced"
+NOT_TESTABLE, NOT_YET_RUN = "not testable here", "not yet run"
+VERDICTS = (REPRODUCED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN)
+
+KINDS = ("value", "ratio", "difference", "share_better")
+OVER: dict[str, Callable[[list[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+    "median": lambda values: sorted(values)[len(values) // 2] if len(values) % 2 else _middle(values),
+    "geomean": lambda values: float(statistics.geometric_mean(values)),
+}
+"""How the values of several instances become one."""
+MAX_CLAIMS = 1000
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What number decides a claim.
+
+    ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them, instance by instance, with
+    the rows that match once the keys of `against` replace theirs; ``share_better`` is the share of instances in which
+    they are larger. Several instances become one number as `over` says.
+    """
+
+    kind: str
+    rows: Mapping[str, str]
+    """Keys of the rows: method, metric, instance or any other column."""
+    against: Mapping[str, str] = field(default_factory=dict)
+    over: str = "mean"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper."""
+
+    id: str
+    paper: int
+    text: str
+    """The claim, in our words."""
+    number: str
+    """What the paper reports."""
+    artifact: str
+    measure: Measure | None = None
+    reproduced: tuple[float, float] = (math.inf, math.inf)
+    """Interval of values, ends included, that reproduce the claim."""
+    same_direction: tuple[float, float] = (math.inf, math.inf)
+    """Interval of values that point the same way without reaching the paper's number."""
+    not_testable: str = ""
+    """Why the claim cannot be tested here; empty where it can."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with the verdict of the stored results."""
+
+    claim: Claim
+    verdict: str
+    """One of `VERDICTS`."""
+    measured: float | None = None
+
+
+def claims_path() -> Path:
+    """The file of the claims."""
+    return folders.project_folder() / "book" / "claims.yml"
+
+
+def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
+    """Reads the list of claims; raises `InputError` naming file and field."""
+    import yaml
+
+    path = claims_path() if path is None else Path(path)
+    try:
+        value = yaml.safe_load(read_bytes(path).decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(path, "", f"not YAML ({' '.join(str(error).split())[:200]})") from None
+    top = Node(value, path).object(("claims",))
+    claims = [_claim(node) for node in top["claims"].array(MAX_CLAIMS)]
+    for name, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise InputError(path, name, "two claims have this id")
+    return claims
+
+
+def _claim(node: Node) -> Claim:
+    optional = ("measure", "reproduced", "same_direction", "not_testable")
+    cells = node.object(("id", "paper", "text", "number", "artifact"), optional)
+    measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
+    if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
+        node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
+    parts: dict[str, Any] = {}
+    if measured:
+        parts = {name: _interval(cells[name]) for name in ("reproduced", "same_direction")}
+        parts["measure"] = _measure(cells["measure"])
+    else:
+        parts["not_testable"] = cells["not_testable"].string()
+    names = ("id", "text", "number", "artifact")
+    return Claim(paper=cells["paper"].integer(1, 3), **{name: cells[name].string() for name in names}, **parts)
+
+
+def _measure(node: Node) -> Measure:
+    cells = node.object(("kind", "rows"), ("against", "over"))
+    kind = cells["kind"].choice(*KINDS)
+    rows = {key: value.string() for key, value in cells["rows"].mapping(10).items()}
+    against = {key: value.string() for key, value in cells["against"].mapping(10).items()} if "against" in cells else {}
+    if (kind == "value") == bool(against):
+        node.fail("'against' belongs to every kind but 'value'")
+    return Measure(kind, rows, against, cells["over"].choice(*OVER) if "over" in cells else "mean")
+
+
+def _interval(node: Node) -> tuple[float, float]:
+    ends = node.array(2)
+    if len(ends) != 2:
+        node.fail("expected [low, high], null for an open end")
+    low, high = (
+        end.number(-1e300, 1e300) if end.value is not None else open_end
+        for end, open_end in zip(ends, (-math.inf, math.inf))
+    )
+    if low > high:
+        node.fail(f"{low} is above {high}")
+    return low, high
+
+
+def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
+    """The verdict that a result bears out, by the claim's own rule."""
+    if claim.not_testable:
+        return Judged(claim, NOT_TESTABLE)
+    measured = None if result is None else measure(claim.measure, result["rows"])
+    if measured is None:
+        return Judged(claim, NOT_YET_RUN)
+    if claim.reproduced[0] <= measured <= claim.reproduced[1]:
+        return Judged(claim, REPRODUCED, measured)
+    if claim.same_direction[0] <= measured <= claim.same_direction[1]:
+        return Judged(claim, SAME_DIRECTION, measured)
+    return Judged(claim, NOT_REPRODUCED, measured)
+
+
+def measure(rule: Measure, rows: list[dict[str, Any]]) -> float | None:
+    """The number a rule asks for; None where rows are missing."""
+    ours = _by_instance(rows, rule.rows)
+    if rule.kind == "value":
+        return OVER[rule.over](list(ours.values())) if ours else None
+    theirs = _by_instance(rows, {**rule.rows, **rule.against})
+    if "instance" in rule.against:  # one instance compared with another
+        pairs = list(zip(ours.values(), theirs.values()))
+    else:
+        pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
+    if not pairs:
+        return None
+    if rule.kind == "share_better":
+        return sum(a > b for a, b in pairs) / len(pairs)
+    if rule.kind == "ratio":
+        if any(b == 0 for _, b in pairs):
+            return None
+        return OVER[rule.over]([a / b for a, b in pairs])
+    return OVER[rule.over]([a - b for a, b in pairs])
+
+
+def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, float]:
+    found = {}
+    for row in rows:
+        if row["instance"] == "all" and "instance" not in keys:
+            continue  # a summary over instances is none of them
+        numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
+        if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
+            found[row["instance"]] = float(row["value"])
+    return found
+
+
+def judge_all(path: str | os.PathLike | None = None) -> list[Judged]:
+    """Every claim with its verdict from the stored ``full`` results."""
+    claims = read_claims(path)
+    found = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
+    return [judge(claim, found[claim.artifact]) for claim in claims]
+
+
+def count_verdicts(judged: list[Judged]) -> dict[str, int]:
+    """Verdict -> number of claims, in the order of `VERDICTS`."""
+    counts = Counter(item.verdict for item in judged)
+    return {verdict: counts[verdict] for verdict in VERDICTS}
+
+
+def _middle(values: list[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[len(ordered) // 2 - 1] + ordered[len(ordered) // 2]) / 2

@@ -1,0 +1,176 @@
+"""The data sets by name: where each is stored and which module builds it. Nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
+from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
+
+Progress = Callable[[int, int], None]
+"""Called with (items done, items in all)."""
+
+CARD = "README.md"
+SCRATCH = ".building-"
+"""How the name of a folder begins in which a set is being built."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A set of graphs or programs that comes with the project."""
+
+    name: str
+    folder: str
+    """Relative to the data folder, with slashes; no set lies inside another."""
+    about: str
+    """One sentence, the manifest's own."""
+    module: str
+    """In this package; its ``build(folder, progress=None)`` writes the set's files and returns the manifest."""
+    needs_extra: str | None = None
+    """Optional dependency the build needs; reading needs none."""
+    records: tuple[str, ...] = ()
+    """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""
+
+    @property
+    def path(self) -> Path:
+        """The set's folder."""
+        return data_folder() / self.folder
+
+    def manifest(self) -> Manifest | None:
+        """The stored manifest, None where the set is not there; raises `InputError` for a damaged one."""
+        path = self.path / FILE_NAME
+        return read_manifest(path) if path.exists() else None
+
+    def build(self, folder: Path, *, progress: Progress | None = None) -> Manifest:
+        """Writes the set anew into an empty folder, its manifest last.
+
+        Raises:
+          InputError: an optional dependency is missing.
+        """
+        self.require_extra()
+        module = importlib.import_module(f"{__package__}.{self.module}")
+        manifest = module.build(Path(folder), progress=progress)
+        write_manifest(Path(folder) / FILE_NAME, manifest)
+        return manifest
+
+    def require_extra(self) -> None:
+        """Raises `InputError` where the build needs an optional dependency that is not installed."""
+        if self.needs_extra == "tpu":
+            from learned_mapping.tpu.compiler import require_compiler
+
+            require_compiler()
+
+
+_TABLE = (
+    DataSet("graphs", "graphs", "Computation graphs of public models at realistic shapes.", "graphs"),
+    DataSet(
+        "programs",
+        "programs",
+        "Scheduled programs with their buffers, the first four as in paper 1's table 2.",
+        "programs",
+    ),
+    DataSet(
+        "compiled",
+        "compiled",
+        "Paper 1's sixty workloads through the TPU compiler, with the compiler's own mapping of each.",
+        "compiled",
+        needs_extra="tpu",
+        records=("checks.json",),
+    ),
+    DataSet(
+        "mcm-graphs",
+        "mcm/graphs",
+        "Convolutional and recurrent networks without attention, split by architecture, for paper 2.",
+        "mcm",
+    ),
+    DataSet(
+        "mcm-bert",
+        "mcm/bert",
+        "BERT-large for question answering, the graph paper 2 partitions over a whole package.",
+        "mcm_bert",
+    ),
+    DataSet(
+        "regal-graphs",
+        "regal/graphs",
+        "Small graphs on which paper 3's baselines are tuned and compared.",
+        "regal_graphs",
+    ),
+    DataSet(
+        "regal-traced",
+        "regal/traced",
+        "Graphs traced from the zoo in many configurations, split by topology and architecture family, for paper 3.",
+        "regal_traced",
+    ),
+    DataSet(
+        "regal-synthetic",
+        "regal/synthetic",
+        "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
+        "regal_synthetic",
+    ),
+)
+
+SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _TABLE})
+"""By name, in the order of the papers."""
+
+
+def find_set(name: str) -> DataSet:
+    """The set of this name; raises `InputError` with the known names where there is none."""
+    if name not in SETS:
+        raise InputError("data set", name, f"is not known; there are: {', '.join(SETS)}")
+    return SETS[name]
+
+
+def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
+    """These sets, each once; all where no name is given."""
+    return tuple(find_set(name) for name in dict.fromkeys(names)) or tuple(SETS.values())
+
+
+def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
+    """Builds a set beside `target` and then puts it there whole, so that no half of it is ever seen.
+
+    The card and the set's `records` stay. An interrupted or failed build leaves what was there.
+
+    Raises:
+      InputError: an optional dependency is missing, or the place cannot be written.
+    """
+    chosen.require_extra()
+    target = Path(target).absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
+    except OSError as error:
+        raise InputError(target, "", f"cannot be written ({error.strerror})") from None
+    fresh, old = scratch / "new", scratch / "old"
+    try:
+        fresh.mkdir()
+        manifest = chosen.build(fresh, progress=progress)
+        for kept in (CARD, *chosen.records):
+            if (target / kept).is_file():
+                shutil.copyfile(target / kept, fresh / kept)
+        _exchange(fresh, target, old)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
+
+
+def _exchange(fresh: Path, target: Path, old: Path) -> None:
+    """Moves `target`, if any, to `old`, and `fresh` to `target`; undoes the first where the second fails."""
+    try:
+        if target.exists():
+            os.replace(target, old)
+        try:
+            os.replace(fresh, target)
+        except BaseException:
+            if old.exists():
+                os.replace(old, target)
+            raise
+    except OSError as error:
+        raise InputError(target, "", f"cannot be replaced ({error.strerror})") from None

@@ -1,0 +1,196 @@
+"""Whether the data sets are what their manifests say: every fault found, each in one line that names the file."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion import results
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Item, file_sha256
+from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_sets
+from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
+from learned_mapping.programs.formats import graph_from_json, program_from_json
+from learned_mapping.programs.json_io import Node, read_json, schema_name
+
+MAX_TOTAL_BYTES = 60_000_000
+"""Of everything under the data folder."""
+MAX_FILE_BYTES = 5_000_000
+"""Of one file."""
+
+READERS: dict[str, Callable[[Node], Any]] = {"graph": graph_from_json, "program": program_from_json}
+"""Schema -> what turns a file into an instance with a `digest`."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was looked at, and what is wrong with it."""
+
+    name: str
+    items: int
+    """Items of a set; files of anything else."""
+    files: int
+    bytes: int
+    faults: tuple[str, ...]
+    """Each ``FILE: fault``; empty where all is well."""
+
+
+def verify_set(chosen: DataSet) -> Verdict:
+    """Reads a set whole: every listed file is there, unchanged, readable and of the stated digest; no other file is."""
+    faults: list[str] = []
+    try:
+        manifest = chosen.manifest()
+        if manifest is None:
+            raise InputError(chosen.path / FILE_NAME, "", "no such file")
+    except InputError as error:
+        present = files_of(chosen.path)
+        return Verdict(chosen.name, 0, len(present), bytes_of(present), (_relative(error),))
+    if manifest.set != chosen.name:
+        faults.append(f"{chosen.folder}/{FILE_NAME}: is of the set {manifest.set!r}, expected {chosen.name!r}")
+    own = {item.file: item for item in manifest.items if item.file is not None}
+    for file, sha256 in manifest.files.items():
+        fault = _file_fault(chosen.path / file, sha256, own.get(file))
+        if fault:
+            faults.append(f"{chosen.folder}/{file}: {fault}")
+    present = files_of(chosen.path)
+    expected = {chosen.path / file for file in (FILE_NAME, CARD, *chosen.records, *manifest.files)}
+    faults += _json_faults(path for path in present if path.name in chosen.records)
+    faults += [f"{_name(path)}: is not in the manifest" for path in present if path not in expected]
+    return Verdict(chosen.name, len(manifest.items), len(present), bytes_of(present), tuple(faults))
+
+
+def _file_fault(path: Path, sha256: str, item: Item | None) -> str:
+    """What is wrong with a listed file, nothing where it is as listed. `item` is None for a further file."""
+    if not path.is_file():
+        return "no such file"
+    found = file_sha256(path)
+    if found != sha256:
+        return f"its SHA-256 is {found[:16]}, the manifest says {sha256[:16]}"
+    try:
+        node = read_json(path)
+        kind = schema_name(node)
+        if item is None:
+            return ""
+        if kind not in READERS:
+            return f"is a {kind}, expected one of {', '.join(READERS)}"
+        instance = READERS[kind](node)
+    except InputError as error:
+        return ": ".join(part for part in (error.field, error.fault) if part)
+    if instance.name != item.name:
+        return f"is named {instance.name!r}, the manifest says {item.name!r}"
+    if instance.digest != item.digest:
+        return f"its digest is {instance.digest[:16]}, the manifest says {item.digest[:16]}"
+    return ""
+
+
+def verify_results() -> Verdict:
+    """Every stored result and every record of a run reads as such."""
+    folder = results.results_folder("full")
+    faults = []
+    present = files_of(folder)
+    for path in present:
+        if path.suffix == ".json":
+            try:
+                if path.parent == folder:
+                    results.load(path.stem)
+                else:
+                    _check_record(path)
+            except InputError as error:
+                faults.append(_relative(error))
+    return Verdict("results", len(present), len(present), bytes_of(present), tuple(faults))
+
+
+def _check_record(path: Path) -> None:
+    node = read_json(path, "run")
+    if node.value.get("digest") != path.stem:
+        raise InputError(path, "digest", f"{node.value.get('digest')!r} is not the file's name")
+
+
+def verify_other_files() -> Verdict:
+    """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
+    taken = [results.results_folder("full"), *(each.path for each in find_sets(()))]
+    present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
+    faults = _json_faults(path for path in present if path.name != CARD)
+    return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
+
+
+def _json_faults(paths: Iterable[Path]) -> list[str]:
+    """What is wrong with files that are to be JSON of a schema of ours."""
+    faults = []
+    for path in paths:
+        if path.suffix == ".npz":
+            faults += _network_faults(path)
+            continue
+        if not path.name.endswith((".json", ".json.gz")):
+            faults.append(f"{_name(path)}: is neither JSON nor a card")
+            continue
+        try:
+            schema_name(read_json(path))
+        except InputError as error:
+            faults.append(_relative(error))
+    return faults
+
+
+def _network_faults(path: Path) -> list[str]:
+    """What is wrong with a trained network: arrays of finite numbers or text, nothing pickled."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                array = arrays[name]
+                if array.dtype.kind == "f" and not np.isfinite(array).all():
+                    return [f"{_name(path)}: {name}: not all numbers are finite"]
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        return [f"{_name(path)}: not arrays that can be read: {error}"]
+    return []
+
+
+def verify_sizes() -> Verdict:
+    """Together the files fit into a repository, and each is small enough to be looked at."""
+    present = files_of(data_folder())
+    total = bytes_of(present)
+    sizes = ((path, bytes_of([path])) for path in present)
+    faults = [f"{_name(p)}: {size:,} bytes, at most {MAX_FILE_BYTES:,}" for p, size in sizes if size > MAX_FILE_BYTES]
+    if total > MAX_TOTAL_BYTES:
+        faults.append(f"all files: {total:,} bytes, at most {MAX_TOTAL_BYTES:,}")
+    return Verdict("sizes", len(present), len(present), total, tuple(faults))
+
+
+def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
+    """A verdict per set; with `everything` also on results, other files and sizes."""
+    yield from map(verify_set, sets)
+    if everything:
+        yield from (verify_results(), verify_other_files(), verify_sizes())
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files and links under a folder, in order of their names; none where there is no folder.
+
+    What a build that runs at the same time is writing is left out.
+    """
+    found = []
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        found += [Path(parent) / name for name in (*files, *links)]
+        folders[:] = [name for name in folders if not name.startswith(SCRATCH)]
+    return sorted(found)
+
+
+def bytes_of(paths: Iterable[Path]) -> int:
+    """Bytes of these files; of a link, its own."""
+    return sum(path.lstat().st_size for path in paths)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(data_folder()).as_posix()
+
+
+def _relative(error: InputError) -> str:
+    """The error's line with its file relative to the data folder."""
+    return str(error).removeprefix(f"{data_folder()}/")

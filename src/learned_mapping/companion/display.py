@@ -1,0 +1,170 @@
+"""Results as the book's chapters show them: tables with the paper's numbers beside ours, and a line of provenance."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import Artifact, registry
+from learned_mapping.errors import InputError
+
+
+class Html(str):
+    """HTML text that a notebook renders."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def quick(artifact_id: str, *, seeds: int | None = None) -> dict[str, Any]:
+    """The result of the ``quick`` profile, performed now unless the same code has already performed it here."""
+    return results.make(artifact_id, "quick", seeds=seeds, progress=False)
+
+
+def show_result(artifact_id: str, profile: str = "full", **options: Any) -> Html:
+    """The stored result of an artifact as a table with its provenance; says how to make one where there is none.
+
+    Args:
+      artifact_id: such as ``mmap.table2``.
+      profile: of the stored result.
+      **options: as for `table`.
+    """
+    artifact = registry().get(artifact_id)
+    if artifact is None:
+        raise InputError("artifact", artifact_id, "is not known")
+    result = results.stored(artifact_id, profile)
+    if result is None:
+        command = f"lmap make {artifact_id} --profile {profile}"
+        return Html(
+            f'<p class="lm-provenance"><b>{_text(artifact.title)}</b>: no stored <em>{profile}</em> result yet. '
+            f"<code>{_text(command)}</code> makes it.</p>"
+        )
+    return Html(table(result, **options) + provenance_line(result, artifact))
+
+
+def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) -> Html:
+    """Profile, seeds, minutes, machine and date of a result, and whether the code has changed since."""
+    machine = result["machine"]
+    day = datetime.datetime.fromisoformat(result["created"]).date().isoformat()
+    parts = [
+        f"<code>{_text(result['id'])}</code>, profile <em>{_text(result['profile'])}</em>",
+        plural(result["seeds"], "seed"),
+        f"{minutes(result['seconds'])} of work on {_text(machine.get('cpu', '?'))}, "
+        f"{plural(machine.get('cores', 0), 'core')}",
+        f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
+        day,
+    ]
+    if artifact is not None:
+        fresh = results.is_fresh(artifact, result)
+        state, meaning = ("fresh", "made by the code as it is") if fresh else ("stale", "the code has changed since")
+        parts.append(f'<span class="lm-{state}" title="{meaning}">{state}</span>')
+    return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
+
+
+def table(
+    result: dict[str, Any],
+    *,
+    metrics: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    instances: Sequence[str] | None = None,
+    paper: bool = True,
+) -> Html:
+    """One table per metric: instances against methods, each cell our value, its 95% interval, and the paper's number.
+
+    Args:
+      result: as `results.make` and `results.load` return it.
+      metrics, methods, instances: which, in this order; None for all, in the order of the rows.
+      paper: show the paper's numbers.
+    """
+    groups = {"ours": result["rows"], "paper": result["paper"] if paper else []}
+    cells: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for origin, rows in groups.items():
+        for row in rows:
+            cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
+    pieces = []
+    for metric in metrics or _distinct(key[0] for key in cells):
+        keys = [key for key in cells if key[0] == metric]
+        down = [i for i in instances or _distinct(key[1] for key in keys) if any(k[1] == i for k in keys)]
+        across = [m for m in methods or _distinct(key[2] for key in keys) if any(k[2] == m for k in keys)]
+        found = {key[1:]: _cell(cells[key]) for key in keys}
+        pieces.append(grid(metric.replace("_", " "), down, across, found))
+    return Html("".join(pieces))
+
+
+def grid(caption: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str]) -> Html:
+    """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower."""
+    if len(across) > max(len(down), 4):
+        down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
+    head = "".join(f'<th scope="col">{_label(name)}</th>' for name in across)
+    body = "".join(
+        f'<tr><th scope="row">{_label(name)}</th>'
+        + "".join(f"<td>{cells.get((name, column), '')}</td>" for column in across)
+        + "</tr>"
+        for name in down
+    )
+    return simple_table(caption, f'<tr><th scope="col"></th>{head}</tr>', body)
+
+
+def simple_table(caption: str, head: str, body: str) -> Html:
+    """A table in a box of its own that scrolls sideways on a narrow screen; `head` and `body` are rows in HTML."""
+    return Html(
+        '<div class="lm-table" style="overflow-x:auto"><table class="table">'
+        f"<caption>{_text(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def number(value: Any) -> str:
+    """A value as text: four significant digits, thousands separated; words as they are, nothing as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (abs(value) >= 1e4 and abs(value) < 1e15):
+        return f"{value:,.0f}"
+    if value and not 1e-3 <= abs(value) < 1e15:
+        return f"{value:.3e}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:.{min(digits, 4)}f}"
+
+
+def minutes(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 seed``, ``5 seeds``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _cell(origins: dict[str, dict[str, Any]]) -> str:
+    lines = []
+    if "ours" in origins:
+        row = origins["ours"]
+        lines.append(f"<b>{_text(number(row['value']))}</b>")
+        if row.get("low") is not None and row.get("high") is not None and row["low"] != row["high"]:
+            lines.append(f'<span class="lm-interval">{number(row["low"])} to {number(row["high"])}</span>')
+    if "paper" in origins:
+        lines.append(f'<span class="lm-paper">paper {_text(number(origins["paper"]["value"]))}</span>')
+    return "<br>".join(lines)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _label(name: object) -> str:
+    """A name that may break after an underscore, so that long ones do not push columns out of sight."""
+    return _text(name).replace("_", "_<wbr>")
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))

@@ -1,0 +1,238 @@
+"""Two evolutions of one graph side by side, generation by generation, as a piece of HTML with buttons.
+
+A frame has a column per search. Each column shows the population's costs, the graph in the colours of the devices that
+the elites choose, and the best schedule over its memory.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from learned_mapping.companion.figures.regal import byte_unit, layout, memory_curve, time_unit
+from learned_mapping.companion.figures.stepper import stepper
+from learned_mapping.companion.figures.style import GRID, INK, PALETTE, PAPER
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import Simulation, op_seconds, simulate
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import RUN_OP, Schedule
+from learned_mapping.regal.searches.generations import ORIGINS, Generation
+
+DEVICES = (PALETTE[0], PALETTE[1])
+UNDECIDED = "#EEEEEE"
+LEGEND = {
+    DEVICES[0]: "device 0, in all elites",
+    UNDECIDED: "the elites are divided",
+    DEVICES[1]: "device 1, in all elites",
+}
+WIDTH, GAP, LABELS = 760, 24, 60
+"""Pixels: the picture, between columns, for words at the left of a column."""
+STRIP, GRAPH, LANE, MEMORY = 16, 170, 20, 64
+"""Pixels: heights of a row of costs, of the graph, of a device's ops, of the memory."""
+AGREED = 0.9
+"""Share of the elites from which on they agree."""
+
+
+class Scales:
+    """What all frames share: the ranges of costs, of time and of memory."""
+
+    def __init__(self, instance: Instance, shown: Iterable[Generation]):
+        shown = list(shown)
+        runs = [simulation(instance, each.best) for each in shown]
+        costs = np.concatenate([each.fitness for each in shown])
+        self.cost = (float(costs.min()), max(float(costs.max()), float(costs.min()) * 1.001))
+        self.makespan_s = max(max(run.makespan_s for run in runs), 1e-12)
+        self.peak_bytes = max(max(run.peak_bytes for run in runs), 1)
+        self.time, self.time_name = time_unit(self.makespan_s)
+        self.size, self.size_name = byte_unit(self.peak_bytes)
+
+    def cost_words(self, instance: Instance, cost: float) -> str:
+        """A cost with its unit."""
+        if instance.objective == "runtime":
+            return f"{cost * self.time:.4g} {self.time_name}"
+        return f"{cost / self.size:.4g} {self.size_name}"
+
+
+def simulation(instance: Instance, schedule: Schedule) -> Simulation:
+    """How a schedule runs."""
+    return simulate(instance.graph, schedule.placement, schedule.order.tolist(), instance.pair)
+
+
+def share_on_one(generation: Generation) -> np.ndarray:
+    """[N] in [0, 1]: the share of the elites that put each op on device 1."""
+    return generation.elite_devices.mean(axis=0)
+
+
+def agreed(generation: Generation) -> int:
+    """On how many ops' devices at least `AGREED` of the elites agree."""
+    share = share_on_one(generation)
+    return int((np.maximum(share, 1 - share) >= AGREED - 1e-9).sum())
+
+
+def blend(share: float) -> str:
+    """From device 0's colour at 0 over `UNDECIDED` at one half to device 1's at 1, as ``#rrggbb``."""
+    low, high, part = (DEVICES[0], UNDECIDED, 2 * share) if share < 0.5 else (UNDECIDED, DEVICES[1], 2 * share - 1)
+    pairs = ((int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in pairs)
+
+
+def _words(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
+
+
+def _line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
+    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
+
+
+class _Column:
+    """One search's part of a frame, drawn from the top down."""
+
+    def __init__(self, instance: Instance, scales: Scales, x: float, width: float):
+        self.instance, self.scales = instance, scales
+        self.x, self.left, self.width = x, x + LABELS, width - LABELS - 6
+
+    def costs(self, generation: Generation, y: float) -> Iterator[str]:
+        """A dot per chromosome, one row per origin, the median as a bar."""
+        low, high = self.scales.cost
+        unit = self.width / (high - low)
+        end = y + STRIP * len(ORIGINS)
+        for k, name in enumerate(ORIGINS):
+            middle = y + (k + 0.5) * STRIP
+            yield _words(self.left - 6, middle + 4, name, 'text-anchor="end"')
+            yield _line(self.left, middle, self.left + self.width, middle, f'stroke="{GRID}"')
+            values = self.left + (generation.fitness[generation.origin == k] - low) * unit
+            # Neighbours stand at different heights, in a fixed pattern.
+            lift = (np.arange(len(values)) * 5 % 7 - 3) * 1.4
+            dots = "".join(f"M{v:.1f} {middle + up:.1f}h0" for v, up in zip(values, lift))
+            if dots:
+                style = f'stroke="{INK}" stroke-opacity="0.45" stroke-width="3.6" stroke-linecap="round" fill="none"'
+                yield f'<path class="costs" d="{dots}" {style}/>'
+                at = float(np.median(values))
+                yield _line(at, middle - 7, at, middle + 7, f'stroke="{INK}" stroke-width="2"')
+        best = self.left + (generation.best_fitness - low) * unit
+        yield _line(best, y, best, end, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
+        for at, value, anchor in ((self.left, low, "start"), (self.left + self.width, high, "end")):
+            yield _words(at, end + 12, self.scales.cost_words(self.instance, value), f'text-anchor="{anchor}"')
+
+    def graph(self, generation: Generation, y: float) -> Iterator[str]:
+        """Ops as dots whose area grows with their seconds, painted; tensors as lines."""
+        graph = self.instance.graph
+        depth, height = layout(graph)
+        across = self.x + 8 + depth * ((self.width + LABELS - 16) / max(depth.max(), 1))
+        reach = max(np.ptp(height), 1.0)
+        down = y + 8 + (height.max() - height) * ((GRAPH - 16) / reach)
+        lines = "".join(
+            f"M{across[p]:.1f} {down[p]:.1f}L{across[c]:.1f} {down[c]:.1f}"
+            for p, c in zip(graph.edge_producer.tolist(), graph.edge_consumer.tolist())
+        )
+        yield f'<path d="{lines}" stroke="#999999" stroke-width="0.7" fill="none"/>'
+        seconds = op_seconds(graph, self.instance.pair)
+        radius = 2.0 + 5.0 * np.sqrt(seconds / max(seconds.max(), 1e-30))
+        yield f'<g stroke="{INK}" stroke-width="0.6">'
+        for x, at, r, share in zip(across, down, radius, share_on_one(generation)):
+            yield f'<circle cx="{x:.1f}" cy="{at:.1f}" r="{r:.1f}" fill="{blend(share)}"/>'
+        yield "</g>"
+
+    def schedule(self, best: Schedule, y: float) -> Iterator[str]:
+        """The ops of each device over time, transfers as lines between, and below what each device holds."""
+        run = simulation(self.instance, best)
+        unit = self.width / self.scales.makespan_s
+        top = y + 2 * LANE + 10
+        for device, colour in enumerate(DEVICES):
+            lane = y + device * LANE
+            yield _words(self.left - 6, lane + 14, f"device {device}", 'text-anchor="end"')
+            bars = ""
+            for i, (what, target) in enumerate(best.order.tolist()):
+                if target == RUN_OP and best.placement[what] == device:
+                    x, width = self.left + run.start_s[i] * unit, (run.finish_s[i] - run.start_s[i]) * unit
+                    bars += f"M{x:.1f} {lane + 2}h{width:.1f}v{LANE - 4}h{-width:.1f}z"
+            yield f'<path class="ops" d="{bars}" fill="{colour}" stroke="{PAPER}" stroke-width="0.5"/>'
+            scale = MEMORY / self.scales.peak_bytes
+            moments, held = memory_curve(self.instance.graph, best, run, device)
+            curve = f"M{self.left:.1f} {top + MEMORY - held[0] * scale:.1f}"
+            for moment, size in zip(moments, held):
+                curve += f"H{self.left + moment * unit:.1f}V{top + MEMORY - size * scale:.1f}"
+            yield f'<path class="memory" d="{curve}" stroke="{colour}" stroke-width="1.4" fill="none"/>'
+        sends = "".join(
+            f"M{self.left + run.start_s[i] * unit:.1f} {y + LANE - 4}v8"
+            for i, (_, target) in enumerate(best.order.tolist())
+            if target != RUN_OP
+        )
+        yield f'<path d="{sends}" stroke="{INK}" stroke-width="0.8" fill="none"/>'
+        base, right = top + MEMORY, self.left + self.width
+        peak = base - run.peak_bytes * MEMORY / self.scales.peak_bytes
+        yield _line(self.left, peak, right, peak, f'stroke="{INK}" stroke-width="0.8" stroke-dasharray="1 2"')
+        yield _line(self.left, base, right, base, f'stroke="{INK}" stroke-width="0.8"')
+        end = self.left + run.makespan_s * unit
+        yield _line(end, y, end, base, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
+        yield _words(self.left - 6, top + 12, "memory", 'text-anchor="end"')
+        yield _words(self.left, base + 13, "0")
+        longest = f"{self.scales.makespan_s * self.scales.time:.4g} {self.scales.time_name}"
+        yield _words(right, base + 13, longest, 'text-anchor="end"')
+        yield _words(
+            (self.left + right) / 2, base + 13, f"peak {run.peak_bytes / self.scales.size:.4g} {self.scales.size_name}",
+            'text-anchor="middle"',
+        )  # fmt: skip
+
+
+def draw(instance: Instance, frame: Mapping[str, Generation], scales: Scales) -> str:
+    """One frame as inline SVG.
+
+    Args:
+      instance: of two devices.
+      frame: name of the search -> its generation.
+      scales: of all frames.
+    """
+    width = (WIDTH - GAP * (len(frame) - 1)) / len(frame)
+    costs, graph = 30, 30 + STRIP * len(ORIGINS) + 24
+    schedule = graph + GRAPH + 12
+    height = schedule + 2 * LANE + 10 + MEMORY + 20
+    parts = [f'<rect width="{WIDTH}" height="{height}" fill="{PAPER}"/>']
+    for k, (name, generation) in enumerate(frame.items()):
+        column = _Column(instance, scales, k * (width + GAP), width)
+        best = scales.cost_words(instance, generation.best_fitness)
+        parts.append(_words(column.x + 4, 14, f"{name}: best {best}", 'font-weight="bold"'))
+        parts += column.costs(generation, costs)
+        parts += column.graph(generation, graph)
+        parts += column.schedule(generation.best, schedule)
+    style = "width:100%;height:auto;font:12px sans-serif"
+    return f'<svg viewBox="0 0 {WIDTH} {height}" style="{style}" role="img">{"".join(parts)}</svg>'
+
+
+def tell(instance: Instance, frame: Mapping[str, Generation], scales: Scales) -> str:
+    """The frame in words."""
+    first = next(iter(frame.values()))
+    what = "The initial population" if first.number == 0 else f"Generation {first.number}"
+    words = f"{what}, after {first.evaluations:,} evaluations."
+    for name, generation in frame.items():
+        best = scales.cost_words(instance, generation.best_fitness)
+        median = scales.cost_words(instance, float(np.median(generation.fitness)))
+        words += (
+            f" {name}: the best has {best}, the median {median}; {AGREED:.0%} of the elites agree on the device "
+            f"of {agreed(generation)} of {instance.graph.num_ops} ops."
+        )
+    return words
+
+
+def stepthrough(instance: Instance, searches: Mapping[str, Sequence[Generation]], numbers: Sequence[int]) -> str:
+    """The generations `numbers` of some searches as HTML with buttons; at most one on a page.
+
+    Args:
+      instance: of two devices.
+      searches: name -> its generations, from the initial population on.
+      numbers: which of them.
+
+    Raises:
+      InputError: not two devices, no search, or a generation that one of them lacks.
+    """
+    if instance.pair.devices != 2:
+        raise InputError("devices", "", f"the picture is of 2, got {instance.pair.devices}")
+    shortest = min((len(found) for found in searches.values()), default=0)
+    for number in numbers:
+        if not 0 <= number < shortest:
+            raise InputError("generation", "", f"{number} is outside [0, {shortest - 1}]")
+    frames = [{name: found[number] for name, found in searches.items()} for number in numbers]
+    scales = Scales(instance, (each for frame in frames for each in frame.values())) if frames else None
+    return stepper([(draw(instance, f, scales), tell(instance, f, scales)) for f in frames], LEGEND, "picture")

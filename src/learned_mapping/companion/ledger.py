@@ -1,0 +1,69 @@
+"""The ledger: for each artifact its command, what it costs, when it last ran, and whether its code has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import registry
+
+STATES = ("fresh", "stale", "not yet run")
+
+
+def entries(profile: str = "full") -> list[dict[str, Any]]:
+    """One row per artifact, from its stored result.
+
+    Args:
+      profile: of the results to look at.
+
+    Returns:
+      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`) and, None where nothing is
+      stored, ``profile``, ``seeds``, ``created``, ``seconds``, ``peak_bytes``, ``runs``, ``validated``.
+    """
+    rows = []
+    for artifact in registry().values():
+        result = results.stored(artifact.id, profile)
+        row: dict[str, Any] = {"id": artifact.id, "paper": artifact.paper, "title": artifact.title}
+        row["command"] = f"lmap make {artifact.id} --profile {profile}"
+        if result is None:
+            row["state"] = "not yet run"
+        else:
+            row["state"] = "fresh" if results.is_fresh(artifact, result) else "stale"
+        for key in ("profile", "seeds", "created", "seconds", "peak_bytes", "validated"):
+            row[key] = None if result is None else result[key]
+        row["runs"] = None if result is None else len(result["runs"])
+        rows.append(row)
+    return rows
+
+
+def totals(profile: str = "full") -> dict[str, Any]:
+    """Sums over the ledger: artifacts, how many are stored and fresh, seconds of work, solutions validated."""
+    rows = entries(profile)
+    stored = [row for row in rows if row["state"] != "not yet run"]
+    return {
+        "artifacts": len(rows),
+        "stored": len(stored),
+        "fresh": sum(row["state"] == "fresh" for row in rows),
+        "seconds": sum(row["seconds"] for row in stored),
+        "validated": sum(row["validated"] for row in stored),
+    }
+
+
+def ledger_table(profile: str = "full"):
+    """The ledger as an HTML table for the book."""
+    from learned_mapping.companion.display import minutes, number, simple_table
+
+    names = ("artifact", "state", "work", "memory", "last run")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = ""
+    for row in entries(profile):
+        missing = row["created"] is None
+        cells = [
+            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
+            "–" if missing else f"{minutes(row['seconds'])}<br>{number(row['runs'])} runs",
+            "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
+            "–" if missing else f"{row['created'][:10]}<br>{row['seeds']} seeds",
+        ]
+        body += f'<tr><td class="lm-wrap">{row["title"]}<br><code>{row["command"]}</code></td>'
+        body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return simple_table(f"Artifacts, profile {profile}", f"<tr>{head}</tr>", body)

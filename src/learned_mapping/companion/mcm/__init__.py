@@ -1,0 +1,1 @@
+"""Paper 2's tables and figures."""

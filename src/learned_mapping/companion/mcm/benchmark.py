@@ -1,0 +1,47 @@
+"""Valid repairs per second on one core, and how that depends on the graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from learned_mapping import zoo
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.fold import fold_cheap_sources
+
+CHIPS = 36
+GRAPHS = {"bert_large_inference": 2000.0, "densenet121_inference": None, "inception_inference": None}
+"""Graph -> least valid repairs per second under the chain rule on one core."""
+
+
+def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repeats: int = 3) -> list[dict[str, Any]]:
+    """Rows with keys name, value, unit and bar (None where there is none); CPU time, best of `repeats`."""
+    rows: list[dict[str, Any]] = []
+    for name in graphs:
+        graph = fold_cheap_sources(zoo.graph(name))
+        arrays = repair_arrays(graph)
+        for mode, strength in (("sample", "chain"), ("fix", "chain"), ("fix", "general")):
+            batch = count if strength == "chain" else max(1, count // 10)
+            rng = np.random.default_rng(0)
+            candidates = rng.integers(0, CHIPS, (batch, graph.num_ops))
+            options = {"mode": mode, "strength": strength, "rng": rng, "count": batch}
+            options |= {} if mode == "sample" else {"candidates": candidates}
+            repair_batch(arrays, CHIPS, **options | {"count": 1})  # compiles
+            seconds, repaired, used = float("inf"), None, None
+            for _ in range(repeats):
+                start = time.process_time()
+                repaired, used = repair_batch(arrays, CHIPS, **options)
+                seconds = min(seconds, time.process_time() - start)
+            label = f"{name} ({graph.num_ops} ops), {mode}, {strength}"
+            valid = float(np.mean([is_valid(row, graph.op_edges) for row in repaired[:: max(1, batch // 100)]]))
+            bar = GRAPHS.get(name) if strength == "chain" else None
+            rows.append({"name": f"{label}: repairs", "value": batch / seconds, "unit": "1/s", "bar": bar})
+            rows.append({"name": f"{label}: valid", "value": valid, "unit": "share", "bar": 1.0})
+            if strength == "general":
+                direct = float(np.mean(used > 0))
+                rows.append({"name": f"{label}: without the chain", "value": direct, "unit": "share", "bar": None})
+    return rows

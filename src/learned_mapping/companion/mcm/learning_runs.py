@@ -1,0 +1,134 @@
+"""What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.companion.mcm import split_graphs as graphs
+from learned_mapping.companion.mcm.graphs import load_graph
+from learned_mapping.hardware.chip_package import MIB, ChipPackage
+from learned_mapping.hardware.silicon import SRAM_BYTES, Silicon, SiliconModel, silicon_package
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.ppo import make_policy, new_learned
+from learned_mapping.mcm.agent.problem import Problem
+from learned_mapping.mcm.agent.search import run as learn
+from learned_mapping.mcm.learned_methods import all_methods
+from learned_mapping.mcm.methods import Method, Task
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.constraints import valid_count
+from learned_mapping.mcm.searches.balanced_start import balanced_start
+from learned_mapping.mcm.searches.greedy import naive_greedy
+from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.silicon_methods import silicon_methods
+from learned_mapping.mcm.validate import validate
+
+Record = dict[str, Any]
+
+MODULE = "learned_mapping.companion.mcm.learning_runs"
+PAPER_CHIPS = 36
+BATCH = 500
+
+
+@lru_cache(maxsize=2)
+def _task(instance: str) -> Task:
+    return Task(graphs.load(instance), ChipPackage(chips=graphs.chips(instance)))
+
+
+def _even_cut(task: Task, rng: np.random.Generator, budget: Budget):
+    assignment = balanced_start(task.model, task.arrays)
+    budget.record(task.model.throughput(assignment))
+    return assignment, {}
+
+
+def _budget(config: Record) -> Budget:
+    """In samples, CPU time measured; with a limit in seconds, as a solver keeps it, in wall-clock time."""
+    return Budget(seconds=config["seconds"]) if "seconds" in config else Budget(samples=config["samples"], cpu=True)
+
+
+def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """A method on a graph of the set ``mcm-graphs``, on its own number of chips, judged by the analytical model."""
+    named = all_methods(config.get("network", "full"))
+    return _judged(named[method], _task(instance), config, seed)
+
+
+def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """The paper's policy from scratch, with ``config["mode"]`` and ``config["credit"]``."""
+    chosen = agent_config("chips", config["network"], mode=config["mode"], credit=config["credit"])
+
+    def run(task: Task, rng: np.random.Generator, budget: Budget):
+        policy = make_policy(chosen)
+        problem = Problem(task.model, arrays=task.arrays)
+        return learn(policy, new_learned(policy, rng), problem, rng, budget, learning=True)[0], {}
+
+    return _judged(Method("", run), _task(instance), config, seed)
+
+
+def _judged(method: Method, task: Task, config: Record, seed: int) -> Record:
+    budget = _budget(config)
+    assignment, _ = method.run(task, np.random.default_rng(seed), budget)
+    verdict = validate(task.graph, make_partition(assignment, task.model.package.chips), task.model.package)
+    return {
+        "valid": verdict.valid,
+        "throughput": verdict.costs.get("throughput", 0.0),
+        "seconds": budget.seconds,
+        "samples": budget.samples,
+        "curve": budget.curve(),
+        "ops": task.graph.num_ops,
+        "chips": task.model.package.chips,
+    }
+
+
+def share_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """How many of ``config["samples"]`` uniform assignments are valid without a solver."""
+    task, rng = _task(instance), np.random.default_rng(seed)
+    chips, left, valid = task.model.package.chips, int(config["samples"]), 0
+    budget = Budget(samples=left, cpu=True)
+    while not budget.spent():
+        count = min(BATCH, budget.remaining_samples)
+        drawn = rng.integers(0, chips, (count, task.graph.num_ops), dtype=np.int16)
+        valid += int(valid_count(drawn, task.graph.op_edges))
+        budget.record(float(valid), count)
+    return {"valid_samples": valid, "samples": left, "seconds": budget.seconds}
+
+
+def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """A method on the silicon of 36 chips; throughput is that of its partition without noise, 0 where it cannot run.
+
+    A chip has ``config["sram_mib"]`` of memory where that is given. ``ran`` counts the samples that ran, ``first_ran``
+    is the number of the first of them, None without one; the curve is of measurements.
+    """
+    package = silicon_package(PAPER_CHIPS, config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES)
+    graph = load_graph(instance)
+    silicon, task = Silicon(graph, package), Task(graph, package)
+    plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
+    task.model = model = SiliconModel(silicon, np.random.default_rng(noise_seed))
+    ran: list[bool] = []
+    measure = model.throughput
+    model.throughput = partial(_noting, measure, ran)
+    named = {**silicon_methods(config.get("network", "full")), "even-cut": Method("", _even_cut)}
+    budget = _budget(config)
+    assignment, _ = named[method].run(task, np.random.default_rng(plan_seed), budget)
+    verdict = validate_on_silicon(make_partition(assignment, package.chips), silicon)
+    naive = silicon.throughput(naive_greedy(model, task.arrays))
+    return {
+        "valid": not any("silicon" not in violation.rule for violation in verdict.violations),
+        "fits": verdict.valid,
+        "throughput": verdict.costs.get("silicon_throughput", 0.0),
+        "naive": naive,
+        "ran": sum(ran),
+        "first_ran": ran.index(True) + 1 if any(ran) else None,
+        "seconds": budget.seconds,
+        "samples": budget.samples,
+        "curve": budget.curve(),
+        "ops": graph.num_ops,
+    }
+
+
+def _noting(measure, ran: list[bool], assignment: np.ndarray) -> float:
+    found = measure(assignment)
+    ran.append(found > 0)
+    return found

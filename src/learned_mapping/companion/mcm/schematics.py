@@ -1,0 +1,129 @@
+"""Paper 2's Figures 1, 3 and 4: the numbers of the method, of its network and of its pre-training, from the code.
+
+A row's instance is a profile. In `full` the figures are drawn; `paper` has the paper's own sizes, whose numbers the
+paper's rows hold beside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Artifact, Run
+
+METHOD = "rl"
+"""The paper's policy, of `mcm.learned_methods`."""
+SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
+"""Profiles whose numbers are in the rows."""
+OTHER_POLICY = ("cut", "latent_std", "node_std")
+"""Fields of `AgentConfig` that the paper's policy does not have."""
+PAPER_METHOD = {"chips": 36, "rollouts": 20, "minibatches": 4, "epochs": 10, "mode": "fix"}
+PAPER_NETWORK = {"layers": 8, "width": 128, "policy_layers": 2}
+"""Section 5.1, as the one before."""
+PAPER_TRAINING = {
+    "samples": 20_000, "snapshots": 200, "graphs_train": 66, "graphs_validation": 5, "graphs_test": 16,
+}  # fmt: skip
+"""Sections 5.1 and 5.2."""
+
+
+def no_runs(profile: str, seeds: int) -> list[Run]:
+    """Nothing to run: the numbers are those of the code."""
+    return []
+
+
+def _rows(instance: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"instance": instance, "method": METHOD, "metric": name, "value": v} for name, v in numbers.items()]
+
+
+def _result(rows: list[dict[str, Any]], paper: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rows": rows, "paper": _rows("paper", paper), "validated": 0, "invalid": 0}
+
+
+def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The package's chips, and every field of the learner's configuration that the paper's policy has."""
+    from learned_mapping.hardware.chip_package import ChipPackage
+    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+
+    rows = []
+    for name in SHOWN[profile]:
+        fields = dataclasses.asdict(agent_config(CHIPS, name))
+        kept = {field: value for field, value in fields.items() if field not in OTHER_POLICY}
+        rows += _rows(name, {"chips": ChipPackage().chips, **kept})
+    return _result(rows, PAPER_METHOD)
+
+
+def assemble_fig3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
+    from learned_mapping.mcm.agent.chips import ChipPolicy
+    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+    from learned_mapping.mcm.agent.features import NUM_FEATURES
+    from learned_mapping.mcm.agent.network import ANCHORS, STATE
+
+    rows = []
+    for name in SHOWN[profile]:
+        config = agent_config(CHIPS, name)
+        modules = ChipPolicy(config).new_parameters(np.random.default_rng(0))
+        for module, arrays in modules.items():
+            shapes = {part: list(array.shape) for part, array in arrays.items()}
+            count = sum(int(np.prod(shape)) for shape in shapes.values())
+            rows += [{**row, "module": module, "shapes": shapes} for row in _rows(name, {"parameters": count})]
+        hidden = [m for m in modules if m.startswith("policy_") and m.removeprefix("policy_").isdigit()]
+        sizes = {"layers": config.layers, "width": config.width, "iterations": config.iterations}
+        sizes |= {"policy_layers": len(hidden), "features": NUM_FEATURES, "state": STATE, "positions": ANCHORS}
+        total = sum(row["value"] for row in rows if row["instance"] == name and row["metric"] == "parameters")
+        rows += _rows(name, {**sizes, "parameters_total": total})
+    return _result(rows, PAPER_NETWORK)
+
+
+def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
+    from learned_mapping.companion.datasets import mcm
+    from learned_mapping.companion.training import mcm_policy as mcm_training
+    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+    from learned_mapping.mcm.agent.pretrain import FINE_TUNE_SAMPLES, ZERO_SHOT_SAMPLES
+
+    graphs = {f"graphs_{split}": len(mcm.names(split)) for split in ("train", "validation", "test")}
+    rows = []
+    for name in SHOWN[profile]:
+        config = agent_config(CHIPS, name, **mcm_training.PRETRAINING[CHIPS])
+        numbers = {
+            "samples": mcm_training.SAMPLES[CHIPS][name],
+            "rollouts": config.rollouts,
+            "iterations": mcm_training.SAMPLES[CHIPS][name] // config.rollouts,
+            "minibatches": config.minibatches,
+            "epochs": config.epochs,
+            "snapshots": mcm_training.SNAPSHOTS[name],
+            "finalists": mcm_training.FINALISTS[name],
+            "zero_shot_samples": ZERO_SHOT_SAMPLES,
+            "fine_tune_samples": FINE_TUNE_SAMPLES,
+            "learning_rate": config.learning_rate,
+            "entropy": config.entropy,
+        }
+        rows += _rows(name, {**numbers, **graphs})
+    return _result(rows, PAPER_TRAINING)
+
+
+AGENT = "learned_mapping.mcm.agent"
+ARTIFACTS: tuple[Artifact, ...] = (
+    Artifact(
+        "mcm.fig1",
+        2,
+        "The method: policy, solver, evaluation",
+        no_runs,
+        assemble_fig1,
+        (f"{AGENT}.config", "learned_mapping.hardware.chip_package"),
+    ),
+    Artifact("mcm.fig3", 2, "The network of the paper's policy", no_runs, assemble_fig3, (f"{AGENT}.chips",)),
+    Artifact(
+        "mcm.fig4",
+        2,
+        "Pre-training: the worker that trains and the one that validates",
+        no_runs,
+        assemble_fig4,
+        (f"{AGENT}.pretrain", "learned_mapping.companion.training.mcm_policy"),
+    ),
+)
+"""What `packages` name is what the numbers are read from; the runs are none."""

@@ -1,0 +1,1 @@
+"""Paper 1's tables and figures."""

@@ -1,0 +1,81 @@
+"""How fast the game is: exact steps per second in random legal play with Drop-backup, and how that grows with size."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import time
+
+import jax
+import numpy as np
+
+from learned_mapping.mmap import env
+from learned_mapping.mmap.rules.play import Game, random_returns
+from learned_mapping.programs.program import Program
+from learned_mapping.programs.synthetic import random_program
+
+CORES = 2
+BARS = {300: 200_000, 3_000: 150_000, 10_000: 100_000, 30_000: None}
+"""Buffers -> steps per second to reach on two cores."""
+ENV_BAR = 30_000
+"""Steps per second of the JAX environment, batch 64, at 300 buffers."""
+BATCH = 64
+
+
+def scarce_program(num_buffers: int) -> Program:
+    """A program of which 30 % fits at a time, whose copies take as long as the program, with long alias groups."""
+    rng = np.random.default_rng(num_buffers)
+    return random_program(rng, num_buffers, alias_fraction=0.15, alias_chain=0.5, fast_fraction=0.3, copy_ratio=1.0)
+
+
+def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int = 5) -> float:
+    """Steps per CPU second of one process, the best of `repeats`; decisions taken back count, as they are made."""
+    game, rng = Game(scarce_program(num_buffers)), np.random.default_rng(seed)
+    random_returns(game, 1, rng)
+    best = 0.0
+    for _ in range(repeats):
+        start, moves = time.process_time(), 0
+        while (used := time.process_time() - start) < seconds / repeats or moves == 0:
+            moves += random_returns(game, max(3_000 // num_buffers, 1), rng)[1]
+        best = max(best, moves / used)
+    return best
+
+
+def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
+    """Steps per second of the JAX environment, compile apart, the best of `repeats`; 0 if a game was not exact."""
+    with env.exact():
+        program = env.env_program(scarce_program(num_buffers))
+
+        def play(key: jax.Array) -> env.EnvState:
+            def move(state: env.EnvState, key: jax.Array):
+                return env.step(program, state, env.random_action(key, state))[0], None
+
+            return jax.lax.scan(move, env.reset(program, capacity), jax.random.split(key, num_buffers))[0]
+
+        play_batch = jax.jit(jax.vmap(play))
+        keys = jax.random.split(jax.random.key(0), BATCH)
+        final = jax.block_until_ready(play_batch(keys))
+        best = 0.0
+        for _ in range(repeats):
+            start = time.perf_counter()
+            final = jax.block_until_ready(play_batch(keys))
+            best = max(best, int(final.moves.sum()) / (time.perf_counter() - start))
+        return 0.0 if bool(final.overflow.any()) else best
+
+
+def benchmark() -> list[dict]:
+    """Rows of name, value, unit and bar: the kernel by size on two cores, its growth, the JAX environment."""
+    rows, per_step = [], {}
+    with multiprocessing.get_context("spawn").Pool(CORES) as pool:
+        for num_buffers, bar in BARS.items():
+            rate = sum(pool.starmap(kernel_rate, [(num_buffers, seed) for seed in range(CORES)], chunksize=1))
+            per_step[num_buffers] = CORES / rate
+            name = f"game kernel, {num_buffers:,} buffers, {CORES} processes"
+            rows.append({"name": name, "value": rate, "unit": "steps/s", "bar": bar})
+    sizes = np.log(list(per_step))
+    exponent = float(np.polyfit(sizes, [math.log(seconds) for seconds in per_step.values()], 1)[0])
+    rows.append({"name": "game kernel, CPU seconds per step ~ buffers^", "value": exponent, "unit": "", "bar": None})
+    for capacity in (env.capacity_for(scarce_program(300)), 300):
+        name = f"JAX environment, 300 buffers, batch {BATCH}, {capacity} slots"
+        rows.append({"name": name, "value": env_rate(300, capacity), "unit": "steps/s", "bar": ENV_BAR})
+    return rows

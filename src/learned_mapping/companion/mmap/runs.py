@@ -1,0 +1,184 @@
+"""One run of paper 1: a compiled program mapped by one method, judged by the validator; and what its record rests on.
+
+The compiler's own mapping is a method too: ``xla`` as it stands, ``xla-kept`` changed no more than the game's rules
+demand. It copies more freely than the game allows, so its time is the shorter of two: with one copy at a time, as for
+all others, and with several copies under way that leave instructions their bandwidth.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
+from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
+from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
+from learned_mapping.mmap.compiler.keep import keep_placements
+from learned_mapping.mmap.compiler.replay import claimed_share
+from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.methods import METHODS
+from learned_mapping.mmap.searches.edits.checkpoints import checkpoint_digest
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.program import Program
+
+COMPILER = ("xla", "xla-kept")
+"""The production baseline, told twice."""
+LEARNED = ("muzero-paper", "muzero")
+DIGEST_LENGTH = 16
+STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
+
+_COMMON = ("learned_mapping.mmap.validate", "learned_mapping.hardware.memory_hierarchy")
+_EVOLUTION = ("learned_mapping.mmap.searches.evolution",)
+_GREEDY = ("learned_mapping.mmap.searches.greedy",)
+_EDITS = ("learned_mapping.mmap.searches.edits", "learned_mapping.mmap.searches.segment_search")
+_CODE = {
+    "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.compiler.replay"),
+    "xla-kept": ("learned_mapping.mmap.compiler.keep",),
+    "random": ("learned_mapping.mmap.searches.search",),
+    "greedy": _GREEDY,
+    "greedy-tuned": _GREEDY,
+    "heuristic": ("learned_mapping.mmap.searches.heuristic", "learned_mapping.mmap.searches.search"),
+    "evolution-logits": _EVOLUTION,
+    "evolution-policy": _EVOLUTION,
+    "evolution-warm": _EVOLUTION,
+    "segment-search": ("learned_mapping.mmap.searches.segment_search",),
+    "muzero": _EDITS,
+    "muzero-scratch": _EDITS,
+}
+_LEARNED_CODE = ("learned_mapping.mmap.muzero",)
+
+
+def code_of(run: Run) -> tuple[str, ...]:
+    """Modules that one run's record rests on: those of its method, the validator and the latency model."""
+    return (*_COMMON, *_CODE.get(run.method, _LEARNED_CODE))
+
+
+@functools.lru_cache(maxsize=4)
+def load(name: str) -> tuple[Program, Mapping]:
+    """A compiled program and the compiler's mapping of it; raises `InputError` for an unknown name."""
+    return compiled.load(name)
+
+
+@functools.lru_cache(maxsize=4)
+def _manifest(path: str, changed: int) -> Manifest:
+    return read_manifest(path)
+
+
+def manifest() -> Manifest:
+    """What is in the compiled set, without reading the programs."""
+    path = SETS["compiled"].path / FILE_NAME
+    return _manifest(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+
+
+def program_digest(name: str) -> str:
+    """The start of the digest of a compiled program, from the manifest; raises `InputError` for an unknown name."""
+    return manifest().item(name).digest[:DIGEST_LENGTH]
+
+
+def num_buffers(name: str) -> int:
+    """Buffers of a compiled program, from the manifest."""
+    return int(manifest().item(name).facts["buffers"])
+
+
+def of_other_programs(result: dict[str, Any]) -> list[str]:
+    """Instances whose program has changed since a result was made: its numbers are of another program."""
+    known = {item.name: item.digest[:DIGEST_LENGTH] for item in manifest().items}
+    made_for = {row["instance"]: row["program"] for row in result["rows"] if "program" in row}
+    return [name for name, digest in made_for.items() if known.get(name) != digest]
+
+
+def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, profile: str = "full") -> Run:
+    """A run of `run_method`. The program's digest is part of its key; so is the size of a method
+    that learns, and what it has learned before."""
+    config = {**config, "program": program_digest(instance)}
+    if method not in METHODS and method not in COMPILER:
+        config["profile"] = profile
+    if method == "muzero":
+        config["checkpoint"] = checkpoint_digest(instance)
+    return Run("learned_mapping.companion.mmap.runs:run_method", method, instance, config, seed)
+
+
+def is_random(method: str) -> bool:
+    """Whether the seed matters."""
+    return method not in COMPILER and (method not in METHODS or METHODS[method].random)
+
+
+def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Maps a program under a budget of CPU seconds or games; the validator judges and prices the mapping.
+
+    Args:
+      method: any of `learned_methods.solve`, or of `COMPILER`.
+      instance: a compiled program.
+      config: ``program``, its digest; ``seconds`` or ``samples``; ``profile`` of a method that learns; ``keep``, to
+        have the mapping itself in the record.
+      seed: of the method.
+
+    Raises:
+      InputError: the program is not the one that the run was planned for.
+    """
+    program, own = load(instance)
+    if program.digest[:DIGEST_LENGTH] != config.get("program", program.digest[:DIGEST_LENGTH]):
+        raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
+    if method in COMPILER:
+        return _compiler_record(method, program, own)
+    from learned_mapping.mmap.learned_methods import solve
+
+    limits = {name: config[name] for name in ("seconds", "samples", "profile") if name in config}
+    result = solve(program, method, seed=seed, cpu=True, **limits)
+    record = judged(program, result.solution, exact=method not in METHODS or METHODS[method].plays)
+    record |= {
+        "resets": result.metrics["resets"],
+        "samples": result.samples,
+        "seconds": result.seconds,
+        "curve": result.curve,
+    }
+    if config.get("keep"):
+        names = ("action", "offset", "start", "end")
+        record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
+    return record
+
+
+def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[str, Any]:
+    """The validator's verdict on a mapping, and what the latency model says of it."""
+    verdict = validate(program, mapping, exact=exact)
+    return {
+        "judged": True,
+        "valid": verdict.valid,
+        "violations": [str(violation) for violation in verdict.violations[:5]],
+        "costs": dict(verdict.costs),
+        "slow_s": all_slow_latency(program),
+        "stalls": _stalls(program_latency(program, mapping)) if verdict.valid else {},
+    }
+
+
+def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, Any]:
+    instant = {"resets": 0.0, "samples": 1, "seconds": 0.0}
+    if method == "xla-kept":
+        return judged(program, keep_placements(program, own), exact=False) | instant
+    serial, shared = program_latency(program, own), shared_copy_latency(program, own, yields=0.0)
+    best = min(serial, shared, key=lambda latency: latency.total_s)
+    saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())
+    return instant | {
+        "judged": False,
+        "valid": False,
+        "violations": [],
+        "costs": {"return": claimed_share(program, own), "saving_s": saving, "latency_s": best.total_s},
+        "slow_s": all_slow_latency(program),
+        "stalls": _stalls(best),
+        "serial_latency_s": serial.total_s,
+        "shared_latency_s": shared.total_s,
+    }
+
+
+def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
+    return {name: float(getattr(latency, name)) for name in STALLS}
+
+
+def counted(records: list[dict[str, Any]]) -> dict[str, int]:
+    """How many mappings were judged, and how many of them are invalid."""
+    valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]
+    return {"validated": len(valid), "invalid": valid.count(False)}

@@ -1,0 +1,209 @@
+"""Paper 1's table 1 and figures 2 and 3 from real states of a compiled program: what a buffer is, what a move does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.programs.program import Program
+
+INSTANCE = "alexnet_train_batch_32"
+EXAMPLES = 5
+"""Buffers shown in table 1."""
+FEATURES = {
+    "size": ("bytes", "bytes it takes in either memory"),
+    "is_output": ("", "1 where the instruction writes it, 0 where it reads it"),
+    "target_time": ("step", "the step of its instruction"),
+    "tensor_id": ("", "number of its tensor; all uses of a tensor share it"),
+    "alias_id": ("", "number of its alias group, -1 for none; a group shares an offset or stays in HBM"),
+    "live_range": ("steps", "first and last step at which its tensor exists"),
+    "demand": ("s", "seconds the copy engine needs for it"),
+    "benefit": ("s", "seconds its instruction saves with it alone in fast memory"),
+}
+"""Table 1: name, unit and meaning of each feature."""
+STATISTICS = ("min", "median", "mean", "max")
+ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
+"""Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
+PACKAGES = ("learned_mapping.mmap.rules.play",)
+
+
+def buffer_features(program: Program) -> dict[str, np.ndarray]:
+    """The columns of table 1 for every buffer: [B] each, ``live_range`` [B, 2]; units as in `FEATURES`."""
+    return {
+        "size": program.buffer_bytes,
+        "is_output": program.buffer_is_output.astype(np.int64),
+        "target_time": program.buffer_instruction.astype(np.int64),
+        "tensor_id": program.buffer_tensor.astype(np.int64),
+        "alias_id": program.buffer_alias.astype(np.int64),
+        "live_range": program.tensor_live[program.buffer_tensor].astype(np.int64),
+        "demand": program.buffer_demand_s,
+        "benefit": program.initial_benefit_s,
+    }
+
+
+def examples(program: Program, count: int = EXAMPLES) -> list[int]:
+    """Buffers to show: the one of largest benefit among parameters, then the largest of each other kind there is."""
+    benefit, aliased = program.initial_benefit_s, program.buffer_alias >= 0
+    parameter = program.tensor_is_parameter[program.buffer_tensor]
+    result = program.tensor_is_output[program.buffer_tensor]
+    kinds = (
+        parameter & ~aliased,
+        program.buffer_is_output & ~aliased & ~result,
+        ~program.buffer_is_output & ~parameter,
+        ~program.buffer_is_output & aliased,
+        program.buffer_is_output & aliased,
+    )
+    chosen: list[int] = []
+    for kind in kinds:
+        members = [b for b in np.flatnonzero(kind).tolist() if b not in chosen]
+        if members:
+            chosen.append(max(members, key=lambda b: (benefit[b], program.buffer_bytes[b], -b)))
+    return sorted(chosen[:count])
+
+
+def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, list[int]]]:
+    """(score, actions so far) of states where all three actions are legal, place, and differ.
+
+    The score is how much there is to see: the memory the buffer would take by NoCopy, in byte-steps, but for no more
+    than a quarter of the fast memory, times the bytes taken there by others. Placing saves time.
+    """
+    for of_output, of_input in itertools.product(*ORDERS):
+        game = Game(program)
+        made: list[int] = []
+        while not game.over:
+            b = game.cursor
+            outcomes = game.outcomes
+            copy, keep = outcomes[COPY], outcomes[NO_COPY]
+            distinct = game.legal.all() and copy["end"] > copy["start"] and keep["end"] > keep["start"]
+            if bool(program.buffer_is_output[b]) == is_output and distinct and copy["reward_s"] > 0:
+                decided = game.state.moves[:b]
+                beside = (decided["end"] >= keep["start"]) & (decided["start"] <= keep["end"])
+                taken = int(program.buffer_bytes[:b][beside].sum())
+                size = min(int(program.buffer_bytes[b]), program.fast_bytes // 4)
+                yield float(size * (keep["end"] - keep["start"] + 1)) * taken, list(made)
+            order = of_output if program.buffer_is_output[b] else of_input
+            before = game.resets
+            action = next(each for each in order if game.legal[each])
+            game.step(action)
+            if game.resets > before:
+                break  # the decisions taken back are not worth following
+            made.append(action)
+
+
+def find_moves(program: Program, is_output: bool) -> list[int]:
+    """The moves to the state of highest score that `candidate_moves` finds.
+
+    Raises:
+      InputError: there is none.
+    """
+    best = max(candidate_moves(program, is_output), key=lambda found: found[0], default=None)
+    if best is None:
+        raise InputError(program.name, "", "no state in which all three actions are legal and differ")
+    return best[1]
+
+
+def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A state and what each action does there: moves, buffer, and per action interval, offset, reward and copy time."""
+    program, _ = compiled.load(instance)
+    moves = find_moves(program, bool(config["is_output"]))
+    game = Game(program)
+    for move in moves:
+        game.step(move)
+    b, actions = game.cursor, {}
+    for action, name in enumerate(ACTION_NAMES):
+        outcome = game.outcomes[action]
+        start, end = int(outcome["start"]), int(outcome["end"])
+        actions[name] = {
+            "start": start,
+            "end": end,
+            "offset": int(outcome["offset"]),
+            "reward_s": float(outcome["reward_s"]),
+            "steps": 0 if action == DROP else end - start + 1,
+            "copy_s": float(program.buffer_demand_s[b]) if action == COPY else 0.0,
+        }
+    return {
+        "moves": moves,
+        "buffer": b,
+        "tensor": program.tensor_names[program.buffer_tensor[b]],
+        "step": int(program.buffer_instruction[b]),
+        "bytes": int(program.buffer_bytes[b]),
+        "actions": actions,
+    }
+
+
+def _plan_state(is_output: bool) -> list[Run]:
+    program, _ = compiled.load(INSTANCE)
+    config = {"program": program.digest[:16], "is_output": is_output}
+    return [Run("learned_mapping.companion.mmap.steps:run_state", "state", INSTANCE, config)]
+
+
+def plan_fig2(profile: str, seeds: int) -> list[Run]:
+    """A state in which an output is decided."""
+    return _plan_state(True)
+
+
+def plan_fig3(profile: str, seeds: int) -> list[Run]:
+    """A state in which an input is decided whose tensor had been in fast memory."""
+    return _plan_state(False)
+
+
+def assemble_state(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row per action: the reward; steps of memory, seconds of the copy engine and the place as further keys. The
+    first row has the moves that lead to the state."""
+    (record,) = records
+    result = record["result"]
+    rows = []
+    for name, outcome in result["actions"].items():
+        place = {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
+        about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
+        row = {"instance": record["instance"], "method": name.lower(), "metric": "reward_s"}
+        rows.append({**row, "value": outcome["reward_s"], "n": 1, **about, **place})
+    rows[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
+    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+
+
+def plan_table1(profile: str, seeds: int) -> list[Run]:
+    """Nothing to run: the features are facts of the program."""
+    return []
+
+
+def assemble_table1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
+    program, _ = compiled.load(INSTANCE)
+    columns = buffer_features(program)
+    rows = []
+    for feature, (unit, meaning) in FEATURES.items():
+        column = columns[feature]
+        # Of a live range the length counts.
+        numbers = column if column.ndim == 1 else column[:, 1] - column[:, 0] + 1
+        for statistic in STATISTICS:
+            value = float(getattr(np, statistic)(numbers))
+            about = {"unit": unit, "meaning": meaning, "program": program.digest[:16]}
+            rows.append(_row(statistic, feature, value, n=len(numbers), **about))
+        for b in examples(program):
+            value = column[b].tolist()
+            shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
+            tensor = program.tensor_names[program.buffer_tensor[b]]
+            rows.append(_row(f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
+    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+
+
+def _row(method: str, metric: str, value: float | str, **more: Any) -> dict[str, Any]:
+    return {"instance": INSTANCE, "method": method, "metric": metric, "value": value, **more}
+
+
+ARTIFACTS: tuple[Artifact, ...] = (
+    Artifact("mmap.table1", 1, "Features of a buffer", plan_table1, assemble_table1, PACKAGES),
+    Artifact("mmap.fig2", 1, "One step of the game, from a real state", plan_fig2, assemble_state, PACKAGES),
+    Artifact(
+        "mmap.fig3", 1, "What Copy, NoCopy and Drop trade, from a real state", plan_fig3, assemble_state, PACKAGES
+    ),
+)

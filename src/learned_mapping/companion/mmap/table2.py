@@ -1,0 +1,237 @@
+"""Paper 1's Table 2 and Figure 5: every method on four compiled programs, for equal CPU seconds on one core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.contrasts import mean_difference, mean_ratio
+from learned_mapping.companion.mmap.runs import (
+    COMPILER,
+    LEARNED,
+    code_of,
+    counted,
+    is_random,
+    num_buffers,
+    plan_run,
+)
+from learned_mapping.companion.statistics import (
+    Scores,
+    improvement_interval,
+    interquartile_mean,
+    probability_of_improvement,
+    summary_row,
+)
+
+WORKLOADS = (
+    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
+)  # fmt: skip
+"""The four programs of the paper's Table 2, by its names; ours are compiled from models of our own."""
+QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
+EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
+BEST_EVOLUTION = "evolution-best"
+"""On each program the variant with the largest mean."""
+METHODS = (
+    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "segment-search", *LEARNED,
+)  # fmt: skip
+CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "segment-search", "random")
+"""What `muzero` is compared with, run for run."""
+SECONDS = {"quick": 0.5, "full": 20.0, "paper": 300.0}
+"""CPU seconds of each search, one core."""
+SECONDS_LARGE = {"quick": 0.5, "full": 40.0, "paper": 600.0}
+"""For programs above `LARGE` buffers."""
+LARGE = 3000
+SECONDS_LEARNED_QUICK = 2.0
+"""A network has learned little after half a second."""
+COMPILES_LONG = "muzero-paper"
+CURVE_POINTS = 40
+
+PAPER_TABLE2 = {
+    "alexnet_train_batch_32": (300, 0.5834, 0.5426, 0.4100),
+    "wavenet_coherent_batch32": (3020, 0.7099, 0.7004, 0.4804),
+    "AlphaTensor": (9084, 0.7680, 0.5357, 0.2481),
+    "tensor2tensor_transformer_bf16": (9888, 0.7002, 0.6263, 0.3227),
+}
+"""Table 2: buffers, MMap-MuZero, evolutionary search, random. The normaliser of its rewards is not stated."""
+
+
+def workloads(profile: str) -> tuple[str, ...]:
+    """The programs of a profile."""
+    return QUICK_WORKLOADS if profile == "quick" else WORKLOADS
+
+
+def seconds_for(profile: str, instance: str, method: str = "random") -> float:
+    """CPU seconds of one search."""
+    if profile == "quick" and method in LEARNED:
+        return SECONDS_LEARNED_QUICK
+    return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
+
+
+def plan_table2(profile: str, seeds: int) -> list[Run]:
+    """Every method on every program for equal CPU seconds, those without randomness once; the compiler's mapping.
+
+    In ``quick`` a method that learns runs once, and `COMPILES_LONG`, which would do nothing but compile, does not.
+    """
+    runs = [plan_run(method, instance, {}) for instance in workloads(profile) for method in COMPILER]
+    for instance in workloads(profile):
+        for method in METHODS:
+            if profile == "quick" and method == COMPILES_LONG:
+                continue
+            once = not is_random(method) or (profile == "quick" and method in LEARNED)
+            config = {"seconds": seconds_for(profile, instance, method)}
+            runs += [plan_run(method, instance, config, seed, profile=profile) for seed in range(1 if once else seeds)]
+    return runs
+
+
+def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns, latencies, speedups and games per program and method; over all programs; and muzero against others.
+
+    ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
+    """
+    rows: list[dict[str, Any]] = []
+    returns: dict[str, dict[str, list[float]]] = {}
+    groups = grouped(records)
+    for (instance, method), group in groups.items():
+        found = [record["result"] for record in group]
+        returns.setdefault(method, {})[instance] = [result["costs"].get("return", 0.0) for result in found]
+        extra: dict[str, Any] = {"program": group[0]["config"]["program"]}
+        if "curve" in found[0]:
+            extra["curve"] = mean_curve(found, "x", "s")
+            extra["games_curve"] = mean_curve(found, "samples", "games")
+        rows.append(summary_row(instance, method, "return", returns[method][instance], **extra))
+        latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
+        rows.append(summary_row(instance, method, "latency_s", latencies))
+        for metric, compiler in (("speedup", "xla"), ("speedup_kept", "xla-kept")):
+            if (instance, compiler) in groups:
+                (baseline,) = groups[instance, compiler]
+                speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
+                rows.append(summary_row(instance, method, metric, speeds, baseline=compiler))
+        rows.append(summary_row(instance, method, "samples", [float(result["samples"]) for result in found]))
+        rows.append(summary_row(instance, method, "seconds", [result["seconds"] for result in found]))
+    for method, scores in returns.items():
+        rows.append(summary_row("all", method, "return", scores))
+        if method != "xla":  # which does not keep to the game's rules
+            rows.append(_improvement("all", method, scores, returns["greedy-tuned"]))
+    rows += contrasts(returns)
+    paper = []
+    for instance, (buffers, *values) in PAPER_TABLE2.items():
+        for method, value in zip(("muzero-paper", "evolution-logits", "random"), values):
+            row = {"instance": instance, "method": method, "metric": "return", "value": value}
+            paper.append({**row, "buffers": buffers})
+    return {"rows": rows, "paper": paper, **counted(records)}
+
+
+def _improvement(instance: str, method: str, scores: Scores, baseline: Scores) -> dict[str, Any]:
+    low, high = improvement_interval(scores, baseline)
+    value = probability_of_improvement(scores, baseline)
+    row = {"instance": instance, "method": method, "metric": "improvement", "value": value, "low": low, "high": high}
+    return {**row, "n": sum(map(len, scores.values())), "baseline": "greedy-tuned"}
+
+
+def contrasts(returns: dict[str, dict[str, list[float]]], method: str = "muzero") -> list[dict[str, Any]]:
+    """Rows ``ratio`` and ``difference`` of mean returns, per program and over all, with 95% bootstrap intervals, and
+    ``ahead``, the share of programs on which the mean is larger.
+
+    Args:
+      returns: method -> program -> return of each seed.
+      method: what is compared with each of `CONTRASTS` that is there.
+    """
+    rows: list[dict[str, Any]] = []
+    for baseline in CONTRASTS:
+        theirs = best_evolution(returns) if baseline == BEST_EVOLUTION else returns.get(baseline, {})
+        shared = [name for name in returns.get(method, {}) if name in theirs]
+        for instance, names in [*((name, [name]) for name in shared), *([("all", shared)] if shared else [])]:
+            ours = {name: returns[method][name] for name in names}
+            against = {name: theirs[name] for name in names}
+            row = {"instance": instance, "method": method, "baseline": baseline, "n": sum(map(len, ours.values()))}
+            for metric, contrast in (("ratio", mean_ratio), ("difference", mean_difference)):
+                found = contrast(ours, against)
+                if found is not None:
+                    rows.append({**row, "metric": metric, **dict(zip(("value", "low", "high"), found))})
+            ahead = float(np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names]))
+            rows.append({**row, "metric": "ahead", "value": ahead})
+    return rows
+
+
+def best_evolution(returns: dict[str, dict[str, list[float]]]) -> dict[str, list[float]]:
+    """Program -> the returns of the variant of evolution with the largest mean on it."""
+    found: dict[str, list[float]] = {}
+    for variant in EVOLUTION:
+        for name, values in returns.get(variant, {}).items():
+            if name not in found or np.mean(values) > np.mean(found[name]):
+                found[name] = values
+    return found
+
+
+def plan_fig5(profile: str, seeds: int) -> list[Run]:
+    """Nothing of its own: the curves are those of the runs of `mmap.table2`."""
+    return []
+
+
+def assemble_fig5(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``).
+
+    ``lead`` is how far `muzero` ends above the best evolution, for programs up to `LARGE` buffers and above.
+    """
+    table = results.load("mmap.table2", profile)
+    rows: list[dict[str, Any]] = []
+    for row in results.select(table, metric="return"):
+        if "curve" in row:
+            plain = {key: value for key, value in row.items() if key != "games_curve"}
+            rows += [plain, {**plain, "metric": "return_by_games", "curve": row["games_curve"]}]
+    sizes: dict[str, list[dict[str, Any]]] = {}
+    for row in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
+        if row["instance"] != "all":
+            sizes.setdefault("large" if num_buffers(row["instance"]) > LARGE else "small", []).append(row)
+    for size, found in sizes.items():
+        values = [row["value"] for row in found]
+        row = {"instance": size, "method": "muzero", "metric": "lead", "value": float(np.mean(values))}
+        rows.append({**row, "n": len(values), "baseline": BEST_EVOLUTION})
+    return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
+
+
+def grouped(records: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """(instance, method) -> its records, in their order."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["instance"], record["method"]), []).append(record)
+    return groups
+
+
+def mean_curve(found: Sequence[dict[str, Any]], key: str, unit: str) -> dict[str, Any]:
+    """The best return so far: interquartile mean, least and most over the seeds, at places even in the logarithm.
+
+    Args:
+      found: results of runs, each with a ``curve``.
+      key, unit: of the curve's places: ``x`` and s, or ``samples`` and games.
+    """
+    curves = [result["curve"] for result in found]
+    first = max(curve[key][0] for curve in curves)
+    last = max(max(curve[key][-1] for curve in curves), first * 1.01)
+    x = np.geomspace(first, last, CURVE_POINTS)
+    x[-1] = last
+    y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)] for c in curves])
+    return {
+        "x": [round(float(v), 5) for v in x],
+        "y": [round(float(v), 6) for v in interquartile_mean(y, axis=0)],
+        "low": [round(float(v), 6) for v in y.min(axis=0)],
+        "high": [round(float(v), 6) for v in y.max(axis=0)],
+        "x_unit": unit,
+    }
+
+
+ARTIFACTS: tuple[Artifact, ...] = (
+    Artifact("mmap.table2", 1, "Final reward, for equal CPU seconds", plan_table2, assemble_table2, code_of),
+    Artifact(
+        "mmap.fig5",
+        1,
+        "Reward over CPU seconds and over games",
+        plan_fig5,
+        assemble_fig5,
+        parts=("mmap.table2",),
+    ),
+)

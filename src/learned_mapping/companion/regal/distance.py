@@ -1,0 +1,194 @@
+"""How far REGAL's networks generalise: gains over BRKGA by distance from the graphs they were trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.regal.distance_sets import graph_of, members
+from learned_mapping.companion.regal.methods import brought, code_of
+from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.regal.methods import EVALUATIONS, schedule_costs, solve
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.validate import validate
+
+Record = dict[str, Any]
+
+METHODS = ("brkga", "spectral-law", "regal")
+MORE_DEVICES = 4
+DISTANCES: dict[str, dict[str, str]] = {
+    "trained": {"traced-runtime": "traced-trained", "synthetic-runtime": "synthetic-trained"},
+    "new-noise": {"traced-runtime": "traced-noise", "synthetic-runtime": "synthetic-redrawn"},
+    "larger": {"traced-runtime": "traced-larger", "synthetic-runtime": "synthetic-larger"},
+    "new-topology": {"traced-runtime": "traced-topology", "synthetic-runtime": "synthetic-topology"},
+    "new-family": {"traced-runtime": "traced-family"},
+    "other-kind": {"traced-runtime": "synthetic-topology", "synthetic-runtime": "traced-topology"},
+    "four-devices": {"traced-runtime": "traced-topology", "synthetic-runtime": "synthetic-topology"},
+}
+"""Distance, from near to far -> dataset of the network -> set of graphs. All synthetic families are trained on."""
+GRAPHS = {"quick": 2, "full": 8, "paper": 8}
+"""Of each set, from the first on."""
+EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
+SEEDS = {"quick": 1, "full": 3, "paper": 5}
+"""Of the search, at most."""
+ROOM = 1.002
+"""Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training."""
+
+
+def plan(profile: str, seeds: int) -> list[Run]:
+    """A run per set, number of devices, method, network and seed; BRKGA's serves all networks of a set."""
+    runs: dict[str, Run] = {}
+    for distance, sets in DISTANCES.items():
+        for dataset, name in sets.items():
+            for method in METHODS:
+                for more in brought(method, dataset):
+                    for seed in range(min(seeds, SEEDS[profile])):
+                        config = _config(distance, name, profile) | more
+                        run = Run(f"{__name__}:schedule_set", method, _instance(distance, name), config, seed)
+                        runs.setdefault(run.digest, run)
+    return list(runs.values())
+
+
+def _config(distance: str, name: str, profile: str) -> dict[str, Any]:
+    return {
+        "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
+        "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
+    }  # fmt: skip
+
+
+def _devices(distance: str) -> int:
+    return MORE_DEVICES if distance == "four-devices" else DevicePair().devices
+
+
+def _instance(distance: str, name: str) -> str:
+    return f"{name}-{_devices(distance)}-devices"
+
+
+def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Runs `method` on each member of a set.
+
+    Args:
+      method: of `regal.methods`, with ``config["network"]`` where it asks one.
+      instance: the name under which the rows are reported.
+      config: as `plan` makes it.
+      seed: of the method.
+
+    Returns:
+      ``graphs``: graph name -> cost in seconds, floor in seconds, ops, whether the validator accepts the
+      schedule; ``refused``: what the method said where it takes no such instance, else empty.
+    """
+    method = f"{method}:{config['network']}" if "network" in config else method
+    pair = DevicePair(devices=config["devices"], transfers=config["transfers"])
+    found: dict[str, Any] = {}
+    try:
+        for member in config["members"]:
+            problem = Instance(graph_of(config["set"], member), pair, config["objective"])
+            schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
+            verdict = validate(problem.graph, schedule, pair)
+            # No schedule is shorter than its share of the work, nor than the longest path.
+            floor = max(problem.arrays.seconds.sum() / pair.devices, upward_rank(problem).max())
+            found[problem.graph.name] = {
+                "cost": verdict.costs.get(problem.cost_name, schedule_costs(problem, schedule)[problem.cost_name]),
+                "floor": float(floor), "ops": problem.graph.num_ops, "valid": verdict.valid,
+                "fault": "" if verdict.valid else str(verdict.violations[0]),
+            }  # fmt: skip
+    except InputError as error:
+        if config["devices"] == DevicePair().devices:
+            raise
+        return {"graphs": {}, "refused": str(error)}
+    return {"graphs": found, "refused": ""}
+
+
+def assemble(profile: str, records: list[Record]) -> dict[str, Any]:
+    """Rows by distance and network, named ``network's dataset/distance``, over the graphs that leave BRKGA room.
+
+    ``improvement_percent`` over BRKGA with as many evaluations; ``over_spectral_percent``, the network's over the law
+    that has learned nothing; ``gap_percent`` to the best cost any of the methods found: geometric means, with intervals
+    over the graphs. ``refused`` where a method takes no such instance.
+    """
+    rows: list[dict[str, Any]] = []
+    for distance, sets in DISTANCES.items():
+        for dataset, name in sets.items():
+            mine = [r for r in records if r["instance"] == _instance(distance, name) and _serves(r, dataset)]
+            rows += _rows(f"{dataset}/{distance}", mine)
+    valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
+    return {"rows": rows, "paper": [], "validated": len(valid), "invalid": valid.count(False)}
+
+
+def _serves(record: Record, dataset: str) -> bool:
+    """Whether a record has no network, or one of this dataset."""
+    network = record["config"].get("network")
+    return network is None or network.rpartition("-")[0] == dataset
+
+
+def _rows(instance: str, records: list[Record]) -> Iterator[dict[str, Any]]:
+    costs: dict[str, dict[str, list[float]]] = {}
+    facts: dict[str, dict[str, Any]] = {}
+    refused: dict[str, str] = {}
+    for record in records:
+        if record["result"]["refused"]:
+            refused[record["method"]] = record["result"]["refused"]
+        for graph, outcome in record["result"]["graphs"].items():
+            costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["cost"])
+            facts[graph] = outcome
+    plain = costs["brkga"]
+    room = [graph for graph in plain if geometric_mean(plain[graph]) > ROOM * facts[graph]["floor"]]
+    common = {"graphs": len(room), "without_room": len(plain) - len(room)}
+    if room:
+        common["median_ops"] = float(np.median([facts[graph]["ops"] for graph in room]))
+    networks = {record["config"]["network"] for record in records if "network" in record["config"]}
+    best = {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in room}
+    mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
+    for method in METHODS:
+        more = common | ({"training_seeds": len(networks)} if method == "regal" else {})
+        if method in refused:
+            row = {"instance": instance, "method": method, "metric": "refused", "value": True}
+            yield row | {"says": refused[method]} | more
+        elif room:
+            gaps = [mean[method][graph] / best[graph] for graph in room]
+            yield _above(instance, method, "gap_percent", gaps) | more
+            if method == "brkga":
+                continue
+            yield _below(instance, method, "improvement_percent", mean[method], mean["brkga"]) | more
+            if method == "regal" and "spectral-law" in mean:
+                yield _below(instance, method, "over_spectral_percent", mean[method], mean["spectral-law"]) | more
+            for graph in room:
+                value = 100 * (1 - mean[method][graph] / mean["brkga"][graph])
+                row = {"instance": f"{instance}/{graph}", "method": method, "metric": "graph_improvement_percent"}
+                yield row | {"value": value, "ops": facts[graph]["ops"], "n": len(costs[method][graph])}
+
+
+def _above(instance: str, method: str, metric: str, ratios: list[float]) -> dict[str, Any]:
+    """By how many percent the geometric mean of ratios is above 1; the interval is over the ratios."""
+    low, high = bootstrap_interval(ratios, geometric_mean)
+    row = {"instance": instance, "method": method, "metric": metric, "value": 100 * float(geometric_mean(ratios) - 1)}
+    return row | {"low": 100 * (low - 1), "high": 100 * (high - 1), "n": len(ratios)}
+
+
+def _below(instance: str, method: str, metric: str, ours: dict[str, float], theirs: dict[str, float]) -> dict[str, Any]:
+    """By how many percent ours is below theirs."""
+    row = _above(instance, method, metric, [ours[graph] / theirs[graph] for graph in ours])
+    return row | {"value": -row["value"], "low": -row["high"], "high": -row["low"]}
+
+
+def packages(run: Run) -> tuple[str, ...]:
+    """Modules that one run's record rests on."""
+    return (*code_of(run), "learned_mapping.companion.regal.distance_sets")
+
+
+ARTIFACTS: tuple[Artifact, ...] = (
+    Artifact(
+        "regal.distance",
+        3,
+        "Gain over BRKGA with as many evaluations, by distance from the training graphs",
+        plan,
+        assemble,
+        packages,
+    ),
+)

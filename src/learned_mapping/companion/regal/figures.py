@@ -1,0 +1,164 @@
+"""Paper 3's figures: the method, what learned laws change graph by graph, and what more evaluations bring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.methods import TRAINING_SEEDS, brought, code_of
+from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
+from learned_mapping.regal.methods import EVALUATIONS
+
+RUNS = "learned_mapping.companion.regal.runs"
+MEMORY = "traced-memory"
+"""The paper's dataset of both figures."""
+LIMIT_DATASETS = (MEMORY, "traced-runtime")
+"""Of the right one; the second is not in the paper."""
+COMPARED = ("regal", "regal-paper", "spectral-law")
+"""With BRKGA, in the histogram."""
+LIMITS = {
+    "quick": (1_000, 2_000, 5_000),
+    "full": (5_000, 10_000, 20_000, 50_000),
+    "paper": (5_000, 10_000, 20_000, 50_000),
+}
+LIMIT_METHODS = {
+    "quick": ("brkga", "regal"),
+    "full": ("brkga", "regal", "regal-paper", "regal-mean", "regal-initial"),
+    "paper": ("brkga", "regal", "regal-paper", "regal-mean", "regal-initial"),
+}
+"""The use that validation graphs chose, the paper's, the mean of its laws, and the first population drawn too."""
+LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
+"""Runs of a method, at most: the last limit is ten times that of table 1. Those of REGAL take its networks in turn."""
+LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
+"""Largest graph taken."""
+
+
+def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """One row per module of the network that is shipped for traced running time: its weights."""
+    from learned_mapping.regal.learned_methods import learner_for
+    from learned_mapping.regal.rules.instance import Instance
+
+    learner = learner_for(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
+    counts: dict[str, int] = {}
+    for module, arrays in learner.parameters.items():
+        name = module.split("/")[0]
+        counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
+    rows = [
+        {"instance": name, "method": "regal", "metric": "parameters", "value": count, "n": 1}
+        for name, count in counts.items()
+    ]
+    rows.append({"instance": "rounds", "method": "regal", "metric": "rounds", "value": learner.rounds, "n": 1})
+    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+
+
+def no_runs(profile: str, seeds: int) -> list[Run]:
+    """Nothing to run."""
+    return []
+
+
+def assemble_fig2_left(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """By how much less memory each test graph needs than with BRKGA, in percent; from table 1's rows."""
+    table = results.load("regal.table1", profile)
+    ratios = {
+        (row["instance"], row["method"]): (1 + row["value"] / 100, row["n"])
+        for row in results.select(table, metric="graph_gap_percent")
+    }
+    rows = []
+    for method in COMPARED:
+        values = []
+        for graph in graph_names("traced"):
+            ours, base = (ratios.get((f"{MEMORY}/{graph}", m)) for m in (method, "brkga"))
+            if ours is not None and base is not None:
+                values.append(100 * (1 - ours[0] / base[0]))
+                rows.append(_row(graph, method, "improvement_percent", values[-1], ours[1]))
+        if values:
+            rows.append(_row("all", method, "improved_share", float(np.mean(np.array(values) > 0)), len(values)))
+    paper = [
+        {"instance": name, "method": "regal", "metric": "improvement_percent", "value": value}
+        for name, value in (("best graph", 54.3), ("worst graph", -17.9))
+    ]
+    return {"rows": rows, "paper": paper, "validated": table["validated"], "invalid": table["invalid"]}
+
+
+def limit_graphs(profile: str) -> list[str]:
+    """The traced test graphs of at most `LIMIT_OPS` ops."""
+    return [name for name in graph_names("traced") if load_graph("traced", name).num_ops <= LIMIT_OPS[profile]]
+
+
+def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
+    """One search per method and seed with the last limit; it has passed the others on its way."""
+    limits, runs = LIMITS[profile], []
+    for dataset in LIMIT_DATASETS:
+        config = {
+            "kind": "traced", "split": "test", "objective": DATASETS[dataset][1], "transfers": "rendezvous",
+            "graphs": limit_graphs(profile), "evaluations": limits[-1], "limits": list(limits),
+        }  # fmt: skip
+        for method in LIMIT_METHODS[profile]:
+            networks = brought(method, dataset)
+            for seed in range(min(seeds, LIMIT_SEEDS[profile])):
+                more = networks[seed % len(networks)]
+                runs.append(Run(f"{RUNS}:schedule_graphs", method, dataset, config | more, seed))
+    return runs
+
+
+def assemble_fig2_right(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
+    rows = []
+    for dataset in LIMIT_DATASETS:
+        rows += _limit_rows(LIMITS[profile], dataset, [each for each in records if each["instance"] == dataset])
+    valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
+    return {"rows": rows, "paper": [], "validated": len(valid), "invalid": valid.count(False)}
+
+
+def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    costs: dict[str, dict[str, list[list[float]]]] = {}
+    networks: dict[str, set[str]] = {}
+    for record in records:
+        if "network" in record.get("config", {}):
+            networks.setdefault(record["method"], set()).add(record["config"]["network"])
+        for graph, outcome in record["result"]["graphs"].items():
+            costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["costs"])
+    rows = []
+    base = {graph: float(geometric_mean(np.array([c[0] for c in each]))) for graph, each in costs["brkga"].items()}
+    for method, graphs in costs.items():
+        for k, limit in enumerate(limits):
+            ratios = {graph: [c[k] / base[graph] for c in each] for graph, each in graphs.items()}
+            value = float(geometric_mean(np.concatenate([*map(np.asarray, ratios.values())])))
+            low, high = bootstrap_interval(ratios, geometric_mean)
+            row = _row(str(limit), method, "improvement_percent", 100 * (1 - value), sum(map(len, ratios.values())))
+            interval = {"low": 100 * (1 - high), "high": 100 * (1 - low)}
+            more = {"graphs": len(ratios), "dataset": dataset}
+            if method in networks:
+                more["training_seeds"] = len(networks[method])
+            rows.append(row | interval | more)
+    return rows
+
+
+def _row(instance: str, method: str, metric: str, value: float, n: int) -> dict[str, Any]:
+    row = {"instance": instance, "method": method, "metric": metric, "value": value, "n": n}
+    return row | ({"training_seeds": len(TRAINING_SEEDS)} if method.startswith("regal") else {})
+
+
+ARTIFACTS: tuple[Artifact, ...] = (
+    Artifact("regal.fig1", 3, "The method", no_runs, assemble_fig1, ("learned_mapping.regal.agent.network",)),
+    Artifact(
+        "regal.fig2_left",
+        3,
+        f"Improvement over BRKGA with {EVALUATIONS:,} evaluations, graph by graph, peak memory",
+        no_runs,
+        assemble_fig2_left,
+        parts=("regal.table1",),
+    ),
+    Artifact(
+        "regal.fig2_right",
+        3,
+        "What more evaluations bring, with learned laws and without",
+        plan_fig2_right,
+        assemble_fig2_right,
+        code_of,
+    ),
+)

@@ -1,0 +1,76 @@
+"""The graphs paper 3 is measured on: traced models and seeded synthetic graphs, split into test and training."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph_format import read_graph
+from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES, random_graph
+
+DATASETS = {
+    "traced-runtime": ("traced", "runtime"),
+    "traced-memory": ("traced", "memory"),
+    "synthetic-runtime": ("synthetic", "runtime"),
+}
+"""Name as in table 1 -> (graphs, objective)."""
+
+TRACED = {
+    "test": (
+        "alexnet-train", "squeezenet", "inception", "unet", "resnet50", "densenet-15", "mixer-4", "wavenet-20",
+        "wavenet-4-train", "lstm-2x8", "lstm-3x6", "gru-3x8", "tagger-6", "transformer-1-train",
+        "translation-1-train", "bert-2",
+    ),
+    "train": (
+        "alexnet", "lenet", "vgg16", "mobilenet", "unet-3", "densenet-6", "mixer-2", "wavenet-2-train", "wavenet-8",
+        "gru-2x5", "gru-4x3", "tagger-3", "bert-1",
+    ),
+}  # fmt: skip
+"""Split -> names under ``data/regal/graphs/SPLIT``."""
+
+SYNTHETIC_OPS = {
+    "test": (20, 30, 40, 55, 70, 85, 100, 120, 140, 170, 200, 240, 290, 350, 420, 500),
+    "train": (25, 40, 60, 80, 100, 130, 160, 200, 250, 300),
+    "small": (8, 10, 12, 14, 16, 18, 20, 24),
+    "twenty": (20,) * 20,
+}
+"""Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
+
+
+def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
+    """The graphs of a set, in order of `TRACED` or of size."""
+    if kind == "traced":
+        return TRACED[split]
+    found, turns = [], Counter()
+    for i, ops in enumerate(SYNTHETIC_OPS[split]):
+        name = f"{_family(i)}-{ops}"
+        turns[name] += 1
+        found.append(name if turns[name] == 1 else f"{name}-{turns[name]}")
+    return tuple(found)
+
+
+def _family(i: int) -> str:
+    """Of the i-th graph of a synthetic split."""
+    return sorted(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)]
+
+
+@functools.lru_cache(maxsize=64)
+def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
+    """One graph of a set.
+
+    Raises:
+      InputError: there is none of this name.
+    """
+    names = graph_names(kind, split)
+    if name not in names:
+        raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")
+    if kind == "traced":
+        return read_graph(data_folder() / "regal" / "graphs" / split / f"{name}.json.gz")
+    i = names.index(name)
+    rng = np.random.default_rng([2019, sorted(SYNTHETIC_OPS).index(split), i])
+    return random_graph(rng, _family(i), SYNTHETIC_OPS[split][i], name=name)

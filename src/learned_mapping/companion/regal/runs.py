@@ -1,0 +1,147 @@
+"""What one run of paper 3 does: schedules some graphs of a set by one method, every schedule validated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.graphs import load_graph
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.synthetic_graphs import random_graph
+from learned_mapping.regal.bounds.cp_sat import cp_sat
+from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solve
+from learned_mapping.regal.rules.decode import decode, encode
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.searches.local_search import local_search
+from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.validate import validate
+
+RULES = ("gp-dfs", "gp-list", "list-scheduler")
+WARM_STARTS = ("brkga", "local-search", *RULES)
+"""Whose best CP-SAT starts from."""
+
+
+def schedule_graphs(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Runs `method` on each of ``config["graphs"]``.
+
+    Args:
+      method: a key of `regal.methods.METHODS`; the budget is ``config["evaluations"]``.
+      instance: the name under which the rows are reported.
+      config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``; ``network`` of a method
+        that asks one; ``limits``, to have the cost after fewer evaluations too.
+      seed: of the method.
+
+    Returns:
+      Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
+    """
+    method = f"{method}:{config['network']}" if "network" in config else method
+    _compile(method, config["objective"])
+    found = {}
+    for name, problem in _instances(config):
+        result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
+        found[name] = _outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        if "limits" in config:
+            found[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
+    return {"graphs": found}
+
+
+def _cost_after(curve: dict[str, Any], limit: int) -> float:
+    """The best fitness after at most so many evaluations: a search that stops there takes the same steps."""
+    return min(value for value, samples in zip(curve["y"], curve["samples"]) if samples <= limit)
+
+
+def time_sizes(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """As `schedule_graphs`, on one layered graph for each of ``config["ops"]``."""
+    _compile(method, "runtime")
+    found = {}
+    for ops in config["ops"]:
+        problem = Instance(random_graph(np.random.default_rng(ops), "layered", ops))
+        result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
+        found[str(ops)] = _outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+    return {"graphs": found}
+
+
+def long_search(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The best of a long evolution and of long climbs: from its result, from the best rule, from scratch.
+
+    Each gets ``config["evaluations"]``; else as `schedule_graphs`.
+    """
+    found = {}
+    for name, problem in _instances(config):
+        start, rng = time.process_time(), np.random.default_rng(seed)
+        climb = TUNED_LOCAL_SEARCH[problem.objective]
+        evolved = brkga(problem, rng, _budget(config), parameters=TUNED_BRKGA[problem.objective])
+        rules = [solve(problem, rule, seed=seed).solution for rule in RULES]
+        ruled = encode(problem, min(rules, key=lambda schedule: schedule_fitness(problem, schedule)))
+        candidates = [evolved]
+        for origin in (evolved, ruled, None):
+            candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
+        schedules = [decode(problem, chromosome) for chromosome in candidates]
+        best = min(schedules, key=lambda schedule: schedule_fitness(problem, schedule))
+        found[name] = _outcome(problem, best, time.process_time() - start)
+    return {"graphs": found}
+
+
+def prove(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """CP-SAT from the best of `WARM_STARTS`, for ``config["solver_time"]`` of its own units of work.
+
+    Adds to each graph the bound, whether the optimum is proven, and the cost it started from.
+    """
+    found = {}
+    for name, problem in _instances(config):
+        start = time.process_time()
+        known = [
+            solve(problem, other, seed=seed, samples=config["evaluations"], cpu=True).solution for other in WARM_STARTS
+        ]
+        best = min(known, key=lambda schedule: schedule_fitness(problem, schedule))
+        solved = cp_sat(problem, deterministic_time=config["solver_time"], seed=seed, start=best)
+        started_from = _cost(problem, best)
+        if solved.schedule is not None:
+            best = min((solved.schedule, best), key=lambda schedule: schedule_fitness(problem, schedule))
+        outcome = _outcome(problem, best, time.process_time() - start)
+        # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair above.
+        bound = min(solved.bound, outcome["cost"])
+        found[name] = outcome | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
+    return {"graphs": found}
+
+
+def _budget(config: dict[str, Any]) -> Budget:
+    return Budget(samples=config["evaluations"], cpu=True)
+
+
+def _instances(config: dict[str, Any]) -> Iterable[tuple[str, Instance]]:
+    pair = DevicePair(transfers=config["transfers"])
+    for name in config["graphs"]:
+        graph = load_graph(config["kind"], name, config["split"])
+        yield name, Instance(graph, pair, config["objective"])
+
+
+def _compile(method: str, objective: str) -> None:
+    """Two short calls, so that no run is charged for the compiler or for the first use of a library.
+
+    A small and a large graph: their eigenvectors come from a dense and from a sparse solver.
+    """
+    for ops in (5, 300):
+        graph = random_graph(np.random.default_rng(0), "layered", ops)
+        solve(Instance(graph, objective=objective), method, samples=300)
+
+
+def _cost(problem: Instance, schedule: Schedule) -> float:
+    return schedule_costs(problem, schedule)[problem.cost_name]
+
+
+def _outcome(problem: Instance, schedule: Schedule, seconds: float) -> dict[str, Any]:
+    """The cost as the independent validator has it; an invalid schedule is reported with its first violation."""
+    verdict = validate(problem.graph, schedule, problem.pair)
+    fault = "" if verdict.valid else str(verdict.violations[0])
+    cost = verdict.costs.get(problem.cost_name, _cost(problem, schedule))
+    # No schedule is shorter than its share of the work, nor than the longest path.
+    floor = max(problem.arrays.seconds.sum() / problem.pair.devices, upward_rank(problem).max())
+    return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": float(floor)}

@@ -1,0 +1,253 @@
+"""Stored results: one file per artifact, made from the records of its runs and validated whenever it is read."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.companion import provenance
+from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, Artifact, Run, check_profile, find_artifact
+from learned_mapping.companion.runs import execute
+from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.folders import build_folder, data_folder
+from learned_mapping.programs.json_io import Node, read_json, write_json
+
+SCHEMA = "learned-mapping/result/1"
+MAX_SEEDS = 10_000
+MAX_ROWS = 1_000_000
+LARGEST = 1e300
+
+
+class InvalidSolutionsError(LearnedMappingError):
+    """An independent validator refused a solution, so the artifact is not stored."""
+
+
+def results_folder(profile: str) -> Path:
+    """Where the results of a profile are; the ``full`` ones are part of the project."""
+    return (data_folder() if profile == "full" else build_folder() / check_profile(profile)) / "results"
+
+
+def result_path(artifact_id: str, profile: str = "full") -> Path:
+    """The file of an artifact's stored result."""
+    return results_folder(profile) / f"{artifact_id}.json"
+
+
+def runs_folder(artifact_id: str, profile: str = "full") -> Path:
+    """The folder of the records of an artifact's runs."""
+    return results_folder(profile) / "runs" / artifact_id
+
+
+def make(
+    artifact: str | Artifact,
+    profile: str = "quick",
+    *,
+    seeds: int | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
+    reuse_stale: bool = False,
+    only: Collection[str] = (),
+    instances: Collection[str] = (),
+    limit: TimeLimit | None = None,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Performs the runs an artifact lacks, makes its parts, assembles its result, stores and returns it.
+
+    Args:
+      artifact: itself, or its id.
+      profile: one of `PROFILES`.
+      seeds: runs per method and instance; None for the profile's own number.
+      only, instances: perform the runs of these methods, on these instances; of all where empty.
+      jobs, cluster, reuse_stale, limit, progress: as in `runs.execute`.
+
+    Raises:
+      InputError: an unknown artifact, profile, method or instance, or a bad number.
+      RunsFailedError: some runs failed; a second call performs only those.
+      RunsMissingError: by `only`, `instances` or `limit` not all runs are there yet; nothing is assembled.
+      InvalidSolutionsError: a validator refused a solution; nothing is stored.
+    """
+    check_profile(profile)
+    if isinstance(artifact, str):
+        artifact = find_artifact(artifact)
+    seeds = DEFAULT_SEEDS[profile] if seeds is None else seeds
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
+    plan = artifact.plan(profile, seeds)
+    records = execute(
+        plan,
+        store=runs_folder(artifact.id, profile),
+        jobs=jobs,
+        cluster=cluster,
+        source_of=lambda run: source_of(artifact, run),
+        reuse_stale=reuse_stale,
+        chosen=_choice(plan, only, instances),
+        limit=limit,
+        progress=progress,
+        label=artifact.id,
+    )
+    parts = []
+    for part in artifact.parts:
+        known = stored(part, profile)
+        own_seeds = known["seeds"] if known else seeds
+        options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "limit": limit, "progress": progress}
+        parts.append(make(part, profile, seeds=own_seeds, **options))
+    assembled = artifact.assemble(profile, records)
+    distinct = {record["digest"]: record for record in records}.values()
+    result = {
+        "schema": SCHEMA,
+        "id": artifact.id,
+        "profile": profile,
+        "seeds": seeds,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": round(sum(record["seconds"] for record in distinct), 3),
+        "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
+        "machine": provenance.machine(),
+        "versions": provenance.versions(),
+        "source_digest": _made_by(artifact, plan, records, parts),
+        "rows": assembled["rows"],
+        "paper": assembled.get("paper", []),
+        "validated": int(assembled["validated"]),
+        "invalid": int(assembled["invalid"]),
+        "runs": sorted(distinct_digests(records)),
+    }
+    if result["invalid"]:
+        raise InvalidSolutionsError(
+            f"{artifact.id}: {result['invalid']} of {result['validated']} solutions are invalid; nothing is stored"
+        )
+    path = result_path(artifact.id, profile)
+    check_result(Node(result, path), artifact.id)
+    write_json(path, result, indent=1)
+    return result
+
+
+def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[str]) -> Callable[[Run], bool]:
+    """Whether a run is of one of these methods and instances; all are where none is named."""
+    for option, names, key in (("--only", only, "method"), ("--instances", instances, "instance")):
+        known = list(dict.fromkeys(getattr(run, key) for run in plan))
+        for name in names:
+            if name not in known:
+                raise InputError(option, "", f"no run has the {key} {name!r}; there are: {', '.join(known) or 'none'}")
+    return lambda run: (not only or run.method in only) and (not instances or run.instance in instances)
+
+
+def _made_by(
+    artifact: Artifact, plan: Sequence[Run], records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]
+) -> str:
+    """Digest of the code a result was made by; ``mixed`` where that is not one state of the code."""
+    found = {record["source_digest"] for record in records}
+    if all(record["source_digest"] == source_of(artifact, run) for run, record in zip(plan, records)):
+        found |= _shared_digests(artifact)
+    elif len(found) > 1:
+        return "mixed"
+    return provenance.combined_digest(found | {part["source_digest"] for part in parts})
+
+
+def distinct_digests(records: Sequence[dict[str, Any]]) -> set[str]:
+    """The keys of the records, each once."""
+    return {record["digest"] for record in records}
+
+
+def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
+    """The stored result of an artifact; raises `InputError` where it is missing or damaged."""
+    node = read_json(result_path(artifact_id, profile), "result")
+    check_result(node, artifact_id)
+    return node.value
+
+
+def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
+    """As `load`, but None where nothing is stored."""
+    return load(artifact_id, profile) if result_path(artifact_id, profile).exists() else None
+
+
+def source_of(artifact: Artifact, run: Run) -> str:
+    """Digest of the code one run of an artifact rests on."""
+    return provenance.source_digest(artifact.packages_of(run))
+
+
+def artifact_digest(artifact: Artifact, profile: str, seeds: int) -> str:
+    """Digest of the code an artifact rests on, over those of its runs and of its parts, each once."""
+    digests = _shared_digests(artifact)
+    if callable(artifact.packages):  # else the plan, which may have to read instances, adds nothing
+        digests |= {source_of(artifact, run) for run in artifact.plan(profile, seeds)}
+    parts = (artifact_digest(find_artifact(part), profile, seeds) for part in artifact.parts)
+    return provenance.combined_digest([*digests, *parts])
+
+
+def _shared_digests(artifact: Artifact) -> set[str]:
+    return {provenance.source_digest(artifact.shared_packages)} if artifact.shared_packages else set()
+
+
+def is_fresh(artifact: Artifact, result: dict[str, Any]) -> bool:
+    """Whether the code an artifact rests on, in the runs now planned, is the code its result was made by."""
+    return result["source_digest"] == artifact_digest(artifact, result["profile"], result["seeds"])
+
+
+def check_result(node: Node, artifact_id: str) -> None:
+    """Raises `InputError` unless the value is a whole result of this artifact, free of invalid solutions."""
+    top = node.object(
+        ("schema", "id", "profile", "seeds", "created", "seconds", "peak_bytes", "machine", "versions")
+        + ("source_digest", "rows", "paper", "validated", "invalid", "runs")
+    )
+    if top["id"].string() != artifact_id:
+        top["id"].fail(f"expected {artifact_id!r}, got {top['id'].value!r}")
+    top["profile"].choice(*PROFILES)
+    top["seeds"].integer(1, MAX_SEEDS)
+    top["seconds"].number(0, LARGEST)
+    top["peak_bytes"].integer(0, 2**60)
+    try:
+        datetime.datetime.fromisoformat(top["created"].string())
+    except ValueError:
+        top["created"].fail(f"not a time: {top['created'].value!r}")
+    top["machine"].metadata()
+    for version in top["versions"].mapping(1000).values():
+        version.string()
+    top["source_digest"].string()
+    top["validated"].integer(0, 2**53)
+    if top["invalid"].integer(0, 2**53):
+        top["invalid"].fail(f"{top['invalid'].value} invalid solutions")
+    for digest in top["runs"].array(MAX_ROWS):
+        digest.string(64)
+    for rows in (top["rows"], top["paper"]):
+        for row in rows.array(MAX_ROWS):
+            _check_row(row)
+
+
+def _check_row(row: Node) -> None:
+    """A tidy row: three names, a value (a number, or a word where the metric is one), its interval, its count."""
+    cells = row.mapping(100)
+    for name in ("instance", "method", "metric"):
+        if name not in cells:
+            row.fail(f"missing field {name!r}")
+        cells[name].string()
+    if "value" not in cells:
+        row.fail("missing field 'value'")
+    if cells["value"].value is not None and not isinstance(cells["value"].value, bool | str):
+        cells["value"].number(-LARGEST, LARGEST)
+    for name in ("low", "high"):
+        if name in cells and cells[name].value is not None:
+            cells[name].number(-LARGEST, LARGEST)
+    if "n" in cells:
+        cells["n"].integer(0, 2**53)
+    if "curve" in cells:
+        curve = cells["curve"].mapping(20)
+        for name in ("x", "y", "x_unit"):
+            if name not in curve:
+                cells["curve"].fail(f"missing field {name!r}")
+        lengths = {len(curve[name].array(MAX_ROWS)) for name in ("x", "y")}
+        if len(lengths) > 1:
+            cells["curve"].fail("x and y differ in length")
+
+
+def select(result: dict[str, Any], where: str = "rows", **keys: Any) -> list[dict[str, Any]]:
+    """The rows of a result whose cells equal `keys`: ``select(result, instance="bert", metric="throughput")``."""
+    return [row for row in result[where] if all(row.get(name) == value for name, value in keys.items())]
+
+
+def value(result: dict[str, Any], where: str = "rows", **keys: Any) -> Any:
+    """The value of the one row whose cells equal `keys`; raises LookupError unless there is exactly one."""
+    rows = select(result, where, **keys)
+    if len(rows) != 1:
+        raise LookupError(f"{len(rows)} rows of {result['id']} match {keys}")
+    return rows[0]["value"]

@@ -1,0 +1,253 @@
+"""Executes runs as independent keyed tasks: in this process, in local worker processes, or on a Ray cluster.
+
+A record is written, atomically, as each run finishes; a run whose record is there is not redone. So an interrupted
+series goes on where it stopped, and a killed worker costs its own run only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.worker import SINGLE_THREAD, perform
+from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
+from learned_mapping.programs.json_io import read_json, write_json
+
+SCHEMA = "learned-mapping/run/1"
+ATTEMPTS = 2
+"""A run whose worker dies is tried once more."""
+
+
+class RunsFailedError(LearnedMappingError):
+    """Some runs failed; the records of all others are stored."""
+
+    def __init__(self, failures: Sequence[tuple[Run, str]], done: int, total: int):
+        self.failures = list(failures)
+        lines = [f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures]
+        shown = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
+        unfinished = f" ({done} of {total} are there)" if done + len(lines) < total else ""
+        super().__init__(f"{len(lines)} of {total} runs failed{unfinished}: {shown}")
+
+
+class RunsMissingError(UnfinishedError):
+    """Not all runs were to be performed, or not all had the time; the records of `done` of `total` are stored."""
+
+    def __init__(self, label: str, done: int, total: int):
+        self.done, self.total = done, total
+        super().__init__(f"{label}: {done} of {total} runs are there")
+
+
+def execute(
+    runs: Sequence[Run],
+    *,
+    store: str | os.PathLike,
+    jobs: int = 1,
+    cluster: str | None = None,
+    source_of: Callable[[Run], str] = lambda run: "",
+    reuse_stale: bool = False,
+    chosen: Callable[[Run], bool] = lambda run: True,
+    limit: TimeLimit | None = None,
+    progress: bool = True,
+    label: str = "runs",
+) -> list[dict[str, Any]]:
+    """The records of `runs`, in their order; performs those that `store` does not hold.
+
+    Args:
+      runs: what to do; two equal runs share one record.
+      store: folder of the records, ``<digest>.json`` each.
+      jobs: local worker processes, one thread each; 1 performs the runs in this process.
+      cluster: address of a Ray cluster, instead of local processes.
+      source_of: digest of the code a run rests on; kept in its record. A record of other code is redone.
+      reuse_stale: use records of other code all the same.
+      chosen: which of the runs to perform now, where they are not done.
+      limit: no run is started that it does not allow; what is under way is finished.
+      progress: show a bar on stderr.
+      label: of the bar and in errors.
+
+    Raises:
+      RunsFailedError: some runs failed, after all others have finished.
+      RunsMissingError: some runs were not `chosen`, or the `limit` did not allow them.
+      InputError: `jobs` is below 1, or Ray or the cluster is not there.
+    """
+    if jobs < 1:
+        raise InputError("--jobs", "", f"must be at least 1, got {jobs}")
+    store = Path(store)
+    distinct = {run.digest: run for run in runs}
+    records: dict[str, dict[str, Any]] = {}
+    for digest, run in distinct.items():
+        record = read_record(store, run)
+        if record is not None and limit is not None:
+            limit.learn(record)
+        if record is not None and (reuse_stale or record["source_digest"] == source_of(run)):
+            records[digest] = record
+    tasks = [run for digest, run in distinct.items() if digest not in records and chosen(run)]
+    if tasks:
+        if cluster is not None:
+            from learned_mapping.companion.cluster import on_cluster
+
+            outcomes = on_cluster(tasks, cluster, limit)
+        elif jobs == 1 or len(tasks) == 1:
+            outcomes = ((run, perform(task_of(run))) for run in tasks if limit is None or limit.allows(run))
+        else:
+            outcomes = in_processes(tasks, min(jobs, len(tasks)), limit)
+        failures = []
+        with _bar(progress, len(distinct), len(records), label) as advance:
+            for run, outcome in outcomes:
+                if "error" in outcome:
+                    failures.append((run, outcome["error"]))
+                else:
+                    records[run.digest] = _record(run, outcome, source_of(run))
+                    write_json(store / f"{run.digest}.json", records[run.digest])
+                    if limit is not None:
+                        limit.learn(records[run.digest])
+                advance(f"{run.method} {run.instance}")
+        if failures:
+            raise RunsFailedError(failures, len(records), len(distinct))
+    if len(records) < len(distinct):
+        raise RunsMissingError(label, len(records), len(distinct))
+    return [records[run.digest] for run in runs]
+
+
+def task_of(run: Run) -> dict[str, Any]:
+    """A run as the JSON a worker takes."""
+    names = ("function", "method", "instance", "config", "seed")
+    return {name: getattr(run, name) for name in names}
+
+
+def _record(run: Run, outcome: dict[str, Any], source_digest: str) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        **task_of(run),
+        "digest": run.digest,
+        "source_digest": source_digest,
+        "seconds": round(outcome["seconds"], 4),
+        "peak_bytes": int(outcome["peak_bytes"]),
+        "result": outcome["result"],
+    }
+
+
+def read_record(store: str | os.PathLike, run: Run) -> dict[str, Any] | None:
+    """The stored record of a run; None where there is none, or it is torn, or it is of something else."""
+    path = Path(store) / f"{run.digest}.json"
+    if not path.exists():
+        return None
+    try:
+        record = read_json(path, "run").value
+        same = all(record[name] == value for name, value in task_of(run).items())
+        whole = isinstance(record["result"], dict) and record["seconds"] >= 0 and record["peak_bytes"] >= 0
+        return record if same and whole and isinstance(record["source_digest"], str) else None
+    except (InputError, KeyError, TypeError):
+        return None
+
+
+class _bar:
+    """A tqdm bar on stderr, or nothing."""
+
+    def __init__(self, show: bool, total: int, done: int, label: str):
+        self.show, self.total, self.done, self.label = show, total, done, label
+
+    def __enter__(self) -> Callable[[str], None]:
+        if not self.show:
+            return lambda text: None
+        from tqdm import tqdm
+
+        self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="run", file=sys.stderr)
+
+        def advance(text: str) -> None:
+            self.bar.set_postfix_str(text, refresh=False)
+            self.bar.update()
+
+        return advance
+
+    def __exit__(self, *exc) -> None:
+        if self.show:
+            self.bar.close()
+
+
+class _Worker:
+    """A worker process and the run it is at."""
+
+    def __init__(self) -> None:
+        from multiprocessing import Pipe
+
+        self.connection, theirs = Pipe()
+        environment = {**os.environ, **SINGLE_THREAD}
+        environment["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip()
+        # A run's function may live in a module that only this process's search path reaches.
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "learned_mapping.companion.worker", str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.run: Run | None = None
+
+    def give(self, run: Run) -> None:
+        self.run = run
+        self.connection.send_bytes(json.dumps(task_of(run)).encode())
+
+    def end(self) -> None:
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def in_processes(
+    runs: Sequence[Run], jobs: int, limit: TimeLimit | None = None
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start."""
+    from multiprocessing.connection import wait
+
+    queue = deque((run, 1) for run in runs)
+    attempt: dict[str, int] = {}
+    workers: list[_Worker] = []
+
+    def next_run(worker: _Worker) -> None:
+        worker.run = None
+        while queue and worker.run is None:
+            run, attempt_number = queue.popleft()
+            if limit is not None and not limit.allows(run):
+                continue
+            attempt[run.digest] = attempt_number
+            try:
+                worker.give(run)
+            except OSError:  # it died while idle: its pipe reads as closed below, which gives the run to another
+                worker.run = run
+
+    try:
+        for _ in range(jobs):
+            workers.append(_Worker())
+            next_run(workers[-1])
+        while busy := [worker for worker in workers if worker.run is not None]:
+            ready = wait([worker.connection for worker in busy])
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                run = worker.run
+                try:
+                    outcome = json.loads(worker.connection.recv_bytes())
+                except (EOFError, OSError):
+                    worker.connection.close()
+                    code = worker.process.wait()
+                    workers.remove(worker)
+                    workers.append(_Worker())
+                    if attempt[run.digest] < ATTEMPTS:
+                        queue.appendleft((run, attempt[run.digest] + 1))
+                        outcome = None
+                    else:
+                        outcome = {"error": f"its worker process died {ATTEMPTS} times, last with exit status {code}"}
+                    worker = workers[-1]
+                next_run(worker)
+                if outcome is not None:
+                    yield run, outcome
+    finally:
+        for worker in workers:
+            worker.end()

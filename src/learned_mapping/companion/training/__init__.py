@@ -1,0 +1,1 @@
+"""What trains and chooses what is shipped: one command each."""

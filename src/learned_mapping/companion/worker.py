@@ -1,0 +1,109 @@
+"""The process that performs runs: one thread, one run at a time, JSON in, JSON out over a pipe it inherits.
+
+``python -m learned_mapping.companion.worker FD`` is started by `runs.execute`; nobody types it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import LearnedMappingError
+
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+"""Environment of a process that keeps to one core; read by the libraries when they are first imported."""
+
+
+def resolve(function: str) -> Callable[..., Any]:
+    """The object that ``module:function`` names."""
+    module, _, name = function.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def perform(task: dict[str, Any]) -> dict[str, Any]:
+    """Performs one run.
+
+    Args:
+      task: ``function``, ``method``, ``instance``, ``config``, ``seed``.
+
+    Returns:
+      ``{"result", "seconds", "peak_bytes"}``, or ``{"error"}`` with one line where the function raised.
+    """
+    _reset_peak()
+    start = time.perf_counter()
+    try:
+        result = resolve(task["function"])(task["method"], task["instance"], task["config"], task["seed"])
+        seconds = time.perf_counter() - start
+        result = json.loads(json.dumps(result, allow_nan=False, default=_plain))
+    except LearnedMappingError as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = " ".join(f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split())
+        return {"error": text[:500], "traceback": traceback.format_exc()}
+    return {"result": result, "seconds": seconds, "peak_bytes": _peak_bytes()}
+
+
+def _plain(value: Any) -> Any:
+    """NumPy and JAX scalars and arrays as JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a run returned a {type(value).__name__}, which JSON cannot hold")
+
+
+def _reset_peak() -> None:
+    """Starts a new measurement of the peak, so that a run is not charged for the one before it (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pass
+
+
+def _peak_bytes() -> int:
+    """The process's peak resident memory in bytes."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def main(descriptor: int) -> None:
+    """Performs the tasks that arrive on the pipe until it closes."""
+    from multiprocessing.connection import Connection
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted and ends its workers itself
+    # What a library prints must not mix with the progress bar's line or with `--json` on stdout.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    connection = Connection(descriptor)
+    while True:
+        try:
+            task = json.loads(connection.recv_bytes())
+        except EOFError:
+            return
+        connection.send_bytes(json.dumps(perform(task)).encode())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""The exact optimum of the static objective, and bounds."""

@@ -1,0 +1,174 @@
+"""CP-SAT on small graphs: the nearest valid partition, the fastest one, and the most chips that can be used.
+
+One model: y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c + 1] and all rules are linear
+or clauses. It is a second, independent statement of the rules, which the engine's tests use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.rules.constraints import check_chips, check_strength
+from learned_mapping.programs.graph import ComputationGraph
+
+MAX_VARIABLES = 400_000
+UNITS = 10**9
+"""Times are rounded to this part of the graph's total."""
+
+
+@dataclass(frozen=True)
+class CpSatOutcome:
+    """What the solver found within its limit."""
+
+    assignment: np.ndarray | None
+    """[N] int32, or None where it found nothing."""
+    value: float
+    """The objective: ops that differ, seconds, or chips."""
+    bound: float
+    """What no valid partition can beat."""
+    optimal: bool
+
+
+class _Rules:
+    """The rules of one graph on C chips as a CP-SAT model."""
+
+    def __init__(self, graph: ComputationGraph, chips: int, strength: str):
+        check_chips(chips)
+        check_strength(strength)
+        if graph.num_ops * chips > MAX_VARIABLES:
+            size = f"{graph.num_ops} ops on {chips} chips"
+            raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
+        self.model, self.chips, self.graph = cp_model.CpModel(), chips, graph
+        n, edges = graph.num_ops, graph.op_edges.tolist()
+        new = self.model.new_bool_var
+        self.at_least = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
+        self.on = [[new("") for _ in range(chips)] for _ in range(n)]
+        for u in range(n):
+            for c in range(chips):
+                self.model.add(self.on[u][c] == self.at_least[u][c] - self.at_least[u][c + 1])
+        for u, v in edges:
+            for c in range(1, chips):
+                self.model.add_implication(self.at_least[u][c], self.at_least[v][c])  # Eq. 2
+                if strength == "chain" and c + 1 < chips:
+                    self.model.add_implication(self.at_least[v][c + 1], self.at_least[u][c])
+        for c in range(chips - 1):  # Eq. 3
+            holder = [self.on[u][c] for u in range(n)]
+            for u in range(n):
+                self.model.add_bool_or([*holder, ~self.at_least[u][c + 1]])
+        if strength == "general":
+            self._triangle(edges)
+
+    def _triangle(self, edges: list[list[int]]) -> None:
+        """Eq. 4: no chip edge beside a longer path."""
+        chips, new = self.chips, self.model.new_bool_var
+        pairs = [(a, b) for a in range(chips) for b in range(a + 1, chips)]
+        direct, longer = {p: new("") for p in pairs}, {p: new("") for p in pairs}
+        for u, v in edges:
+            for a, b in pairs:
+                self.model.add_bool_or([~self.on[u][a], ~self.on[v][b], direct[a, b]])
+        for a, b in pairs:
+            for c in range(b + 1, chips):
+                for rest in (direct[b, c], longer[b, c]):
+                    self.model.add_bool_or([~direct[a, b], ~rest, longer[a, c]])
+            self.model.add_bool_or([~direct[a, b], ~longer[a, b]])
+
+    def hint(self, assignment: np.ndarray) -> None:
+        for u, chip in enumerate(assignment.tolist()):
+            for c in range(1, self.chips):
+                self.model.add_hint(self.at_least[u][c], int(chip >= c))
+
+    def solve(self, effort: float, seconds: float | None, seed: int) -> tuple[np.ndarray | None, float, float, bool]:
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = seed % 2**31
+        if seconds is None:
+            solver.parameters.max_deterministic_time = effort
+        else:
+            solver.parameters.max_time_in_seconds = seconds
+        status = solver.solve(self.model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None, 0.0, solver.best_objective_bound, False
+        chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
+        optimal = status == cp_model.OPTIMAL
+        return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
+
+
+def nearest_partition(
+    graph: ComputationGraph,
+    chips: int,
+    candidate: np.ndarray,
+    *,
+    strength: str = "general",
+    effort: float = 10.0,
+    seconds: float | None = None,
+    seed: int = 0,
+) -> CpSatOutcome:
+    """The valid partition that differs from `candidate` [N] in the fewest ops.
+
+    Args:
+      effort: limit in the solver's own units of work, of about a second each; the same result everywhere.
+      seconds: limit in seconds instead.
+    """
+    rules = _Rules(graph, chips, strength)
+    agreeing = [rules.on[u][int(c)] for u, c in enumerate(candidate) if 0 <= c < chips]
+    rules.model.minimize(graph.num_ops - sum(agreeing))
+    return CpSatOutcome(*rules.solve(effort, seconds, seed))
+
+
+def most_chips(graph: ComputationGraph, chips: int, *, strength: str = "general", effort: float = 10.0) -> CpSatOutcome:
+    """The valid partition that uses the most of `chips` chips; `bound` is what Eq. 2-4 allow at most."""
+    rules = _Rules(graph, chips, strength)
+    used = [rules.model.new_bool_var("") for _ in range(chips)]
+    for c in range(chips):
+        rules.model.add_bool_or([~used[c], *(rules.on[u][c] for u in range(graph.num_ops))])
+    rules.model.maximize(sum(used))
+    return CpSatOutcome(*rules.solve(effort, None, 0))
+
+
+def fastest_partition(
+    model: ChipModel,
+    *,
+    strength: str = "chain",
+    effort: float = 10.0,
+    seconds: float | None = None,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+) -> CpSatOutcome:
+    """The partition of least runtime; value and bound in seconds, to a billionth of the graph's total time.
+
+    Args:
+      effort, seconds: as in `nearest_partition`.
+      start: a valid partition [N] to start from.
+    """
+    graph, chips = model.graph, model.package.chips
+    rules = _Rules(graph, chips, strength)
+    unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS
+    if unit <= 0:
+        raise InputError("cp-sat", "", "the graph takes no time")
+    scale = [round(s / unit) for s in model.op_seconds.tolist()]
+    load = [[(scale[u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
+    for tensor in range(graph.num_tensors):
+        size = round(float(model.tensor_seconds[tensor]) / unit)
+        producer, consumers = int(graph.tensor_producer[tensor]), graph.consumers(tensor).tolist()
+        if not size or not consumers:
+            continue
+        for link in range(chips - 1):
+            crosses = rules.model.new_bool_var("")
+            here = rules.at_least[producer][link + 1]
+            for consumer in consumers:
+                rules.model.add_bool_or([~rules.at_least[consumer][link + 1], here, crosses])
+            load[link].append((size, crosses))
+            load[link + 1].append((size, crosses))
+    slowest = rules.model.new_int_var(max(scale), 2 * UNITS, "")
+    for terms in load:
+        rules.model.add(sum(weight * variable for weight, variable in terms) <= slowest)
+    rules.model.minimize(slowest)
+    if start is not None:
+        rules.hint(start)
+    assignment, value, bound, optimal = rules.solve(effort, seconds, seed)
+    return CpSatOutcome(assignment, value * unit, bound * unit, optimal)

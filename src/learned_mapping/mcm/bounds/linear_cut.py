@@ -1,0 +1,136 @@
+"""Cutting an order of the ops into as many runs as there are chips, evenly by what each op is taken to cost.
+
+Costs need not be those of the model: perturbed, they give *near-balanced* random partitions; corrected class by class,
+they are what `class_search` searches over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from learned_mapping.budget import Budget
+from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.repair.engine import repair_batch
+from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.programs.graph import ComputationGraph
+
+BISECTIONS = 50
+SPREAD = (0.1, 0.5)
+"""Standard deviations of the logarithm of perturbed costs: from nearly balanced partitions to some twice as slow."""
+
+
+def late_order(graph: ComputationGraph) -> np.ndarray:
+    """[N] int32, a topological order: longest path behind first, so each op as late as its consumers allow."""
+    depth = np.zeros(graph.num_ops, np.int64)
+    following: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for u, v in graph.op_edges.tolist():
+        following[u].append(v)
+    for u in graph.topological_order[::-1].tolist():
+        depth[u] = max((depth[v] + 1 for v in following[u]), default=0)
+    return np.argsort(-depth, kind="stable").astype(np.int32)
+
+
+@njit(cache=True)
+def _filled(seconds, cap):
+    """[N] the run of each entry when every run takes what fits `cap`."""
+    run_of = np.empty(len(seconds), np.int32)
+    run, load = 0, 0.0
+    for i in range(len(seconds)):
+        if load > 0 and load + seconds[i] > cap:
+            run, load = run + 1, 0.0
+        load += seconds[i]
+        run_of[i] = run
+    return run_of
+
+
+@njit(cache=True)
+def _even_runs(seconds, chips, bisections):
+    """[N] at most `chips` runs, the heaviest as light as runs of this order can be, to a bisection's precision."""
+    low, high = max(seconds.max(), seconds.sum() / chips), seconds.sum()
+    if _filled(seconds, low)[-1] < chips:
+        return _filled(seconds, low)
+    for _ in range(bisections):
+        cap = (low + high) / 2
+        if _filled(seconds, cap)[-1] < chips:
+            high = cap
+        else:
+            low = cap
+    return _filled(seconds, high)
+
+
+def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips: int) -> np.ndarray:
+    """[N] int32: the order cut so that the costliest chip costs least, repaired to the nearest valid partition.
+
+    Args:
+      seconds: [N] what each op is taken to cost, links not counted.
+      order: [N] a topological order.
+      arrays: of the graph.
+    """
+    candidate = np.empty(len(order), np.int32)
+    candidate[order] = _even_runs(np.asarray(seconds, np.float64)[order], chips, BISECTIONS)
+    unused = np.random.default_rng(0)
+    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0][0]
+
+
+def near_balanced(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, count: int, spread: tuple[float, float] = SPREAD
+) -> np.ndarray:
+    """[B, N] int32 random valid partitions whose chips have about equal work.
+
+    Each is the even cut of a random topological order by perturbed costs: those of the model, times exp(s z), z
+    standard normal for each op, s the partition's own, drawn log-uniformly from `spread`.
+    """
+    graph, chips = model.graph, model.package.chips
+    found = np.empty((count, graph.num_ops), np.int32)
+    for row in found:
+        s = np.exp(rng.uniform(*np.log(spread)))
+        seconds = model.op_seconds * np.exp(s * rng.standard_normal(graph.num_ops))
+        row[:] = even_cut(seconds, random_order(graph, rng), arrays, chips)
+    return found
+
+
+def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    """[N] int32, the fastest of as many near-balanced partitions as the budget allows."""
+    best = np.zeros(model.graph.num_ops, np.int32)
+    while not budget.spent():
+        assignment = near_balanced(model, arrays, rng, 1)[0]
+        if budget.record(model.throughput(assignment)):
+            best = assignment
+    return best
+
+
+def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
+    """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
+    producers, consumers = graph.op_edges[:, 0], graph.op_edges[:, 1]
+    offsets = np.searchsorted(producers, np.arange(graph.num_ops + 1))
+    waiting = np.bincount(consumers, minlength=graph.num_ops)
+    return _random_order(offsets, consumers, waiting, rng.random(graph.num_ops))
+
+
+@njit(cache=True)
+def _random_order(offsets, consumers, waiting, keys):
+    n = len(keys)
+    order = np.empty(n, np.int32)
+    ready = np.empty(n, np.int32)
+    count = 0
+    for op in range(n):
+        if waiting[op] == 0:
+            ready[count] = op
+            count += 1
+    for i in range(n):
+        best = 0
+        for k in range(1, count):
+            if keys[ready[k]] < keys[ready[best]]:
+                best = k
+        op = ready[best]
+        count -= 1
+        ready[best] = ready[count]
+        order[i] = op
+        for e in range(offsets[op], offsets[op + 1]):
+            v = consumers[e]
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready[count] = v
+                count += 1
+    return order

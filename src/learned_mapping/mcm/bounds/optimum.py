@@ -1,0 +1,215 @@
+"""The exact optimum of the analytical model under the chain rule: dynamic programming over ideals.
+
+Under the chain rule the ops on chips 0..c form an *ideal* I_c (a set that holds every predecessor of its members), and
+a partition is a chain of ideals ∅ = I_{-1} ⊂ I_0 ⊂ ... ⊂ I_k = V in which all consumers of I_{c-1} lie in I_c. A
+tensor then crosses one link at most, and the bytes on link c -> c + 1 depend on I_c alone: those of tensors made in I_c
+with a consumer outside. So the time of chip c,
+
+    t_c = seconds(I_c \\ I_{c-1}) + (cut(I_{c-1}) + cut(I_c)) / link_bytes_per_s,
+
+depends on two neighbouring ideals, and the least number of chips that reaches an ideal with every t <= T follows by
+dynamic programming over the ideals by size. Bisection on T, which ends at the time of a partition found on one side and
+a proof that nothing is faster on the other, gives the least maximum of t_c over every partition that obeys the chain
+rule, to a relative `TOLERANCE`. That covers every valid partition in which all neighbouring chips are joined by an edge
+(see `constraints`); a partition that obeys Eq. 4 otherwise is bounded only by `lower_bound`.
+
+The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method gives up and says so.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from learned_mapping.errors import LearnedMappingError
+from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.searches.greedy import careful_greedy
+from learned_mapping.programs.graph import ComputationGraph
+
+MAX_IDEALS = 400_000
+TOLERANCE = 1e-9
+UNREACHED = 1 << 30
+
+
+class TooManyIdealsError(LearnedMappingError):
+    """The graph is too wide for the dynamic programme."""
+
+
+class Ideals(NamedTuple):
+    """The ideals of a graph, in order of size: K of them, L steps that add one op."""
+
+    seconds: np.ndarray
+    """[K] float64, seconds of the ideal's ops on one chip."""
+    cut_s: np.ndarray
+    """[K] float64, seconds a link is busy with the tensors that leave it."""
+    required: np.ndarray
+    """[K] int32, the smallest ideal that holds it and all its consumers."""
+    step_offsets: np.ndarray
+    """[K + 1] int32."""
+    steps: np.ndarray
+    """[L] int32, ideals with one op more."""
+    members: list[int]
+    """K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph."""
+
+
+def lower_bound(model: ChipModel) -> float:
+    """Seconds no partition can beat, whatever rules it obeys: the longest op, and all ops spread evenly."""
+    return float(max(model.op_seconds.max(), model.op_seconds.sum() / model.package.chips))
+
+
+def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
+    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`."""
+    graph = model.graph
+    before, behind, required_by, made, used = _masks(graph)
+    tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
+    index = {0: 0}
+    members, seconds, cuts, required_masks = [0], [0.0], [0.0], [0]
+    ready: list[tuple[int, ...]] = [tuple(u for u in range(graph.num_ops) if not before[u])]
+    steps: list[list[int]] = []
+    k = 0
+    while k < len(members):
+        ideal, following = members[k], []
+        for u in ready[k]:
+            larger = ideal | 1 << u
+            if larger not in index:
+                if len(members) >= max_ideals:
+                    raise TooManyIdealsError(
+                        f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum; "
+                        "greedy-careful and cp-sat have no such limit"
+                    )
+                index[larger] = len(members)
+                members.append(larger)
+                seconds.append(seconds[k] + model.op_seconds[u])
+                cut = cuts[k] + sum(model.tensor_seconds[t] for t in made[u] if tensor_users[t])
+                cut -= sum(model.tensor_seconds[t] for t in used[u] if not tensor_users[t] & ~larger)
+                cuts.append(cut)
+                required_masks.append(required_masks[k] | required_by[u] | 1 << u)
+                opened = [v for v in behind[u] if not before[v] & ~larger]
+                ready.append((*(v for v in ready[k] if v != u), *opened))
+            following.append(index[larger])
+        steps.append(following)
+        k += 1
+    return Ideals(
+        seconds=np.array(seconds),
+        cut_s=np.maximum(np.array(cuts), 0.0),
+        required=np.array([index[mask] for mask in required_masks], np.int32),
+        step_offsets=np.concatenate([[0], np.cumsum([len(s) for s in steps])]).astype(np.int32),
+        steps=np.array([j for s in steps for j in s], np.int32),
+        members=members,
+    )
+
+
+def optimum(model: ChipModel, *, max_ideals: int = MAX_IDEALS, ideals: Ideals | None = None) -> np.ndarray:
+    """[N] int32, a fastest partition under the chain rule.
+
+    Args:
+      model: graph and chips.
+      max_ideals: as in `ideals_of`.
+      ideals: of the same graph and package but for the number of chips, where they are known already.
+
+    Raises:
+      TooManyIdealsError: the graph is too wide.
+    """
+    ideals = ideals_of(model, max_ideals) if ideals is None else ideals
+    best = careful_greedy(model)
+    high, low = model.runtime(best), lower_bound(model) * (1 - 2 * TOLERANCE)
+    target = (low + high) / 2
+    while True:
+        chain = _chain(ideals, model.package.chips, target)
+        if chain is not None:
+            best = _assignment(ideals, chain, model.graph.num_ops)
+            high = min(high, model.runtime(best))
+        else:
+            low = target
+        last = high * (1 - TOLERANCE)
+        if low >= last:
+            return best
+        target = last if high - low <= 4 * TOLERANCE * high else (low + high) / 2
+
+
+def _masks(graph: ComputationGraph):
+    """Per op: predecessors (bits), successors (list), its consumers with all that precedes them (bits), tensors."""
+    n = graph.num_ops
+    before, ancestors = [0] * n, [0] * n
+    behind: list[list[int]] = [[] for _ in range(n)]
+    for u, v in graph.op_edges.tolist():
+        before[v] |= 1 << u
+        behind[u].append(v)
+    for u in graph.topological_order.tolist():
+        for v in behind[u]:
+            ancestors[v] |= ancestors[u] | 1 << u
+    required = [0] * n
+    for u in range(n):
+        for v in behind[u]:
+            required[u] |= ancestors[v] | 1 << v
+    made: list[list[int]] = [[] for _ in range(n)]
+    used: list[list[int]] = [[] for _ in range(n)]
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        made[producer].append(tensor)
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        used[consumer].append(tensor)
+    return before, behind, required, made, used
+
+
+def _chain(ideals: Ideals, chips: int, target_s: float) -> list[int] | None:
+    """The ideals I_0 ⊂ ... ⊂ V of a partition on at most `chips` chips with every t_c <= target, or None."""
+    came_from = _reach_ideals(
+        ideals.seconds, ideals.cut_s, ideals.required, ideals.step_offsets, ideals.steps, chips, target_s
+    )
+    if came_from[-1] < 0:
+        return None
+    chain = [len(came_from) - 1]
+    while came_from[chain[-1]] > 0:
+        chain.append(int(came_from[chain[-1]]))
+    return chain[::-1]
+
+
+@njit(cache=True)
+def _reach_ideals(seconds, cut_s, required, step_offsets, steps, chips, target_s):
+    """[K] the ideal one chip before on a way of fewest chips, -1 where none is within `chips`."""
+    count = len(seconds)
+    fewest = np.full(count, UNREACHED, np.int64)
+    came_from = np.full(count, -1, np.int64)
+    seen = np.full(count, -1, np.int64)
+    stack = np.empty(count, np.int64)
+    fewest[0] = 0
+    whole = seconds[count - 1]
+    for i in range(count):
+        # Even a perfect balance of what is left must fit the chips that are left.
+        if fewest[i] >= chips or whole - seconds[i] > (chips - fewest[i]) * target_s * (1 + 1e-12):
+            continue
+        limit = seconds[i] + target_s - cut_s[i]
+        start = required[i]
+        if seconds[start] > limit:
+            continue
+        stack[0] = start
+        seen[start] = i
+        top = 1
+        while top > 0:
+            top -= 1
+            j = stack[top]
+            if j != i and seconds[j] + cut_s[j] <= limit and fewest[i] + 1 < fewest[j]:
+                fewest[j] = fewest[i] + 1
+                came_from[j] = i
+            for k in range(step_offsets[j], step_offsets[j + 1]):
+                larger = steps[k]
+                if seen[larger] != i and seconds[larger] <= limit:
+                    seen[larger] = i
+                    stack[top] = larger
+                    top += 1
+    return came_from
+
+
+def _assignment(ideals: Ideals, chain: list[int], num_ops: int) -> np.ndarray:
+    assignment = np.empty(num_ops, np.int32)
+    previous = 0
+    for chip, index in enumerate(chain):
+        added = ideals.members[index] & ~previous
+        previous = ideals.members[index]
+        while added:
+            lowest = added & -added
+            assignment[lowest.bit_length() - 1] = chip
+            added ^= lowest
+    return assignment

@@ -1,0 +1,1 @@
+"""Methods that partition without a network: rules, random search, annealing."""

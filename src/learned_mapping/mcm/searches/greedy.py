@@ -1,0 +1,178 @@
+"""Two greedy rules that fill chips one after another. What a learner is compared with decides how good it looks.
+
+The paper compares with "a greedy algorithm" of O(N) from a production compiler and says no more. `naive_greedy` is the
+simplest rule of that description; `careful_greedy` is what a rule can do without a search over partitions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.programs.graph import ComputationGraph
+
+BISECTIONS = 40
+
+
+def naive_greedy(model: ChipModel, arrays: RepairArrays | None = None) -> np.ndarray:
+    """[N] int32: in topological order, each chip is filled up to total / C; what is left over goes to the last chip.
+
+    Transfers are not looked at. Where the fill breaks the chain rule an op takes the nearest chip its domain allows.
+    """
+    graph, chips = model.graph, model.package.chips
+    cap = float(model.op_seconds.sum()) / chips
+    candidate = np.empty(graph.num_ops, np.int32)
+    chip, load = 0, 0.0
+    for op in graph.topological_order.tolist():
+        seconds = float(model.op_seconds[op])
+        if load > 0 and load + seconds > cap and chip < chips - 1:
+            chip, load = chip + 1, 0.0
+        load += seconds
+        candidate[op] = chip
+    arrays = repair_arrays(graph) if arrays is None else arrays
+    order, unused = graph.topological_order, np.random.default_rng(0)
+    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0][0]
+
+
+def careful_greedy(model: ChipModel) -> np.ndarray:
+    """[N] int32: the smallest cap, by bisection, under which filling chips in as-late-as-possible order succeeds.
+
+    Every chip first takes what the chain rule demands: the consumers of the chip before and all that precedes them.
+    Then it takes ops as long as its time, both links included, can stay within the cap, and stops where it did last.
+    Always valid: at the least the whole graph on chip 0.
+    """
+    graph, chips = model.graph, model.package.chips
+    fill = _Fill(model)
+    total = float(model.op_seconds.sum())
+    low, high = max(total / chips, float(model.op_seconds.max())), total
+    best = np.zeros(graph.num_ops, np.int32)
+    best_seconds = model.runtime(best)
+    found = fill.under(low)
+    if found is not None:
+        return found
+    for _ in range(BISECTIONS):
+        cap = (low + high) / 2
+        found = fill.under(cap)
+        if found is None:
+            low = cap
+            continue
+        high = cap
+        seconds = model.runtime(found)
+        if seconds < best_seconds:
+            best, best_seconds = found, seconds
+            high = min(high, seconds)
+        if high - low <= 1e-6 * high:
+            break
+    return best
+
+
+class _Fill:
+    """Fills the chips under one cap after another."""
+
+    def __init__(self, model: ChipModel):
+        graph = model.graph
+        self._model, self._graph = model, graph
+        self._seconds = model.op_seconds.tolist()
+        self._tensor_seconds = model.tensor_seconds.tolist()
+        n = graph.num_ops
+        self._before: list[list[int]] = [[] for _ in range(n)]
+        self._behind: list[list[int]] = [[] for _ in range(n)]
+        for u, v in graph.op_edges.tolist():
+            self._before[v].append(u)
+            self._behind[u].append(v)
+        self._made, self._used, self._uses = _tensor_lists(graph)
+        self._order = _late_order(graph, self._behind)
+
+    def under(self, cap: float) -> np.ndarray | None:
+        """A partition whose every chip stays within `cap` seconds, or None where this rule finds none."""
+        n, chips = self._graph.num_ops, self._model.package.chips
+        chip_of = [-1] * n
+        open_uses = list(self._uses)
+        cut = 0.0  # seconds of the tensors made so far and still needed
+        previous: list[int] = []
+        position = 0
+        for chip in range(chips):
+            load, arriving = 0.0, cut
+            taken: list[int] = []
+
+            def take(op: int) -> None:
+                nonlocal load, cut
+                chip_of[op] = chip  # noqa: B023
+                taken.append(op)  # noqa: B023
+                load += self._seconds[op]
+                cut += sum(self._tensor_seconds[t] for t in self._made[op] if self._uses[t])
+                for t in self._used[op]:
+                    open_uses[t] -= 1
+                    if open_uses[t] == 0:
+                        cut -= self._tensor_seconds[t]
+
+            for op in self._demanded(previous, chip_of):
+                take(op)
+            kept, fits = len(taken), load + arriving + cut <= cap
+            while position < n and chip_of[self._order[position]] >= 0:
+                position += 1
+            for i in range(position, n):
+                op = self._order[i]
+                if chip_of[op] >= 0:
+                    continue
+                if load + self._seconds[op] + arriving > cap:
+                    break
+                take(op)
+                if load + arriving + cut <= cap:
+                    kept, fits = len(taken), True
+            if not fits:
+                return None
+            for op in taken[kept:]:
+                chip_of[op] = -1
+                cut -= sum(self._tensor_seconds[t] for t in self._made[op] if self._uses[t])
+                for t in self._used[op]:
+                    if open_uses[t] == 0:
+                        cut += self._tensor_seconds[t]
+                    open_uses[t] += 1
+            previous = taken[:kept]
+            if not previous:
+                return None
+            if all(c >= 0 for c in chip_of[position:]) and -1 not in chip_of:
+                return np.array(chip_of, np.int32)
+        return None
+
+    def _demanded(self, previous: list[int], chip_of: list[int]) -> list[int]:
+        """Consumers of the ops in `previous` that have no chip yet and all that precedes them, in topological order."""
+        found: set[int] = set()
+        stack = [v for u in previous for v in self._behind[u] if chip_of[v] < 0]
+        while stack:
+            op = stack.pop()
+            if op in found or chip_of[op] >= 0:
+                continue
+            found.add(op)
+            stack += self._before[op]
+        return sorted(found, key=self._rank.__getitem__)
+
+    @property
+    def _rank(self) -> list[int]:
+        if not hasattr(self, "_rank_list"):
+            self._rank_list = [0] * self._graph.num_ops
+            for i, op in enumerate(self._order):
+                self._rank_list[op] = i
+        return self._rank_list
+
+
+def _late_order(graph: ComputationGraph, behind: list[list[int]]) -> list[int]:
+    """Ops by the length of the longest path behind them, longest first: each as late as its consumers allow."""
+    depth = [0] * graph.num_ops
+    for u in graph.topological_order[::-1].tolist():
+        depth[u] = max((depth[v] + 1 for v in behind[u]), default=0)
+    return sorted(range(graph.num_ops), key=lambda u: -depth[u])
+
+
+def _tensor_lists(graph: ComputationGraph) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """Per op the tensors it makes and uses; per tensor the number of ops that use it."""
+    made: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    used: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        made[producer].append(tensor)
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        used[consumer].append(tensor)
+    return made, used, np.diff(graph.consumer_offsets).tolist()

@@ -1,0 +1,1 @@
+"""Proven upper bounds on the return of a program."""

@@ -1,0 +1,1 @@
+"""The compiler's own mapping, and how it is told under the rules of the game."""

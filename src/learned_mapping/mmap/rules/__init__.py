@@ -1,0 +1,1 @@
+"""The rules of the MMapGame: state, legal moves, costs, compiled."""

@@ -1,0 +1,524 @@
+"""The MMapGame of `rules` compiled: exact rectangles in lists by time and by offset, with a log that takes moves back.
+
+The cost of a move does not grow with the program: it depends on how many allocations overlap the interval asked for.
+Decisions come in program order, so every allocation starts at or before the current step t, and one overlaps an
+interval [s, e] with e >= t exactly if it ends at s or later. Those that end at t or later stand in ``live``, sorted by
+offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
+
+All compiled functions stand in this one file, because numba's cache notices a change of a function's own file only.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.mmap.rules.arrays import ProgramArrays
+from learned_mapping.mmap.rules.state import NONE, GameState
+
+FEATURES = (
+    "one",
+    "log_benefit",  # ln(1 + benefit now / mean initial benefit)
+    "log_size",  # ln(size / fast memory), at least ln(1e-6)
+    "log_new_steps",  # ln(1 + steps this action occupies anew)
+    "log_density",  # ln of benefit now per byte-step occupied anew, relative to mean benefit per fast memory and step
+    "log_supply",  # ln(1 + supply seconds this action takes / mean supply of a step)
+    "free_of_charge",  # 1 if nothing is occupied anew
+    "log_uses_left",  # ln(1 + later buffers of the tensor)
+    "log_group_left",  # ln(1 + later buffers of the alias group)
+    "offset",  # as a fraction of the fast memory
+    "fill",  # bytes in fast memory at this step, as a fraction
+    "is_output",
+    "log_tensor_density",  # as log_density, with the initial benefits of the tensor's later buffers added
+)
+"""What `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
+log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
+NUM_FEATURES = len(FEATURES)
+RANDOM, PREFERENCES, SAMPLED, LINEAR = 0, 1, 2, 3
+"""What a compiled game chooses its moves by."""
+
+
+@numba.njit(cache=True)
+def _enter_live(state: GameState, r: int) -> None:
+    game, live, rectangle = state.game[0], state.live, state.rectangles[r]
+    position = game.num_live
+    while position > 0 and live[position - 1].offset > rectangle.offset:
+        live[position] = live[position - 1]
+        position -= 1
+    live[position].offset = rectangle.offset
+    live[position].top = rectangle.top
+    live[position].rectangle = r
+    game.num_live += 1
+    game.live_bytes += rectangle.top - rectangle.offset
+
+
+@numba.njit(cache=True)
+def _leave_live(state: GameState, r: int) -> None:
+    game, live, rectangle = state.game[0], state.live, state.rectangles[r]
+    low, high = 0, game.num_live
+    while low < high:
+        middle = (low + high) // 2
+        if live[middle].offset < rectangle.offset:
+            low = middle + 1
+        else:
+            high = middle
+    while live[low].rectangle != r:
+        low += 1
+    for position in range(low, game.num_live - 1):
+        live[position] = live[position + 1]
+    game.num_live -= 1
+    game.live_bytes -= rectangle.top - rectangle.offset
+
+
+@numba.njit(cache=True)
+def _link(state: GameState, r: int, end: int) -> None:
+    first = state.steps[end].ended
+    rectangle = state.rectangles[r]
+    rectangle.end, rectangle.next, rectangle.last = end, first, NONE
+    if first != NONE:
+        state.rectangles[first].last = r
+    state.steps[end].ended = r
+
+
+@numba.njit(cache=True)
+def _unlink(state: GameState, r: int) -> None:
+    rectangle = state.rectangles[r]
+    if rectangle.last == NONE:
+        state.steps[rectangle.end].ended = rectangle.next
+    else:
+        state.rectangles[rectangle.last].next = rectangle.next
+    if rectangle.next != NONE:
+        state.rectangles[rectangle.next].last = rectangle.last
+
+
+@numba.njit(cache=True)
+def _move_now(state: GameState, now: int) -> None:
+    """Lets ``live`` hold what ends at step `now` or later."""
+    game = state.game[0]
+    while game.now < now:
+        r = state.steps[game.now].ended
+        while r != NONE:
+            _leave_live(state, r)
+            r = state.rectangles[r].next
+        game.now += 1
+    while game.now > now:
+        game.now -= 1
+        r = state.steps[game.now].ended
+        while r != NONE:
+            _enter_live(state, r)
+            r = state.rectangles[r].next
+
+
+@numba.njit(cache=True)
+def _lowest_offset(program: ProgramArrays, state: GameState, start: int, size: int) -> int:
+    """The lowest offset free from step `start` on, or `NO_OFFSET`: one sweep over what overlaps, by offset."""
+    game, live, rectangles, ended = state.game[0], state.live, state.rectangles, state.scratch
+    num_ended = 0
+    for u in range(start, game.now):
+        r = state.steps[u].ended
+        while r != NONE:
+            offset = rectangles[r].offset
+            position = num_ended
+            while position > 0 and rectangles[ended[position - 1]].offset > offset:
+                ended[position] = ended[position - 1]
+                position -= 1
+            ended[position] = r
+            num_ended += 1
+            r = rectangles[r].next
+    free_from, i, j = 0, 0, 0
+    while i < game.num_live or j < num_ended:
+        if j == num_ended or (i < game.num_live and live[i].offset <= rectangles[ended[j]].offset):
+            offset, top = live[i].offset, live[i].top
+            i += 1
+        else:
+            offset, top = rectangles[ended[j]].offset, rectangles[ended[j]].top
+            j += 1
+        if offset - free_from >= size:
+            return free_from
+        free_from = max(free_from, top)
+    return free_from if program.fast_bytes - free_from >= size else NO_OFFSET
+
+
+@numba.njit(cache=True)
+def _updates_in_place(program: ProgramArrays, b: int, tensor: int) -> bool:
+    """Whether the instruction of output b reads the tensor through a buffer of b's alias group."""
+    buffer = program.buffers[b]
+    if buffer.alias == NONE or buffer.is_output == 0:
+        return False
+    for other in range(program.first_buffer[buffer.instruction], b):
+        if program.buffers[other].is_output == 0 and program.buffers[other].alias == buffer.alias:
+            if program.buffers[other].tensor == tensor:
+                return True
+    return False
+
+
+@numba.njit(cache=True)
+def _is_free(program: ProgramArrays, state: GameState, b: int, start: int, offset: int) -> bool:
+    """Whether [offset, offset + size(b)) is free from step `start` on, but for the overlap of an in-place update."""
+    game, live, rectangles = state.game[0], state.live, state.rectangles
+    buffer = program.buffers[b]
+    top = offset + buffer.bytes
+    if top > program.fast_bytes:
+        return False
+    for i in range(game.num_live):
+        if live[i].offset >= top:
+            break
+        if live[i].top > offset:
+            rectangle = rectangles[live[i].rectangle]
+            if rectangle.end != buffer.instruction or rectangle.offset != offset:
+                return False
+            if not _updates_in_place(program, b, rectangle.tensor):
+                return False
+    for u in range(game.now - 1, start - 1, -1):
+        r = state.steps[u].ended
+        while r != NONE:
+            if rectangles[r].offset < top and rectangles[r].top > offset:
+                return False
+            r = rectangles[r].next
+    return True
+
+
+@numba.njit(cache=True)
+def _place(program: ProgramArrays, state: GameState, b: int, start: int) -> int:
+    """The offset rule 7 gives buffer b from step `start` on, or `NO_OFFSET`."""
+    buffer = program.buffers[b]
+    if buffer.alias != NONE and state.groups[buffer.alias].status == PLACED:
+        offset = state.groups[buffer.alias].offset
+        if buffer.bytes == 0 or _is_free(program, state, b, start, offset):
+            return offset
+        return NO_OFFSET
+    if buffer.bytes == 0:
+        return 0
+    return _lowest_offset(program, state, start, buffer.bytes)
+
+
+@numba.njit(cache=True)
+def _evaluate_copy(program: ProgramArrays, state: GameState, b: int) -> None:
+    buffer, outcome = program.buffers[b], state.outcomes[COPY]
+    tensor = state.tensors[buffer.tensor]
+    t = buffer.instruction
+    if buffer.bytes > program.fast_bytes:
+        return
+    far, remaining = NONE, buffer.demand_s
+    if buffer.bytes == 0:
+        far = t
+        remaining = 0.0
+        if buffer.is_output == 0 and tensor.in_hbm_from > t:
+            return
+    elif buffer.is_output == 0:
+        for u in range(t - 1, tensor.in_hbm_from - 1, -1):
+            if u < t - 1 and state.steps[u].joined != 0:
+                break
+            if state.supply_s[u] >= remaining:
+                far, remaining = u, state.supply_s[u] - remaining
+                break
+            remaining -= state.supply_s[u]
+    else:
+        for u in range(t + 1, len(state.supply_s)):
+            if u > t + 1 and state.steps[u - 1].joined != 0:
+                break
+            if state.supply_s[u] >= remaining:
+                far, remaining = u, state.supply_s[u] - remaining
+                break
+            remaining -= state.supply_s[u]
+    if far == NONE:
+        return
+    start, end = (t, far) if buffer.is_output != 0 else (far, t)
+    if buffer.is_output == 0 and tensor.end >= start:
+        return
+    offset = _place(program, state, b, start)
+    if offset == NO_OFFSET:
+        return
+    outcome.legal, outcome.start, outcome.end, outcome.offset, outcome.leftover_s = 1, start, end, offset, remaining
+
+
+@numba.njit(cache=True)
+def _evaluate_no_copy(program: ProgramArrays, state: GameState, b: int) -> None:
+    buffer, outcome = program.buffers[b], state.outcomes[NO_COPY]
+    tensor = state.tensors[buffer.tensor]
+    t = buffer.instruction
+    if buffer.is_output != 0:
+        if buffer.bytes > program.fast_bytes:
+            return
+        start, end = t, buffer.live_end
+        offset = _place(program, state, b, start)
+        if offset == NO_OFFSET:
+            return
+    else:
+        if tensor.end == NONE:
+            return
+        start, end, offset = min(tensor.end, t) + 1, t, tensor.offset
+        if buffer.alias != NONE and state.groups[buffer.alias].status == PLACED:
+            if state.groups[buffer.alias].offset != offset:
+                return
+        if start <= end and buffer.bytes > 0 and not _is_free(program, state, b, start, offset):
+            return
+    outcome.legal, outcome.start, outcome.end, outcome.offset = 1, start, end, offset
+
+
+@numba.njit(cache=True)
+def evaluate(program: ProgramArrays, state: GameState) -> int:
+    """Fills ``state.outcomes`` for the buffer at the cursor; returns how many actions are legal."""
+    game = state.game[0]
+    b = game.cursor
+    buffer = program.buffers[b]
+    may_place, may_drop = True, True
+    if buffer.alias != NONE:
+        group = state.groups[buffer.alias]
+        may_place = group.status != DROPPED and group.forced == 0
+        may_drop = group.status != PLACED
+    if game.evaluated != b:
+        _move_now(state, buffer.instruction)
+        for action in range(3):
+            outcome = state.outcomes[action]
+            outcome.legal, outcome.start, outcome.end, outcome.offset = 0, NONE, NONE, NO_OFFSET
+            outcome.leftover_s = outcome.reward_s = 0.0
+        if may_place:
+            _evaluate_copy(program, state, b)
+            _evaluate_no_copy(program, state, b)
+        if may_drop:
+            state.outcomes[DROP].legal = 1
+        if buffer.bit >= 0:
+            entry = program.table_start[buffer.instruction] + state.steps[buffer.instruction].placed
+            reward = program.latency_s[entry] - program.latency_s[entry + (1 << buffer.bit)]
+            for action in (COPY, NO_COPY):
+                if state.outcomes[action].legal != 0:
+                    state.outcomes[action].reward_s = reward
+        game.evaluated = b
+    return state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+
+
+@numba.njit(cache=True)
+def _drain(state: GameState, step: int, supply_s: float) -> None:
+    game = state.game[0]
+    state.drained[game.num_drained].step = step
+    state.drained[game.num_drained].supply_s = state.supply_s[step]
+    game.num_drained += 1
+    state.supply_s[step] = supply_s
+
+
+@numba.njit(cache=True)
+def _allocate(program: ProgramArrays, state: GameState, b: int, action: int) -> None:
+    game, buffer, outcome = state.game[0], program.buffers[b], state.outcomes[action]
+    tensor = state.tensors[buffer.tensor]
+    if outcome.end < outcome.start:
+        return
+    if action == NO_COPY and buffer.is_output == 0:
+        if tensor.rectangle != NONE:
+            r = tensor.rectangle
+            was_live = state.rectangles[r].end >= game.now
+            _unlink(state, r)
+            _link(state, r, outcome.end)
+            if not was_live:
+                _enter_live(state, r)
+    elif buffer.bytes > 0:
+        r = game.num_rectangles
+        game.num_rectangles += 1
+        rectangle = state.rectangles[r]
+        rectangle.offset, rectangle.top = outcome.offset, outcome.offset + buffer.bytes
+        rectangle.tensor = buffer.tensor
+        _link(state, r, outcome.end)
+        _enter_live(state, r)
+        tensor.rectangle = r
+    tensor.end, tensor.offset = outcome.end, outcome.offset
+
+
+@numba.njit(cache=True)
+def apply(program: ProgramArrays, state: GameState, action: int) -> float:
+    """Makes a legal move, evaluated before; returns the reward in seconds."""
+    game = state.game[0]
+    b = game.cursor
+    buffer, outcome, move = program.buffers[b], state.outcomes[action], state.moves[b]
+    tensor, t = state.tensors[buffer.tensor], buffer.instruction
+    move.action, move.start, move.end, move.offset = action, outcome.start, outcome.end, outcome.offset
+    move.reward_s, move.saved_s = outcome.reward_s, game.saved_s
+    move.tensor_end, move.tensor_offset, move.tensor_rectangle = tensor.end, tensor.offset, tensor.rectangle
+    move.in_hbm_from, move.open_groups, move.backup = tensor.in_hbm_from, game.open_groups, game.backup
+    move.num_drained, move.num_rectangles, move.opened_group = game.num_drained, game.num_rectangles, 0
+    if action == COPY and buffer.bytes > 0:
+        first, last, far = outcome.start, t - 1, outcome.start
+        if buffer.is_output != 0:
+            first, last, far = t + 1, outcome.end, outcome.end
+        for u in range(first, last + 1):
+            _drain(state, u, outcome.leftover_s if u == far else 0.0)
+        for u in range(first, last):
+            state.steps[u].joined = 1
+    if action != DROP:
+        _allocate(program, state, b, action)
+        if buffer.bit >= 0:
+            state.steps[t].placed |= 1 << buffer.bit
+    if buffer.is_output != 0:
+        tensor.in_hbm_from = NEVER if action == NO_COPY else (t if action == DROP else outcome.end) + 1
+    if buffer.alias != NONE:
+        group = state.groups[buffer.alias]
+        if group.status == UNDECIDED:
+            move.opened_group = 1
+            group.status = DROPPED if action == DROP else PLACED
+            group.offset = outcome.offset
+            if action != DROP:
+                game.open_groups += 1
+        if buffer.group_left == 0 and group.status == PLACED:
+            game.open_groups -= 1
+    game.saved_s += outcome.reward_s
+    game.cursor += 1
+    game.moves += 1
+    if game.open_groups == 0:
+        game.backup = game.cursor
+    return outcome.reward_s
+
+
+@numba.njit(cache=True)
+def rewind(program: ProgramArrays, state: GameState, prefix: int) -> None:
+    """Takes back all but the first `prefix` decisions. Groups forced to Drop stay so."""
+    game = state.game[0]
+    if prefix >= game.cursor:
+        return
+    game.evaluated = NONE
+    while game.cursor > prefix:
+        game.cursor -= 1
+        b = game.cursor
+        buffer, move = program.buffers[b], state.moves[b]
+        tensor = state.tensors[buffer.tensor]
+        if move.num_rectangles < game.num_rectangles:
+            if state.rectangles[tensor.rectangle].end >= game.now:
+                _leave_live(state, tensor.rectangle)
+            _unlink(state, tensor.rectangle)
+        elif tensor.end != move.tensor_end and tensor.rectangle != NONE:
+            if state.rectangles[tensor.rectangle].end >= game.now > move.tensor_end:
+                _leave_live(state, tensor.rectangle)
+            _unlink(state, tensor.rectangle)
+            _link(state, tensor.rectangle, move.tensor_end)
+        tensor.end, tensor.offset, tensor.rectangle = move.tensor_end, move.tensor_offset, move.tensor_rectangle
+        tensor.in_hbm_from = move.in_hbm_from
+        if move.action == COPY and move.num_drained < game.num_drained:
+            first, last = move.start, buffer.instruction - 1
+            if buffer.is_output != 0:
+                first, last = buffer.instruction + 1, move.end
+            for u in range(first, last):
+                state.steps[u].joined = 0
+            for i in range(game.num_drained - 1, move.num_drained - 1, -1):
+                state.supply_s[state.drained[i].step] = state.drained[i].supply_s
+        if move.action != DROP and buffer.bit >= 0:
+            state.steps[buffer.instruction].placed &= ~(1 << buffer.bit)
+        if move.opened_group != 0:
+            state.groups[buffer.alias].status = UNDECIDED
+            state.groups[buffer.alias].offset = NO_OFFSET
+        game.num_rectangles, game.num_drained = move.num_rectangles, move.num_drained
+        game.open_groups, game.backup, game.saved_s = move.open_groups, move.backup, move.saved_s
+    _move_now(state, program.buffers[prefix].instruction)
+
+
+@numba.njit(cache=True)
+def drop_backup(program: ProgramArrays, state: GameState) -> None:
+    """At a dead end: back to the backup, with the offending alias group forced to Drop (section 4.3.2)."""
+    game = state.game[0]
+    group = program.buffers[game.cursor].alias
+    state.groups[group].forced = 1
+    game.resets += 1
+    rewind(program, state, game.backup)
+
+
+@numba.njit(cache=True)
+def restart(program: ProgramArrays, state: GameState) -> None:
+    """Back to the start of the game; forgets forced groups and counts too."""
+    rewind(program, state, 0)
+    game = state.game[0]
+    game.resets = game.moves = 0
+    game.evaluated = NONE
+    state.groups["forced"][:] = 0
+
+
+@numba.njit(cache=True)
+def step(program: ProgramArrays, state: GameState, action: int) -> float:
+    """`apply`, then settles dead ends by Drop-backup: the next state is over or has a legal action. Returns the reward
+    in seconds of the action alone; what a reset takes back shows in ``game.saved_s``."""
+    reward = apply(program, state, action)
+    while state.game[0].cursor < len(program.buffers):
+        if evaluate(program, state) > 0:
+            break
+        drop_backup(program, state)
+    return reward
+
+
+@numba.njit(cache=True)
+def action_features(
+    program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
+) -> None:
+    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: mean benefit and supply, s."""
+    game = state.game[0]
+    buffer, outcome = program.buffers[game.cursor], state.outcomes[action]
+    new_steps = max(outcome.end - outcome.start + 1, 0)
+    size = max(buffer.bytes / program.fast_bytes, 1e-6)
+    benefit = max(outcome.reward_s, 0.0) / scale[0]
+    area = max(size * new_steps, 1e-6)
+    features[0] = 1.0
+    features[1] = np.log1p(benefit)
+    features[2] = np.log(size)
+    features[3] = np.log1p(new_steps)
+    features[4] = np.log(max(benefit, 1e-9) / area)
+    features[5] = np.log1p(buffer.demand_s / scale[1]) if action == COPY else 0.0
+    features[6] = 1.0 if new_steps == 0 else 0.0
+    features[7] = np.log1p(buffer.uses_left)
+    features[8] = np.log1p(buffer.group_left)
+    features[9] = outcome.offset / program.fast_bytes
+    features[10] = game.live_bytes / program.fast_bytes
+    features[11] = buffer.is_output
+    features[12] = np.log(max(benefit + max(buffer.benefit_left_s, 0.0) / scale[0], 1e-9) / area)
+
+
+@numba.njit(cache=True)
+def choose(program, state, mode, preferences, weights, scale, features, rng) -> int:
+    """A legal action by the policy `mode` names."""
+    b = state.game[0].cursor
+    if mode == RANDOM:
+        count = state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+        skip = int(rng.random() * count) if count > 1 else 0
+        for action in range(3):
+            if state.outcomes[action].legal != 0:
+                if skip == 0:
+                    return action
+                skip -= 1
+    best, best_score = -1, -np.inf
+    for action in range(3):
+        if state.outcomes[action].legal == 0:
+            continue
+        if mode == LINEAR:
+            score = 0.0
+            if action != DROP:
+                action_features(program, state, scale, action, features)
+                for i in range(len(features)):
+                    score += weights[action, i] * features[i]
+        else:
+            score = preferences[b, action]
+            if mode == SAMPLED:
+                score -= np.log(-np.log(max(rng.random(), 1e-300)))
+        if best < 0 or score > best_score:
+            best, best_score = action, score
+    return best
+
+
+@numba.njit(cache=True)
+def play_on(program, state, mode, preferences, weights, scale, stop, rng) -> None:
+    """Plays on until `stop` buffers are decided."""
+    features = np.zeros(NUM_FEATURES)
+    while state.game[0].cursor < stop:
+        if evaluate(program, state) == 0:
+            drop_backup(program, state)
+        else:
+            action = choose(program, state, mode, preferences, weights, scale, features, rng)
+            apply(program, state, action)
+
+
+@numba.njit(cache=True)
+def play_games(program, state, mode, preferences, weights, scale, rng, values) -> int:
+    """Fills `values` with the returns of whole games; returns the decisions made, those taken back included."""
+    moves = 0
+    for i in range(len(values)):
+        restart(program, state)
+        p = preferences[i if len(preferences) > 1 else 0]
+        w = weights[i if len(weights) > 1 else 0]
+        play_on(program, state, mode, p, w, scale, len(program.buffers), rng)
+        values[i] = state.game[0].saved_s / program.possible_saving_s if program.possible_saving_s > 0.0 else 0.0
+        moves += state.game[0].moves
+    return moves

@@ -1,0 +1,265 @@
+"""Whole games on the compiled kernel, and a game to step through by hand.
+
+===========================  ==========================================================================================
+`play_random`                one game of uniformly random legal moves
+`play_preferences`           one game: at each buffer the legal action of highest preference [B, 3]
+`play_sampled`               one game: at each buffer a legal action with probability softmax(logits [B, 3])
+`play_linear_policy`         one game: at each buffer the legal action of highest weights . `FEATURES`
+`random_returns`             returns of many games, without their solutions: the fast path of evolution and sampling
+`preference_returns`
+`linear_policy_returns`
+`Game`                       step by step: legal actions, outcomes, snapshots, rewinding, playing on from here
+===========================  ==========================================================================================
+
+All settle dead ends by Drop-backup and return (1.0 is the best subset of every instruction in fast memory) a
+`PlayedGame` or an array of returns. Same arguments, same generator state: same game.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import ACTION_NAMES
+from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.rules.kernel import FEATURES, NUM_FEATURES
+from learned_mapping.mmap.rules.state import GameState, copy_state, new_state
+from learned_mapping.programs.program import Program
+
+__all__ = [
+    "FEATURES",
+    "Game",
+    "PlayedGame",
+    "linear_policy_returns",
+    "play_linear_policy",
+    "play_preferences",
+    "play_random",
+    "play_sampled",
+    "preference_returns",
+    "random_returns",
+]
+
+
+class PlayedGame(NamedTuple):
+    """A finished game."""
+
+    action: np.ndarray
+    """[B] int8: Copy 0, NoCopy 1, Drop 2."""
+    offset: np.ndarray
+    """[B] int64, bytes; -1 where dropped."""
+    start: np.ndarray
+    """[B] int64, first step of I(b); -1 where dropped."""
+    end: np.ndarray
+    """[B] int64, last step of I(b); start - 1 where a NoCopy found its tensor allocated; -1 where dropped."""
+    value: float
+    """The return: the time saved as a fraction of ``program.possible_saving_s``."""
+    resets: int
+    """Dead ends met."""
+    moves: int
+    """Decisions made, those taken back included: the game steps that rates count."""
+
+
+_NO_PREFERENCES = np.zeros((1, 3))
+_NO_WEIGHTS = np.zeros((2, NUM_FEATURES))
+
+
+def _positive_mean(values: np.ndarray) -> float:
+    mean = float(np.mean(values)) if len(values) else 0.0
+    return mean if mean > 0 else 1.0
+
+
+class Game:
+    """A game of one program, step by step.
+
+    Args:
+      program: a `Program` or its `ProgramArrays` (cheaper where many games are made).
+    """
+
+    def __init__(self, program: Program | ProgramArrays):
+        self.program = program_arrays(program)
+        self.state = new_state(self.program)
+        self.scale = np.array(
+            [_positive_mean(self.program.buffers["benefit_s"]), _positive_mean(self.program.supply_s)]
+        )
+        self._settle()
+
+    def _settle(self) -> None:
+        while not self.over and kernel.evaluate(self.program, self.state) == 0:
+            kernel.drop_backup(self.program, self.state)
+
+    @property
+    def cursor(self) -> int:
+        """The buffer to decide next; B when the game is over."""
+        return int(self.state.game["cursor"][0])
+
+    @property
+    def over(self) -> bool:
+        return self.cursor == self.program.num_buffers
+
+    @property
+    def value(self) -> float:
+        """The return so far: seconds saved as a fraction of ``program.possible_saving_s``."""
+        saved = float(self.state.game["saved_s"][0])
+        return saved / self.program.possible_saving_s if self.program.possible_saving_s > 0 else 0.0
+
+    @property
+    def resets(self) -> int:
+        return int(self.state.game["resets"][0])
+
+    @property
+    def outcomes(self) -> np.ndarray:
+        """[3] records with fields legal, start, end, offset, reward_s: what each action would do now."""
+        return self.state.outcomes
+
+    @property
+    def legal(self) -> np.ndarray:
+        """[3] bool."""
+        return self.state.outcomes["legal"] != 0
+
+    def step(self, action: int) -> float:
+        """Makes a move, and Drop-backups where it ends in a dead end; returns the reward in seconds.
+
+        Raises:
+          InputError: the game is over or the action is not legal.
+        """
+        if self.over:
+            raise InputError("action", "", "the game is over")
+        if not (0 <= action < 3 and self.state.outcomes["legal"][action]):
+            name = ACTION_NAMES[action] if 0 <= action < 3 else repr(action)
+            raise InputError("action", "", f"{name} is not legal for buffer {self.cursor}")
+        return kernel.step(self.program, self.state, int(action))
+
+    def restart(self) -> None:
+        """Back to the first buffer, with no group forced to Drop."""
+        kernel.restart(self.program, self.state)
+        self._settle()
+
+    def rewind(self, prefix: int) -> None:
+        """Takes back all but the first `prefix` decisions; groups forced to Drop stay so."""
+        kernel.rewind(self.program, self.state, int(prefix))
+        self._settle()
+
+    def snapshot(self, into: GameState | None = None) -> GameState:
+        """A copy of the state (`into` is overwritten and returned if given), for `restore`."""
+        target = new_state(self.program) if into is None else into
+        copy_state(target, self.state)
+        return target
+
+    def restore(self, snapshot: GameState) -> None:
+        """Back to a state `snapshot` returned."""
+        copy_state(self.state, snapshot)
+        self._settle()
+
+    def play_random(self, rng: np.random.Generator, stop: int | None = None) -> None:
+        """Plays on with random legal moves until `stop` buffers are decided (default: all)."""
+        self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
+
+    def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
+        """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then NoCopy."""
+        self._play(kernel.PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _rng())
+
+    def play_sampled(self, logits: np.ndarray, rng: np.random.Generator, stop: int | None = None) -> None:
+        """Plays on with legal actions drawn from softmax(logits [B, 3])."""
+        self._play(kernel.SAMPLED, self._preferences(logits), _NO_WEIGHTS, stop, rng)
+
+    def play_linear_policy(self, weights: np.ndarray, stop: int | None = None) -> None:
+        """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
+        self._play(kernel.LINEAR, _NO_PREFERENCES, _weights(weights), stop, _rng())
+
+    def _preferences(self, preferences: np.ndarray) -> np.ndarray:
+        return _checked(preferences, (self.program.num_buffers, 3), "preferences")
+
+    def _play(self, mode, preferences, weights, stop, rng) -> None:
+        stop = self.program.num_buffers if stop is None else min(int(stop), self.program.num_buffers)
+        kernel.play_on(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
+        self._settle()
+
+    def returns(self, mode, count, preferences, weights, rng) -> tuple[np.ndarray, int]:
+        """Returns of `count` games from the start, and the decisions they took; see the functions of this module."""
+        values = np.zeros(count)
+        moves = kernel.play_games(self.program, self.state, mode, preferences, weights, self.scale, rng, values)
+        return values, int(moves)
+
+    def played(self) -> PlayedGame:
+        """The solution of a finished game.
+
+        Raises:
+          InputError: the game is not over.
+        """
+        if not self.over:
+            raise InputError("game", "", f"{self.cursor} of {self.program.num_buffers} buffers are decided")
+        moves, game = self.state.moves, self.state.game[0]
+        return PlayedGame(
+            action=moves["action"].astype(np.int8),
+            offset=moves["offset"].copy(),
+            start=moves["start"].copy(),
+            end=moves["end"].copy(),
+            value=self.value,
+            resets=int(game["resets"]),
+            moves=int(game["moves"]),
+        )
+
+
+def _checked(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    values = np.ascontiguousarray(values, np.float64)
+    if values.shape != shape:
+        raise InputError(name, "", f"expected shape {shape}, got {values.shape}")
+    return values
+
+
+def _weights(weights: np.ndarray) -> np.ndarray:
+    return _checked(weights, (2, NUM_FEATURES), "weights")
+
+
+def _rng() -> np.random.Generator:
+    """For the policies that draw nothing."""
+    return np.random.default_rng(0)
+
+
+def play_random(program: Program | ProgramArrays, rng: np.random.Generator) -> PlayedGame:
+    """One game of uniformly random legal moves."""
+    game = Game(program)
+    game.play_random(rng)
+    return game.played()
+
+
+def play_preferences(program: Program | ProgramArrays, preferences: np.ndarray) -> PlayedGame:
+    """One game in which each buffer takes its legal action of highest preference [B, 3]."""
+    game = Game(program)
+    game.play_preferences(preferences)
+    return game.played()
+
+
+def play_sampled(program: Program | ProgramArrays, logits: np.ndarray, rng: np.random.Generator) -> PlayedGame:
+    """One game in which each buffer draws a legal action from softmax(logits [B, 3])."""
+    game = Game(program)
+    game.play_sampled(logits, rng)
+    return game.played()
+
+
+def play_linear_policy(program: Program | ProgramArrays, weights: np.ndarray) -> PlayedGame:
+    """One game in which each buffer takes its legal action of highest weights [2, len(FEATURES)] . features."""
+    game = Game(program)
+    game.play_linear_policy(weights)
+    return game.played()
+
+
+def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """[count] returns of random games, and the decisions made; `game` is reused and ends in the last one."""
+    return game.returns(kernel.RANDOM, count, _NO_PREFERENCES[None], _NO_WEIGHTS[None], rng)
+
+
+def preference_returns(game: Game, preferences: np.ndarray) -> tuple[np.ndarray, int]:
+    """[P] returns of the games that preferences [P, B, 3] play, and the decisions made; `game` ends in the last one."""
+    preferences = _checked(preferences, (len(preferences), game.program.num_buffers, 3), "preferences")
+    return game.returns(kernel.PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _rng())
+
+
+def linear_policy_returns(game: Game, weights: np.ndarray) -> tuple[np.ndarray, int]:
+    """[P] returns of the games that weights [P, 2, len(FEATURES)] play, and the decisions made; `game` ends in the
+    last one."""
+    weights = _checked(weights, (len(weights), 2, NUM_FEATURES), "weights")
+    return game.returns(kernel.LINEAR, len(weights), _NO_PREFERENCES[None], weights, _rng())

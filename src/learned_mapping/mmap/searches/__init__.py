@@ -1,0 +1,1 @@
+"""Methods that map without a network: rules, evolution, local search."""

@@ -1,0 +1,77 @@
+"""What every search over games of the MMapGame shares: the best game so far, under a budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.mmap.compiler.replay import claimed_share
+from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.rules.play import Game, PlayedGame
+from learned_mapping.programs.program import Program
+
+
+class Search:
+    """A program, a reusable game, the budget and the best finished game.
+
+    Args:
+      program: what to map.
+      budget: when to stop; one sample is one game, played to its end from wherever it starts.
+    """
+
+    def __init__(self, program: Program, budget: Budget):
+        self.program, self.budget = program, budget
+        self.game = Game(program)
+        self.best: PlayedGame | None = None
+
+    def spent(self, share: float = 1.0) -> bool:
+        """Whether this share of the budget is used up."""
+        budget = self.budget
+        if share >= 1.0 or budget.spent():
+            return budget.spent()
+        if budget.limit_samples is not None and budget.samples >= share * budget.limit_samples:
+            return True
+        return budget.limit_s is not None and budget.seconds >= share * budget.limit_s
+
+    def finish(self) -> float:
+        """Counts the game that has just been played to its end; returns its return."""
+        value = self.game.value
+        self.budget.record(value)
+        if self.best is None or value > self.best.value:
+            self.best = self.game.played()
+        return value
+
+    def play_preferences(self, preferences: np.ndarray) -> float:
+        """One whole game by preferences [B, 3]."""
+        self.game.restart()
+        self.game.play_preferences(preferences)
+        return self.finish()
+
+    def play_linear_policy(self, weights: np.ndarray) -> float:
+        """One whole game by a linear policy, weights [2, len(FEATURES)]."""
+        self.game.restart()
+        self.game.play_linear_policy(weights)
+        return self.finish()
+
+    def offer(self, mapping: Mapping) -> float:
+        """Counts a valid mapping that was made without playing as one game; returns its return."""
+        value = claimed_share(self.program, mapping)
+        self.budget.record(value)
+        if self.best is None or value > self.best.value:
+            self.best = PlayedGame(
+                mapping.action, mapping.offset, mapping.start, mapping.end, value=value, resets=0, moves=0
+            )
+        return value
+
+    def mapping(self) -> Mapping:
+        """The best game's solution; something has been played."""
+        best = self.best
+        return make_mapping(self.program, best.action, best.offset, best.start, best.end)
+
+
+def random_play(search: Search, rng: np.random.Generator) -> None:
+    """The best of games of uniformly random legal moves."""
+    while not search.budget.spent():
+        search.game.restart()
+        search.game.play_random(rng)
+        search.finish()

@@ -1,0 +1,1 @@
+"""A JAX function as a graph or as a scheduled program."""

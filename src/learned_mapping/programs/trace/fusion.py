@@ -1,0 +1,184 @@
+"""Fusion: operations grouped into the instructions of a program. `schedule` states the rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from learned_mapping.programs.trace.dataflow import Dataflow, Operation
+from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE
+
+VIEWS = frozenset("reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split())
+LOOP = ELEMENT_WISE | frozenset(
+    "convert_element_type reduce_precision transpose rev slice pad concatenate split".split()
+)
+"""Operations that one loop over the result computes: they fuse freely."""
+CLOSED = frozenset(
+    "sort top_k scatter scatter-add scatter_add scatter-mul dynamic_update_slice gather cumsum cumprod cummax cummin "
+    "select_and_scatter_add".split()
+)
+"""Heavy operations that no producer fuses into."""
+
+
+@dataclass
+class Instruction:
+    """A group of operations that run as one."""
+
+    name: str
+    kind: str
+    """The only operation's primitive, or ``fusion``."""
+    position: int
+    """Where its heavy operation, or else its last one, stands in the dataflow."""
+    flop: float
+    reads: dict[int, int]
+    """Values read from memory and the bytes read of each."""
+    writes: list[int]
+    """Values written to memory."""
+    in_place: tuple[int, int] | None
+    """The value that may be overwritten, and the bytes that change, for a slice update or scatter."""
+
+
+def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
+    """Groups the operations of a dataflow into instructions, in no particular order.
+
+    Returns:
+      the instructions, and the function that maps a value to the value whose memory holds it (through views).
+    """
+    view_of: dict[int, int] = {}
+
+    def same_as(value: int) -> int:
+        while value in view_of:
+            value = view_of[value]
+        return value
+
+    operations: list[Operation] = []
+    for operation in flow.operations:
+        source = operation.inputs[0] if operation.inputs else None
+        is_view = operation.kind in VIEWS and source is not None and len(operation.outputs) == 1
+        if is_view and flow.values[source].bytes == flow.values[operation.outputs[0]].bytes:
+            view_of[operation.outputs[0]] = source
+        else:
+            operations.append(operation)
+    results = {same_as(v) for v in flow.outputs if v is not None}
+    recomputed = _recomputed(flow, operations, results, same_as)
+    reads = [_reads(operation, recomputed, same_as) for operation in operations]
+    groups = _groups(flow, operations, reads, results, recomputed)
+    members: dict[int, list[int]] = {}
+    for i, group in enumerate(groups):
+        if group is not None:
+            members.setdefault(group, []).append(i)
+    consumed_by: dict[int, set[int]] = {}
+    for i, group in enumerate(groups):
+        if group is not None:
+            for value in reads[i]:
+                consumed_by.setdefault(value, set()).add(group)
+    instructions = []
+    for group, ops in members.items():
+        inside = {v for i in ops for v in operations[i].outputs}
+        external: dict[int, int] = {}
+        for i in ops:
+            for value, amount in reads[i].items():
+                if value not in inside:
+                    external[value] = max(external.get(value, 0), amount)
+        root = operations[group]
+        writes = [v for v in root.outputs if v in results or consumed_by.get(v, set()) - {group}]
+        anchor = next((i for i in ops if _is_heavy(operations[i])), group)
+        updates = [operations[i] for i in ops if operations[i].in_place]
+        instructions.append(
+            Instruction(
+                name=root.name,
+                kind="fusion" if len(ops) > 1 else root.kind,
+                position=anchor,
+                flop=sum(operations[i].flop for i in ops),
+                reads=external,
+                writes=writes,
+                in_place=(same_as(updates[0].inputs[0]), updates[0].update_bytes) if updates else None,
+            )
+        )
+    return instructions, same_as
+
+
+def _is_heavy(operation: Operation) -> bool:
+    return operation.kind not in LOOP and operation.kind not in ("broadcast_in_dim", "iota")
+
+
+def _recomputed(
+    flow: Dataflow, operations: list[Operation], results: set[int], same_as: Callable[[int], int]
+) -> dict[int, dict[int, int]]:
+    """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and what is made of
+    nothing but them and scalars."""
+    recomputed: dict[int, dict[int, int]] = {}
+    for operation in operations:
+        if len(operation.outputs) != 1 or operation.outputs[0] in results:
+            continue
+        sources = [same_as(v) for v in operation.inputs]
+        from_constants = all(v in recomputed and not recomputed[v] for v in sources) and not _is_heavy(operation)
+        if operation.kind == "broadcast_in_dim" or from_constants:
+            instead: dict[int, int] = {}
+            for value, amount in zip(sources, operation.read_bytes):
+                instead.update(recomputed.get(value, {value: amount}))
+            recomputed[operation.outputs[0]] = instead
+    return recomputed
+
+
+def _reads(
+    operation: Operation, recomputed: dict[int, dict[int, int]], same_as: Callable[[int], int]
+) -> dict[int, int]:
+    """Stored values an operation reads, and the bytes of each."""
+    reads: dict[int, int] = {}
+    for value, amount in zip(operation.inputs, operation.read_bytes):
+        value = same_as(value)
+        for source, part in recomputed.get(value, {value: amount}).items():
+            reads[source] = max(reads.get(source, 0), part)
+    return reads
+
+
+def _groups(
+    flow: Dataflow,
+    operations: list[Operation],
+    reads: list[dict[int, int]],
+    results: set[int],
+    recomputed: dict[int, dict[int, int]],
+) -> list[int | None]:
+    """For each operation the operation its instruction ends in; None for what is recomputed by its readers."""
+    readers: dict[int, list[int]] = {}
+    for i, own in enumerate(reads):
+        if not (operations[i].outputs and operations[i].outputs[0] in recomputed):
+            for value in own:
+                readers.setdefault(value, []).append(i)
+    groups: list[int | None] = [None] * len(operations)
+    has_heavy: dict[int, bool] = {}
+    for i in range(len(operations) - 1, -1, -1):
+        operation = operations[i]
+        if operation.outputs and operation.outputs[0] in recomputed:
+            continue
+        groups[i] = i
+        has_heavy[i] = _is_heavy(operation)
+        consumers = [c for v in operation.outputs for c in readers.get(v, [])]
+        targets = {groups[c] for c in consumers}
+        if len(targets) != 1 or results.intersection(operation.outputs):
+            continue
+        target = targets.pop()
+        assert target is not None
+        if not _is_heavy(operation):
+            joins = not any(operations[c].kind in CLOSED for c in consumers)
+        else:
+            joins = (
+                not has_heavy[target]
+                and len(operation.outputs) == 1
+                and not operation.in_place
+                and all(_same_elements(flow, operation, operations[c]) for c in consumers)
+            )
+        if joins:
+            groups[i] = target
+            has_heavy[target] |= _is_heavy(operation)
+    return groups
+
+
+def _same_elements(flow: Dataflow, producer: Operation, consumer: Operation) -> bool:
+    """Whether an element-wise consumer makes as many elements as the producer."""
+    if consumer.kind not in LOOP or not consumer.outputs:
+        return False
+    made, used = flow.values[consumer.outputs[0]], flow.values[producer.outputs[0]]
+    return math.prod(made.shape) == math.prod(used.shape)

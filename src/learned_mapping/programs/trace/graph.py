@@ -1,0 +1,241 @@
+"""A ComputationGraph from any JAX function, without allocating its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
+from learned_mapping.programs.trace.user_function import load_example
+
+PARAMETER_CHAIN = frozenset(
+    "convert_element_type reduce_precision reshape squeeze expand_dims broadcast_in_dim transpose rev slice copy "
+    "copy_p stop_gradient split".split()
+)
+"""Primitives that only rearrange or convert: on parameters alone they fold into the op that uses the result."""
+
+FOLDED_KINDS = PARAMETER_CHAIN | frozenset(
+    "iota add sub mul div max min neg eq ne lt le gt ge and or not select_n concatenate pad integer_pow exp log sqrt "
+    "rsqrt tanh sin cos floor sign clamp".split()
+)
+"""Primitives that `fold_sources` may replicate into every consumer."""
+
+
+def trace(
+    function: Callable,
+    *args: Any,
+    name: str | None = None,
+    parameters: int | Sequence[int] | Any = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+    fold: bool = True,
+) -> ComputationGraph:
+    """The computation graph of a JAX function of abstract arguments.
+
+    One op per primitive, nested calls inlined, loops unrolled (`dataflow.flatten` says how). A parameter is no op and
+    no tensor: it folds into the ops that use it as `op_weight_bytes`, through `PARAMETER_CHAIN`; an op that uses a
+    shared parameter holds it whole, so the graph's sum can exceed the model's size. Other arguments that matter to a
+    result become ops of kind ``input``. Arrays the function closes over count as parameters. `op_seconds` stays None: a
+    hardware model derives it.
+
+    Args:
+      function: any JAX-traceable function.
+      *args: pytrees of `jax.ShapeDtypeStruct` (or arrays, of which only shape and type count).
+      name: the graph's name, by default the function's.
+      parameters: which arguments are parameters: one position, several positions, or a tuple as long as `args` of
+        pytrees of booleans (each a prefix of its argument's tree).
+      unroll_limit: operations that unrolling one loop may make.
+      fold: whether to apply `fold_sources` to the result.
+
+    Raises:
+      InputError: the function cannot be traced, a loop cannot be unrolled, nothing is computed, or `parameters` does
+      not
+        fit `args`.
+    """
+    flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
+    mask = parameter_mask(args, parameters, flow.name)
+    graph = graph_of_dataflow(flow, mask)
+    return fold_sources(graph) if fold else graph
+
+
+def trace_function(
+    spec: str,
+    arguments: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    parameters: Sequence[int] = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+) -> ComputationGraph:
+    """The graph of a user's function, such as ``trace_function("model:forward", ["f32[9,8]", "f32[2,9]"],
+    parameters=[0])``.
+
+    Args:
+      spec, arguments, parameters: as in `user_function.load_example`.
+      name: the graph's name, by default the function's.
+      unroll_limit: operations that unrolling one loop may make.
+
+    Raises:
+      InputError: as `load_example` and `trace`.
+    """
+    example = load_example(spec, arguments, parameters=parameters)
+    name = name or spec.rpartition(":")[2]
+    return trace(example.function, *example.args, name=name, parameters=example.parameters, unroll_limit=unroll_limit)
+
+
+def parameter_mask(args: Sequence[Any], parameters: Any, source: str = "parameters") -> list[bool]:
+    """One boolean per leaf of `args`; `parameters` as in `trace`."""
+    if isinstance(parameters, int | np.integer) and not isinstance(parameters, bool):
+        parameters = (int(parameters),)
+    by_position = isinstance(parameters, Sequence) and all(
+        isinstance(p, int | np.integer) and not isinstance(p, bool) for p in parameters
+    )
+    if by_position:
+        for p in parameters:
+            if not 0 <= p < len(args):
+                raise InputError(source, "parameters", f"no argument has position {p}: the function takes {len(args)}")
+        return [i in parameters for i, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
+    if not isinstance(parameters, tuple) or len(parameters) != len(args):
+        raise InputError(
+            source, "parameters", f"expected positions or one pytree of booleans per argument ({len(args)})"
+        )
+    mask: list[bool] = []
+    for position, (tree, arg) in enumerate(zip(parameters, args)):
+        try:
+            spread = jax.tree_util.tree_map(lambda flag, part: [flag] * len(jax.tree_util.tree_leaves(part)), tree, arg)
+        except ValueError as error:
+            raise InputError(source, f"parameters[{position}]", str(error).split("\n")[0]) from None
+        flags = jax.tree_util.tree_leaves(spread)
+        if not all(isinstance(flag, bool | np.bool_) for flag in flags):
+            raise InputError(source, f"parameters[{position}]", "expected booleans")
+        mask += [bool(flag) for flag in flags]
+    return mask
+
+
+def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> ComputationGraph:
+    """The graph of a dataflow whose argument leaves are parameters where `is_parameter` says so; see `trace`."""
+    leaves = [*(v for v, flag in zip(flow.arguments, is_parameter) if flag), *flow.constants]
+    held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
+    used = {v for operation in flow.operations for v in operation.inputs}
+    used.update(v for v in flow.outputs if v is not None)
+    names: list[str] = []
+    kinds: list[str] = []
+    flop: list[float] = []
+    weights: list[int] = []
+    tensor_names: list[str] = []
+    tensor_value: list[int] = []
+    tensor_producer: list[int] = []
+    tensor_of: dict[int, int] = {}
+    edges: list[tuple[int, int]] = []
+
+    def add_tensor(value: int, producer: int) -> None:
+        tensor_of[value] = len(tensor_value)
+        tensor_value.append(value)
+        tensor_names.append(flow.values[value].name)
+        tensor_producer.append(producer)
+
+    for value in flow.arguments:
+        if value in used and value not in held:
+            add_tensor(value, len(names))
+            names.append(flow.values[value].name)
+            kinds.append("input")
+            flop.append(0.0)
+            weights.append(0)
+    for operation in flow.operations:
+        own: dict[int, int] = {}
+        for value in operation.inputs:
+            for leaf, size in held.get(value, {}).items():
+                own[leaf] = max(own.get(leaf, 0), size)
+        if operation.kind in PARAMETER_CHAIN and operation.inputs and all(v in held for v in operation.inputs):
+            for value in operation.outputs:
+                part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES
+                held[value] = {leaf: min(size, part) for leaf, size in own.items()}
+            continue
+        op = len(names)
+        names.append(operation.name)
+        kinds.append(operation.kind)
+        flop.append(operation.flop)
+        weights.append(sum(own.values()))
+        edges += [(tensor_of[v], op) for v in operation.inputs if v in tensor_of]
+        for value in operation.outputs:
+            if value in used:
+                add_tensor(value, op)
+    if not names:
+        raise InputError(flow.name, "", "the function computes nothing: no op is left after folding parameters")
+    outputs = {v for v in flow.outputs if v is not None}
+    distinct = {v for v, flag in zip(flow.arguments, is_parameter) if flag and v in used}
+    return make_graph(
+        name=flow.name,
+        op_names=names,
+        op_kinds=kinds,
+        op_flop=flop,
+        op_weight_bytes=weights,
+        tensor_names=tensor_names,
+        tensor_producer=tensor_producer,
+        tensor_bytes=[flow.values[v].bytes for v in tensor_value],
+        tensor_is_output=[v in outputs for v in tensor_value],
+        edge_tensor=[t for t, _ in edges],
+        edge_consumer=[c for _, c in edges],
+        metadata={
+            "generator": "trace",
+            "jax": jax.__version__,
+            "parameter_bytes": sum(flow.values[v].bytes for v in distinct),
+            "parameters": sum(int(np.prod(flow.values[v].shape, dtype=np.int64)) for v in distinct),
+        },
+        source=flow.name,
+    )
+
+
+def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> ComputationGraph:
+    """Folds cheap ops that depend on no input (constants, iotas, masks built from them) into every op that uses them.
+
+    An op folds when its kind is in `FOLDED_KINDS`, every tensor it uses comes from a folded op,
+    none of its tensors leaves the graph, and its arithmetic with all that is folded into it is at most `flop_fraction`
+    of the graph's. Each consumer recomputes it: FLOPs, weights and running time are added there. What is folded costs
+    no memory and no transfer.
+    """
+    limit = flop_fraction * float(graph.op_flop.sum())
+    incoming: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        incoming[consumer].append(tensor)
+    kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
+    flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
+    seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds.copy()
+    folded = np.zeros(graph.num_ops, bool)
+    for op in graph.topological_order.tolist():
+        producers = {int(graph.tensor_producer[t]) for t in incoming[op]}
+        for total in (flop, weights, seconds):
+            total[op] += sum(total[p] for p in producers if folded[p])
+        folded[op] = (
+            graph.op_kinds[op] in FOLDED_KINDS
+            and op not in kept_alive
+            and flop[op] <= limit
+            and all(folded[p] for p in producers)
+        )
+    if not folded.any() or folded.all():
+        return graph
+    ops = np.flatnonzero(~folded)
+    tensors = np.flatnonzero(~folded[graph.tensor_producer])
+    new_op = np.full(graph.num_ops, -1)
+    new_op[ops] = np.arange(len(ops))
+    new_tensor = np.full(graph.num_tensors, -1)
+    new_tensor[tensors] = np.arange(len(tensors))
+    edges = np.flatnonzero(~folded[graph.edge_producer]) if graph.num_edges else np.zeros(0, int)
+    return make_graph(
+        name=graph.name,
+        op_names=[graph.op_names[i] for i in ops],
+        op_kinds=[graph.op_kinds[i] for i in ops],
+        op_flop=flop[ops],
+        op_weight_bytes=weights[ops],
+        op_seconds=None if graph.op_seconds is None else seconds[ops],
+        tensor_names=[graph.tensor_names[i] for i in tensors],
+        tensor_producer=new_op[graph.tensor_producer[tensors]],
+        tensor_bytes=graph.tensor_bytes[tensors],
+        tensor_is_output=graph.tensor_is_output[tensors],
+        edge_tensor=new_tensor[graph.edge_tensor[edges]],
+        edge_consumer=new_op[graph.edge_consumer[edges]],
+        metadata={**graph.metadata, "folded_sources": int(folded.sum())},
+    )

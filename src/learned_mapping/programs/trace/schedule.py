@@ -1,0 +1,243 @@
+"""A scheduled Program from a JAX function or a graph: fuse, order, alias, time.
+
+The rules, in the order in which they apply, follow what XLA does to a program before it assigns memory, simplified:
+
+1. *Views.* Reshapes and copies make no instruction: their result is their operand.
+2. *Recomputed.* Constants, iotas and broadcasts make no instruction: whoever reads them reads their operand instead.
+3. *Fusion.* Going backwards through the program, an operation joins the instruction of its consumers when they are all
+   in one instruction and it is element-wise (or a transpose, slice, pad, concatenation, conversion); a matrix product,
+   convolution, reduction or other heavy operation joins when its consumer is element-wise on the same number of
+   elements and the instruction holds no other heavy operation. So every instruction has at most one heavy operation.
+4. *Aliases.* An update in place makes an alias group of its operand and its result: a slice update or scatter whose
+   operand is not read later, and an instruction that reads a donated argument and writes the result that takes its
+   place. All other readers of a donated argument come first.
+5. *Order.* Program order, an instruction standing where its heavy operation stood; updates of donated arguments run as
+   soon as they can.
+6. *Latency.* The roofline of `roofline.instruction_latency_table` over the bytes each instruction touches.
+
+Scalars (one element, or at most 8 bytes) live in registers and are no buffers. Sizes are rounded up to
+`ALLOCATION_BYTES`. Arguments are in slow memory before the program starts, so all of them, data as well as parameters,
+are `tensor_is_parameter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.ordering import order_instructions
+from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
+from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
+from learned_mapping.programs.trace.fusion import Instruction, fuse
+from learned_mapping.programs.trace.user_function import load_example
+
+ALLOCATION_BYTES = 512
+"""Granularity of buffer sizes."""
+
+
+def schedule(
+    function: Callable,
+    *args: Any,
+    machine: Any,
+    name: str | None = None,
+    donated: int | Sequence[int] = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+) -> Program:
+    """The scheduled program of a JAX function of abstract arguments.
+
+    Args:
+      function: any JAX-traceable function.
+      *args: pytrees of `jax.ShapeDtypeStruct` or arrays.
+      machine: where it runs: an object with ``cmem_bytes``, ``copy_bytes_per_s``, ``hbm_bytes_per_s``,
+        ``cmem_bytes_per_s``, ``peak_flop_per_s`` and ``overhead_s``, such as
+        `hardware.memory_hierarchy.MemoryHierarchy`.
+      name: the program's name, by default the function's.
+      donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``: each leaf is
+        paired with the first result of its shape and type that is not yet taken.
+      unroll_limit: operations that unrolling one loop may make.
+
+    Raises:
+      InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
+    """
+    flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
+    positions = {int(donated)} if isinstance(donated, int | np.integer) else {int(d) for d in donated}
+    bad = sorted(p for p in positions if not 0 <= p < len(args))
+    if bad:
+        raise InputError(flow.name, "donated", f"no argument has position {bad[0]}: the function takes {len(args)}")
+    leaves = [v for v, position in zip(flow.arguments, flow.argument_of_leaf) if position in positions]
+    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, leaves))
+
+
+def schedule_function(
+    spec: str,
+    arguments: Sequence[str] = (),
+    *,
+    machine: Any,
+    name: str | None = None,
+    donated: Sequence[int] = (),
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
+) -> Program:
+    """The program of a user's function; `spec` and `arguments` as in `user_function.load_example`.
+
+    Raises:
+      InputError: as `load_example` and `schedule`.
+    """
+    example = load_example(spec, arguments, donated=donated)
+    name = name or spec.rpartition(":")[2]
+    return schedule(
+        example.function, *example.args, machine=machine, name=name, donated=example.donated, unroll_limit=unroll_limit
+    )
+
+
+def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
+    """The scheduled program of a graph: as `schedule`, each op's weights becoming one parameter tensor.
+
+    A graph does not say which of its inputs may be overwritten, so there are no alias groups; nor does it say what is a
+    scalar, so a tensor of at most 8 bytes counts as one. Where it has running times, they stand for the time of the
+    arithmetic.
+
+    Raises:
+      InputError: no buffer is left.
+    """
+    values: list[Value] = []
+    for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist()):
+        values.append(Value(name, () if size <= 8 else (size,), "uint8", size))
+    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        inputs[consumer].append(tensor)
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        outputs[producer].append(tensor)
+    arguments, operations = [], []
+    for op in graph.topological_order.tolist():
+        if graph.op_kinds[op] == "input" and not inputs[op]:
+            arguments += outputs[op]
+            continue
+        weight = int(graph.op_weight_bytes[op])
+        if weight:
+            arguments.append(len(values))
+            inputs[op].append(len(values))
+            values.append(Value(f"{graph.op_names[op]}/weights", (weight,), "uint8", weight))
+        read = [values[v].bytes for v in inputs[op]]
+        if graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
+            read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
+        flop = graph.op_flop[op] if graph.op_seconds is None else graph.op_seconds[op] * machine.peak_flop_per_s
+        operations.append(
+            Operation(
+                graph.op_names[op], graph.op_kinds[op], float(flop), tuple(inputs[op]), tuple(read), tuple(outputs[op])
+            )
+        )
+    flow = Dataflow(
+        name=graph.name,
+        values=values,
+        operations=operations,
+        arguments=arguments,
+        argument_of_leaf=[0] * len(arguments),
+        constants=[],
+        outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
+    )
+    return schedule_dataflow(flow, machine)
+
+
+def _donation_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]:
+    """(argument value, result value) pairs: first come, first served among equal shapes and types."""
+    taken: set[int] = set(flow.arguments)
+    pairs = []
+    for leaf in leaves:
+        value = flow.values[leaf]
+        for out in flow.outputs:
+            if out is None or out in taken:
+                continue
+            if (flow.values[out].shape, flow.values[out].dtype) == (value.shape, value.dtype):
+                taken.add(out)
+                pairs.append((leaf, out))
+                break
+    return pairs
+
+
+def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = ()) -> Program:
+    """The scheduled program of a dataflow; `pairs` are (argument, result) values that may share memory."""
+    instructions, same_as = fuse(flow)
+    paired = {same_as(argument): same_as(result) for argument, result in pairs}
+    instructions, updates = order_instructions(instructions, paired)
+    return _assemble(flow, machine, instructions, updates, same_as)
+
+
+def _assemble(
+    flow: Dataflow,
+    machine: Any,
+    instructions: Sequence[Instruction],
+    updates: set[tuple[int, int]],
+    same_as: Callable[[int], int],
+) -> Program:
+    argument_of = {result: argument for argument, result in updates}
+    last_read = {v: t for t, instruction in enumerate(instructions) for v in instruction.reads}
+    results = {same_as(v) for v in flow.outputs if v is not None}
+    held = {same_as(v) for v in [*flow.arguments, *flow.constants]}
+    tensor_of: dict[int, int] = {}
+    names, kinds, bits, offsets, tables = [], [], [], [0], []
+    instruction_of, tensor_ids, is_output, alias = [], [], [], []
+    num_groups = 0
+    for instruction in instructions:
+        t = len(names)
+        reads = {v: b for v, b in instruction.reads.items() if not _is_scalar(flow.values[v])}
+        writes = {v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])}
+        if not reads and not writes:
+            continue
+        pair = next(((argument_of[v], v) for v in writes if argument_of.get(v) in reads), None)
+        if pair is None and instruction.in_place is not None:
+            target = instruction.in_place[0]
+            written = next(iter(writes), None)
+            free = target in reads and last_read[target] == instruction.position and target not in results
+            if free and written is not None and target not in held:
+                if flow.values[target].bytes == flow.values[written].bytes:
+                    pair = (target, written)
+        if pair is not None and instruction.in_place is not None and pair[0] == instruction.in_place[0]:
+            reads[pair[0]] = writes[pair[1]] = instruction.in_place[1]
+        group = num_groups if pair is not None else NO_ALIAS
+        num_groups += pair is not None
+        buffers = [(v, b, False) for v, b in reads.items()] + [(v, b, True) for v, b in writes.items()]
+        touched = [b for _, b, _ in buffers]
+        bit_of = {position: bit for bit, position in enumerate(varied_buffers(touched))}
+        for j, (value, _, output) in enumerate(buffers):
+            instruction_of.append(t)
+            tensor_ids.append(tensor_of.setdefault(value, len(tensor_of)))
+            is_output.append(output)
+            alias.append(group if pair is not None and value in pair and output == (value == pair[1]) else NO_ALIAS)
+            bits.append(bit_of.get(j, NOT_VARIED))
+        names.append(instruction.name)
+        kinds.append(instruction.kind)
+        tables.append(instruction_latency_table(instruction.flop, touched, machine))
+        offsets.append(offsets[-1] + len(tables[-1]))
+    if not names:
+        raise InputError(flow.name, "", "no instruction has buffers: it computes on scalars only, or not at all")
+    tensors = list(tensor_of)
+    return make_program(
+        name=flow.name,
+        fast_bytes=int(machine.cmem_bytes),
+        copy_bytes_per_s=float(machine.copy_bytes_per_s),
+        instruction_names=names,
+        instruction_kinds=kinds,
+        tensor_names=[flow.values[v].name for v in tensors],
+        tensor_bytes=[-(-flow.values[v].bytes // ALLOCATION_BYTES) * ALLOCATION_BYTES for v in tensors],
+        tensor_is_parameter=[v in held for v in tensors],
+        tensor_is_output=[v in results and v not in held for v in tensors],
+        buffer_instruction=instruction_of,
+        buffer_tensor=tensor_ids,
+        buffer_is_output=is_output,
+        buffer_alias=alias,
+        buffer_bit=bits,
+        latency_offsets=offsets,
+        latency_s=np.concatenate(tables),
+        metadata={"generator": "schedule", "operations": len(flow.operations)},
+        source=flow.name,
+    )
+
+
+def _is_scalar(value: Value) -> bool:
+    return value.bytes <= 8 or all(d == 1 for d in value.shape)

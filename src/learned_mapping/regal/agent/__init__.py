@@ -1,0 +1,1 @@
+"""REGAL's networks: what they see, how they are trained and used."""

@@ -1,0 +1,119 @@
+"""Good schedules to imitate: what BRKGA makes of the laws of smooth vectors, and what a network's own laws lead to.
+
+An elite of a law stays near the vector it started from. Long searches from random schedules find better ones, but two
+of them agree on devices hardly better than chance, and nothing can be learned from that. A search that starts from the
+laws of a network that has learned a little finds better schedules that still agree with it: learning goes on from those
+(the aggregation of data sets of Ross, Gordon and Bagnell 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.regal.agent.features import Features
+from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import RUN_OP
+from learned_mapping.regal.searches.brkga import MutantLaw, brkga
+from learned_mapping.regal.searches.laws import FREED_LATE, priority_law, spectral_law
+from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
+
+ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
+"""Vectors whose spectral laws make an elite each."""
+STRENGTH = 3.0
+ORDER_STRENGTH = 8.0
+"""For peak memory their priorities follow the rule `laws.FREED_LATE`."""
+
+
+class Elites(NamedTuple):
+    """K good schedules of an instance of N ops, best first."""
+
+    devices: np.ndarray
+    """[K, N] int8, 0 or 1; device 1 is where the vector is positive, so that all elites name devices alike."""
+    orders: np.ndarray
+    """[K, N + M d] int32, ops and transfers in the order they run, numbered as in `decode`; -1 past the end."""
+    costs: np.ndarray
+    """[K] float64, seconds or bytes."""
+
+
+def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:
+    """One elite for each law.
+
+    Args:
+      instance: what to schedule, on two devices.
+      laws: such as `origin_laws`.
+      rng: the only source of randomness.
+      evaluations: of each elite.
+    """
+    found = []
+    for law in laws:
+        budget = Budget(samples=evaluations)
+        chromosome = brkga(instance, rng, budget, law=law)
+        found.append((budget.best, chromosome))
+    return _elites(instance, found)
+
+
+def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
+    """The law of each vector of `ORIGINS`, `seen` being the instance's features; for peak memory with an order too."""
+    laws = [spectral_law(instance, seen, origin, STRENGTH) for origin in ORIGINS]
+    if instance.objective != "memory":
+        return laws
+    return [priority_law(instance, FREED_LATE, ORDER_STRENGTH, law) for law in laws]
+
+
+def own_elite(
+    instance: Instance, law: MutantLaw, rng: np.random.Generator, *, evaluations: int, climb: LocalSearchParameters
+) -> Elites:
+    """One elite of a network's own law: BRKGA with it, then a climb from there; devices named as the law prefers.
+
+    Args:
+      instance: what to schedule, on two devices.
+      law: of the network.
+      rng: the only source of randomness.
+      evaluations: of BRKGA, and again of the climb.
+      climb: the moves.
+    """
+    start = brkga(instance, rng, Budget(samples=evaluations), law=law)
+    budget = Budget(samples=evaluations)
+    chromosome = local_search(instance, rng, budget, parameters=climb, start=start)
+    elite = _elites(instance, [(budget.best, chromosome)])
+    n = instance.graph.num_ops
+    mean = (law.alpha[: 2 * n] / (law.alpha[: 2 * n] + law.beta[: 2 * n])).reshape(n, 2)
+    agreement = ((mean[:, 1] - mean[:, 0]) * (2.0 * elite.devices[0] - 1)).sum()
+    return elite if agreement >= 0 else _renamed(instance, elite)
+
+
+def _renamed(instance: Instance, elites: Elites) -> Elites:
+    """The same schedules with both devices exchanged."""
+    n = instance.graph.num_ops
+    # A transfer's number is n + 2 tensor + target.
+    orders = np.where(elites.orders >= n, n + ((elites.orders - n) ^ 1), elites.orders)
+    return elites._replace(devices=1 - elites.devices, orders=orders)
+
+
+def joined(one: Elites, other: Elites) -> Elites:
+    """The elites of both, best first."""
+    order = np.argsort(np.concatenate([one.costs, other.costs]), kind="stable")
+    return Elites(*(np.concatenate(pair)[order] for pair in zip(one, other)))
+
+
+def _elites(instance: Instance, found: list[tuple[float, np.ndarray]]) -> Elites:
+    """The schedules of chromosomes and their costs, best first."""
+    rows = []
+    n, d = instance.graph.num_ops, instance.pair.devices
+    for cost, chromosome in found:
+        schedule = decode(instance, chromosome)
+        what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]
+        order = np.full(n + instance.graph.num_tensors * d, -1)
+        order[: len(what)] = np.where(target == RUN_OP, what, n + what * d + target)
+        rows.append((cost, schedule.placement, order))
+    rows.sort(key=lambda each: each[0])
+    return Elites(
+        np.array([each[1] for each in rows], np.int8),
+        np.array([each[2] for each in rows], np.int32),
+        np.array([each[0] for each in rows]),
+    )

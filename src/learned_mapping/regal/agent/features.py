@@ -1,0 +1,273 @@
+"""What a learner sees of a graph: attributes of ops and edges (REGAL, Section 2.1), and where an op lies in the graph.
+
+The paper names sizes of tensors and running times of ops. Two good schedules of one graph agree on devices no better
+than chance, because the devices can be exchanged, so attributes without a sense of place can only say "either". Place
+comes from the graph's Laplacian: its smooth eigenvectors, and smooth vectors with the additional property that both
+halves hold about as much at every depth of the graph, which is what running two devices side by side needs.
+
+Signs are fixed by one op, the pinned op, which lies in the upper half of every vector.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse import linalg
+from scipy.stats import rankdata
+
+from learned_mapping.regal.rules.instance import Instance
+
+EIGENVECTORS = 3
+"""Laplacian eigenvectors 2 to 4."""
+BALANCED = (4, 16)
+"""Numbers of cosines of depth, from the second on, that a balanced vector is orthogonal to; two vectors for each."""
+BALANCED_VECTORS = 2
+DENSE_OPS = 160
+"""Up to here all eigenvectors are computed; above, only those wanted, by Lanczos iteration."""
+SHIFT = 1e-3
+"""Added to the Laplacian's diagonal, so that it can be inverted."""
+
+NODE_FEATURES = (
+    "seconds", "output_bytes", "input_bytes", "weight_bytes", "seconds_share", "bytes_share", "inputs", "users",
+    "is_source", "is_output", "depth", "height", "rank_up", "rank_down", "slack", "width", "position", "log_ops",
+    "parallelism", "freed", "freed_rank", "pinned",
+    "eigenvector_2", "eigenvector_3", "eigenvector_4",
+    "balanced_4_1", "balanced_4_2", "balanced_16_1", "balanced_16_2",
+)  # fmt: skip
+"""Names of the columns of `Features.nodes`."""
+EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
+"""Names of the columns of `Features.edges`."""
+
+
+class Features(NamedTuple):
+    """Attributes of N ops and E uses of a tensor."""
+
+    nodes: np.ndarray
+    """[N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0."""
+    edges: np.ndarray
+    """[E, len(EDGE_FEATURES)] float32."""
+    senders: np.ndarray
+    """[E] int32, producer of the tensor."""
+    receivers: np.ndarray
+    """[E] int32, op that uses it."""
+    order: np.ndarray
+    """[N] int32, a topological order."""
+    pinned: int
+    """The op whose side fixes the signs."""
+
+
+def features(instance: Instance) -> Features:
+    """The attributes of an instance's graph; no randomness, the same on every call."""
+    graph, seconds = instance.graph, instance.arrays.seconds
+    n = graph.num_ops
+    depth, height, up, down = _levels(instance)
+    longest = max(float((up + down - seconds).max()), 1e-300)
+    levels = max(float(depth.max()), 1.0)
+    position = np.empty(n)
+    position[graph.topological_order] = np.arange(n)
+    inputs = np.bincount(graph.edge_consumer, minlength=n)
+    users = np.bincount(graph.edge_producer, minlength=n)
+    outputs = np.zeros(n)
+    np.maximum.at(outputs, graph.tensor_producer, graph.tensor_is_output)
+    places, pinned = _places(instance, depth / levels)
+    pin = np.zeros(n)
+    pin[pinned] = 1.0
+    width = np.bincount(depth.astype(int))[depth.astype(int)]
+    columns = [
+        _relative(seconds), _relative(graph.op_output_bytes), _relative(graph.op_input_bytes),
+        _relative(graph.op_weight_bytes), _share(seconds), _share(graph.op_output_bytes), np.log1p(inputs),
+        np.log1p(users), inputs == 0, outputs, 2 * depth / levels - 1, 2 * height / levels - 1,
+        up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
+        2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
+        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), *_freed_columns(instance), pin,
+    ]  # fmt: skip
+    nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
+    edges = _edges(instance, depth / levels, places)
+    return Features(
+        nodes.astype(np.float32),
+        edges.astype(np.float32),
+        np.asarray(graph.edge_producer, np.int32),
+        np.asarray(graph.edge_consumer, np.int32),
+        np.asarray(graph.topological_order, np.int32),
+        pinned,
+    )
+
+
+def _edges(instance: Instance, depth: np.ndarray, places: np.ndarray) -> np.ndarray:
+    graph = instance.graph
+    users = np.diff(graph.consumer_offsets)[graph.edge_tensor]
+    producer, consumer = graph.edge_producer, graph.edge_consumer
+    same = (places[producer] * places[consumer]).mean(axis=1)
+    size = _relative(graph.tensor_bytes)[graph.edge_tensor]
+    gap = np.log1p(10 * (depth[consumer] - depth[producer]))
+    return np.stack([size, np.log(np.maximum(users, 1)), gap, same, graph.tensor_is_output[graph.edge_tensor]], axis=1)
+
+
+def _relative(values: np.ndarray) -> np.ndarray:
+    """log2 of values over their mean, from -4, where 0 is too, to 4, over 4."""
+    values = np.asarray(values, float)
+    if not len(values) or values.max() <= 0:
+        return np.full(len(values), -1.0)
+    return np.clip(np.log2(np.maximum(values / values.mean(), 1e-9)), -4, 4) / 4
+
+
+def freed_bytes(instance: Instance) -> np.ndarray:
+    """[N] bytes that running an op gives back less those it takes: its share of each input, less its outputs.
+
+    The users of a tensor share it equally; outputs of the graph are never given back.
+    """
+    graph = instance.graph
+    share = graph.tensor_bytes / np.maximum(np.diff(graph.consumer_offsets), 1)
+    share = np.where(graph.tensor_is_output, 0.0, share)
+    given = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
+    return given - graph.op_output_bytes
+
+
+def slack(instance: Instance) -> np.ndarray:
+    """[N] in [0, 1): by how much the longest path through each op is shorter than the longest of all, as a share."""
+    _, _, up, down = _levels(instance)
+    through = up + down - instance.arrays.seconds
+    return 1 - through / max(float(through.max()), 1e-300)
+
+
+def rank_share(values: np.ndarray) -> np.ndarray:
+    """[N] in (0, 1): the share of entries that are smaller, equals counted half."""
+    return (rankdata(values) - 0.5) / len(values)
+
+
+def _freed_columns(instance: Instance) -> tuple[np.ndarray, np.ndarray]:
+    """Square roots, signs kept, of the bytes freed over the most of any op; and ranks in (-1, 1)."""
+    freed = freed_bytes(instance)
+    share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
+    return np.sign(share) * np.sqrt(np.abs(share)), 2 * rank_share(freed) - 1
+
+
+def _share(values: np.ndarray) -> np.ndarray:
+    """Each value's square-root share of the total."""
+    values = np.asarray(values, float)
+    return np.sqrt(values / max(float(values.sum()), 1e-300))
+
+
+def _levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Per op: ops on the longest path to it and from it; seconds of the longest path from its start, and to its end."""
+    graph = instance.graph
+    position = np.empty(graph.num_ops, np.int64)
+    position[graph.topological_order] = np.arange(graph.num_ops)
+    edges = graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")]
+    return _longest_paths(np.ascontiguousarray(edges, np.int64), instance.arrays.seconds)
+
+
+@numba.njit(cache=True)
+def _longest_paths(edges, seconds):
+    """As `_levels`; edges [E, 2], those of earlier producers (in topological order) first."""
+    depth, height, up, down = np.zeros(len(seconds)), np.zeros(len(seconds)), seconds.copy(), seconds.copy()
+    for producer, consumer in edges:
+        depth[consumer] = max(depth[consumer], depth[producer] + 1)
+        down[consumer] = max(down[consumer], down[producer] + seconds[consumer])
+    for k in range(len(edges) - 1, -1, -1):
+        producer, consumer = edges[k]
+        height[producer] = max(height[producer], height[consumer] + 1)
+        up[producer] = max(up[producer], up[consumer] + seconds[producer])
+    return depth, height, up, down
+
+
+def op_cost(instance: Instance) -> np.ndarray:
+    """[N] float64 above 0, what the objective counts: seconds, or bytes of outputs and weights."""
+    if instance.objective == "runtime":
+        cost = instance.arrays.seconds
+    else:
+        cost = (instance.graph.op_output_bytes + instance.graph.op_weight_bytes).astype(float)
+    return cost + max(1e-6 * float(cost.mean()), 1e-12)
+
+
+def _places(instance: Instance, depth: np.ndarray) -> tuple[np.ndarray, int]:
+    """[N, 7] cost-weighted ranks in [-1, 1] along the vectors, and the pinned op."""
+    cost = op_cost(instance)
+    groups = smooth_vectors(instance, depth)
+    last = groups[-1]
+    pinned = int(np.argmax(np.round(np.abs(last[:, 0]), 6))) if last.shape[1] else 0
+    columns = []
+    for vectors in groups:
+        for vector in vectors.T:
+            reference = vector[pinned] if abs(vector[pinned]) > 1e-6 else vector[np.argmax(np.round(np.abs(vector), 6))]
+            columns.append(cost_rank(vector if reference >= 0 else -vector, cost))
+    return np.stack(columns, axis=1), pinned
+
+
+def cost_rank(vector: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """[N] in [-1, 1]: how much of the cost lies below each op along `vector`; the sign splits the cost in halves."""
+    order = np.argsort(np.round(vector, 7), kind="stable")
+    below = np.cumsum(cost[order]) - cost[order] / 2
+    rank = np.empty(len(vector))
+    rank[order] = 2 * below / cost.sum() - 1
+    return rank
+
+
+def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
+    """Vectors that minimise the sum over edges of (x_u - x_v)^2 among those of length 1 that are orthogonal to cosines.
+
+    Args:
+      instance: N ops.
+      depth: [N] in [0, 1].
+
+    Returns:
+      [N, 3], orthogonal to constants: Laplacian eigenvectors 2 to 4. Then for each entry K of `BALANCED` [N, 2],
+      orthogonal to cos(pi k depth) for k = 0..K. Columns that a small graph has no room for are 0.
+    """
+    n = instance.graph.num_ops
+    edges = instance.graph.op_edges
+    weights = np.ones(len(edges))
+    adjacency = sparse.coo_matrix((weights, (edges[:, 0], edges[:, 1])), (n, n)).tocsr()
+    adjacency = adjacency + adjacency.T
+    laplacian = sparse.diags(np.asarray(adjacency.sum(axis=1)).ravel()) - adjacency
+    found = []
+    factor = None if n <= DENSE_OPS else linalg.splu((laplacian + SHIFT * sparse.identity(n)).tocsc())
+    dense = laplacian.toarray() if factor is None else None
+    for windows, count in ((0, EIGENVECTORS), *((k, BALANCED_VECTORS) for k in BALANCED)):
+        cosines = np.cos(np.pi * depth[:, None] * np.arange(min(windows, n // 4) + 1))
+        basis, triangle = np.linalg.qr(cosines)
+        # Few levels make cosines that repeat each other.
+        basis = basis[:, np.abs(np.diag(triangle)) > 1e-8 * np.sqrt(n)]
+        room = min(count, n - basis.shape[1])
+        vectors = np.zeros((n, count))
+        if room > 0:
+            smallest = _smallest_dense(dense, basis, room) if factor is None else _smallest(factor, basis, room)
+            vectors[:, : smallest.shape[1]] = smallest
+        found.append(vectors)
+    return found
+
+
+def _smallest_dense(laplacian: np.ndarray, basis: np.ndarray, count: int) -> np.ndarray:
+    """[N, count] eigenvectors of the smallest eigenvalues of the Laplacian within the complement of `basis`."""
+    inside = laplacian @ basis
+    projected = laplacian - inside @ basis.T - basis @ inside.T + basis @ (basis.T @ inside) @ basis.T
+    largest = 2.0 * float(laplacian.diagonal().max()) + 1.0
+    _, vectors = eigh(
+        projected + (10 * largest) * (basis @ basis.T), subset_by_index=(0, count - 1), check_finite=False
+    )
+    return vectors
+
+
+def _smallest(factor: linalg.SuperLU, basis: np.ndarray, count: int) -> np.ndarray:
+    """The same by Lanczos iteration on the inverse restricted to the complement, from a fixed start vector."""
+    n = basis.shape[0]
+    solved = factor.solve(basis)
+    inner = np.linalg.inv(basis.T @ solved)
+
+    def apply(vector: np.ndarray) -> np.ndarray:
+        right = factor.solve(vector.ravel())
+        right -= solved @ (inner @ (basis.T @ right))
+        return right - basis @ (basis.T @ right)
+
+    start = np.cos(1.0 + 2.4 * np.arange(n))
+    start -= basis @ (basis.T @ start)
+    operator = linalg.LinearOperator((n, n), matvec=apply, dtype=np.float64)
+    try:
+        values, vectors = linalg.eigsh(operator, k=count, which="LM", v0=start, tol=1e-4, ncv=20, maxiter=30)
+    except linalg.ArpackNoConvergence as stopped:
+        values, vectors = stopped.eigenvalues, stopped.eigenvectors
+    return vectors[:, np.argsort(-values)]

@@ -1,0 +1,140 @@
+"""A trained network as it is shipped and used: read from its checkpoint, asked for the law of one graph."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.regal.agent import forward
+from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, features
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
+from learned_mapping.regal.searches.brkga import MutantLaw
+from learned_mapping.regal.searches.laws import BINS, mean_law, ordered_law, sampled_law
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a law comes from the logits, and which chromosomes it feeds."""
+
+    sampled: bool = False
+    """Whether bins are drawn once for each run, as in the paper, or their mean is taken."""
+    strength: float = 1.0
+    """How far alpha and beta go from 1; see `laws.mean_law`. Of no effect where bins are drawn."""
+    in_initial: bool = True
+    """Whether the initial population follows the law; in the paper mutants alone do."""
+    mutant_share: float = 1.0
+    """Share of the mutants that follow it."""
+    priorities: bool = False
+    """Whether the priorities follow the learner too, as in the paper."""
+    turns: tuple[float, ...] = (1.0,)
+    """As in `MutantLaw`."""
+    height: float = 0.0
+    """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
+    `laws.ordered_law`. 0: no rule."""
+    transfers: float = 0.0
+    """How far transfers go before ops; see `laws.ordered_law`. 0: their priorities stay uniform, as in the paper."""
+
+
+PAPER = Variant(sampled=True, in_initial=False, priorities=True)
+"""Section 2.3: bins sampled once for each run, for affinities and priorities, fed to the mutants."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """A network and what it was trained for."""
+
+    parameters: forward.Parameters
+    model: str
+    """``gnn`` or ``gas``."""
+    rounds: int
+    """Of message passing."""
+    objective: str
+    """``runtime`` or ``memory``."""
+    dataset: str
+    seed: int
+
+    def logits(self, instance: Instance) -> np.ndarray:
+        """[N, d + 1, 2, bins].
+
+        Raises:
+          InputError: another number of devices than the network's, which the paper too holds fixed (Section 2.3).
+        """
+        if instance.pair.devices != 2:
+            raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
+        return forward.logits(self.parameters, features(instance), self.model, self.rounds)
+
+    def law(self, instance: Instance, rng: np.random.Generator, variant: Variant) -> MutantLaw:
+        """The law of an instance."""
+        options = {name: getattr(variant, name) for name in ("in_initial", "mutant_share", "priorities", "turns")}
+        logits = self.logits(instance)
+        if variant.sampled:
+            law = sampled_law(logits, rng, **options)
+        else:
+            law = mean_law(logits, strength=variant.strength, **options)
+        if not variant.height and not variant.transfers:
+            return law
+        return ordered_law(instance, law, variant.height, variant.transfers)
+
+
+def write_learner(path: str | os.PathLike, learner: Learner) -> None:
+    """Writes the network's weights in float32 and what `Learner` says of it."""
+    arrays = {
+        f"{module}:{name}": np.asarray(values, np.float32)
+        for module, entry in learner.parameters.items()
+        for name, values in entry.items()
+    }
+    header = {name: getattr(learner, name) for name in ("model", "rounds", "objective", "dataset", "seed")}
+    described = {"bins": list(BINS), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
+    write_checkpoint(path, arrays, header | described)
+
+
+@functools.lru_cache(maxsize=32)
+def read_learner(path: str | Path) -> Learner:
+    """A network from its checkpoint.
+
+    Raises:
+      InputError: the file is missing or damaged, or its bins or features are not those of this version.
+    """
+    arrays, header = read_checkpoint(path)
+    expected = {"bins": list(BINS), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
+    for name, value in expected.items():
+        if header.get(name) != value:
+            raise InputError(path, name, "is another than this version's: train anew")
+    if header.get("objective") not in OBJECTIVES or header.get("model") not in ("gnn", "gas"):
+        raise InputError(path, "model", f"{header.get('model')!r} for {header.get('objective')!r} is not known")
+    parameters: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in arrays.items():
+        module, _, parameter = name.partition(":")
+        if values.dtype != np.float32 or not np.isfinite(values).all():
+            raise InputError(path, name, "expected finite float32 numbers")
+        parameters.setdefault(module, {})[parameter] = values
+    known = ("model", "rounds", "objective", "dataset", "seed")
+    try:
+        learner = Learner(parameters, **{name: header[name] for name in known})
+        forward.check(learner.parameters, learner.model, len(NODE_FEATURES), len(EDGE_FEATURES), len(BINS))
+    except KeyError as error:
+        raise InputError(path, str(error.args[0]), "is missing") from None
+    return learner
+
+
+def variant_from(entry: dict) -> Variant:
+    """A `Variant` from its JSON object; raises `InputError` for unknown fields."""
+    try:
+        return Variant(**entry | {"turns": tuple(entry.get("turns", Variant.turns))})
+    except TypeError as error:
+        raise InputError("variant", "", str(error)) from None
+
+
+def variant_to(variant: Variant) -> dict:
+    """The JSON object of a variant; turns where there are several, the order's rule where there is one."""
+    found = asdict(variant) | {"turns": list(variant.turns)}
+    for name in ("turns", "height", "transfers"):
+        if getattr(variant, name) == getattr(Variant, name):
+            del found[name]
+    return found

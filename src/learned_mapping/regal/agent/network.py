@@ -1,0 +1,159 @@
+"""The networks that propose Beta laws, in Haiku, for training: REGAL's graph network and Graph-As-Sequence.
+
+Both end in 2 (d + 1) multilayer perceptrons, one for alpha and one for beta of every entry of an op, shared by all ops
+(REGAL, A.3). `forward` computes the same in NumPy, for use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.learning.networks import draw_parameters, mlp
+from learned_mapping.regal.agent.features import Features
+from learned_mapping.regal.searches.laws import BINS
+
+MODELS = ("gnn", "gas")
+"""REGAL's graph network, and Graph-As-Sequence (Section 3.2, baseline 3)."""
+HIDDEN = 32
+"""Width of every layer; the paper prints none."""
+ROUNDS = 5
+"""T, rounds of message passing; the paper prints none."""
+ENTRIES = 3
+"""d + 1: an affinity for each of two devices, and a priority."""
+
+
+class Batch(NamedTuple):
+    """Several graphs as one, padded to a few sizes so that few shapes are compiled."""
+
+    graphs: jraph.GraphsTuple
+    """Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding."""
+    sequence: np.ndarray
+    """[G, L] int32, nodes of each graph in topological order; -1 beyond its end."""
+
+
+def make_batch(
+    many: Sequence[Features], *, nodes: int = 0, edges: int = 0, graphs: int = 0, sequence: int | None = None
+) -> Batch:
+    """One batch of several graphs.
+
+    Args:
+      many: what the network sees of each.
+      nodes, edges, graphs: sizes to pad to; where 0 or too small, the next power of two.
+      sequence: L; by default the next power of two to the largest graph. Ops beyond it are left out of the sequences.
+    """
+    tuples = [
+        jraph.GraphsTuple(
+            nodes=seen.nodes, edges=seen.edges, senders=seen.senders, receivers=seen.receivers, globals=None,
+            n_node=np.array([len(seen.nodes)]), n_edge=np.array([len(seen.edges)]),
+        )
+        for seen in many
+    ]  # fmt: skip
+    joined = jraph.batch_np(tuples)
+    total = int(joined.n_node.sum())
+    nodes = max(nodes, bucket(total + 1))
+    edges = max(edges, bucket(int(joined.n_edge.sum()) + 1))
+    graphs = max(graphs, len(many) + 1)
+    longest = bucket(int(joined.n_node.max())) if sequence is None else sequence
+    sequences = np.full((graphs, longest), -1, np.int32)
+    offset = 0
+    for row, seen in enumerate(many):
+        kept = seen.order[:longest]
+        sequences[row, : len(kept)] = kept + offset
+        offset += len(seen.order)
+    return Batch(jraph.pad_with_graphs(joined, nodes, edges, graphs), sequences)
+
+
+def bucket(size: int) -> int:
+    """The next power of two, at least 32."""
+    return 1 << max(5, (size - 1).bit_length())
+
+
+class Perceptron(hk.Module):
+    """`mlp` with one hidden layer; called again it uses the same weights."""
+
+    def __init__(self, output: int, name: str):
+        super().__init__(name=name)
+        self.output = output
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return mlp(x, (HIDDEN,), self.output, name="mlp")
+
+
+def _heads(h: jax.Array) -> jax.Array:
+    """[N, d + 1, 2, bins] logits from [N, H] embeddings."""
+    heads = [[Perceptron(len(BINS), f"head_{i}_{which}")(h) for which in "ab"] for i in range(ENTRIES)]
+    return jnp.stack([jnp.stack(pair, axis=1) for pair in heads], axis=1)
+
+
+def gnn(batch: Batch) -> jax.Array:
+    """[N, d + 1, 2, bins] logits: messages both ways along every edge, T rounds, weights shared by the rounds.
+
+    h_v = MLP_n(x_v), h_e = MLP_e(x_e);  m_e = MLP_msg([h_s, h_t, h_e]), m'_e = MLP'_msg([h_s, h_t, h_e]);
+    h_v <- MLP_node([h_v, sum_{e into v} m_e + sum_{e out of v} m'_e])  (REGAL, equation 1).
+    """
+    graphs = batch.graphs
+    h = Perceptron(HIDDEN, "node_encoder")(graphs.nodes)
+    h_edge = Perceptron(HIDDEN, "edge_encoder")(graphs.edges)
+    forward, backward = Perceptron(HIDDEN, "message_forward"), Perceptron(HIDDEN, "message_backward")
+    update = Perceptron(HIDDEN, "node_update")
+    count = graphs.nodes.shape[0]
+    for _ in range(ROUNDS):
+        ends = jnp.concatenate([h[graphs.senders], h[graphs.receivers], h_edge], axis=-1)
+        received = jraph.segment_sum(forward(ends), graphs.receivers, count)
+        received += jraph.segment_sum(backward(ends), graphs.senders, count)
+        h = update(jnp.concatenate([h, received], axis=-1))
+    return _heads(h)
+
+
+def gas(batch: Batch) -> jax.Array:
+    """[N, d + 1, 2, bins] logits: a recurrent network reads the ops in topological order, another one in reverse.
+
+    It sees the same attributes of ops as the graph network, but no edges (REGAL, Section 3.2, baseline 3).
+    """
+    present = batch.sequence >= 0
+    x = Perceptron(HIDDEN, "node_encoder")(batch.graphs.nodes)[jnp.maximum(batch.sequence, 0)]
+    states = []
+    for name, reverse in (("forward", False), ("backward", True)):
+        core = hk.GRU(HIDDEN, name=name)
+
+        def step(inputs, state, core=core):
+            values, here = inputs
+            _, after = core(values, state)
+            after = jnp.where(here[:, None], after, state)
+            return after, after
+
+        start = jnp.zeros((x.shape[0], HIDDEN))
+        inputs = (x.swapaxes(0, 1), present.T)
+        out, _ = hk.dynamic_unroll(step, inputs, start, reverse=reverse)
+        states.append(out.swapaxes(0, 1))
+    h = jnp.concatenate([*states, x], axis=-1)
+    count = batch.graphs.nodes.shape[0]
+    index = jnp.where(present, batch.sequence, count)
+    flat = jnp.zeros((count + 1, h.shape[-1])).at[index.ravel()].set(h.reshape(-1, h.shape[-1]))
+    return _heads(flat[:count])
+
+
+def network(model: str) -> hk.Transformed:
+    """The Haiku pair (init, apply) of a model of `MODELS`: ``apply(parameters, batch)``."""
+    functions = {"gnn": gnn, "gas": gas}
+    if model not in functions:
+        raise InputError("model", "", f"expected one of {', '.join(MODELS)}, got {model!r}")
+    return hk.without_apply_rng(hk.transform(functions[model]))
+
+
+def initial_parameters(model: str, batch: Batch, rng: np.random.Generator) -> Any:
+    """Random weights; the heads' last layers are 0, so that every bin is as likely as any other at first."""
+    shapes = jax.eval_shape(network(model).init, jax.random.PRNGKey(0), batch)
+    drawn = draw_parameters(shapes, rng)
+    for module in drawn:
+        if module.startswith("head_") and module.endswith("mlp_out"):
+            drawn[module] = jax.tree_util.tree_map(np.zeros_like, drawn[module])
+    return drawn

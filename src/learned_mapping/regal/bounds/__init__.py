@@ -1,0 +1,1 @@
+"""Exact optima and proven bounds by constraint programming."""

@@ -1,0 +1,1 @@
+"""What a schedule is and what it costs, compiled."""

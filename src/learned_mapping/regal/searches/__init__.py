@@ -1,0 +1,1 @@
+"""Methods that schedule without a network: rules, BRKGA, local search."""

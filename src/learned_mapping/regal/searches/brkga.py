@@ -1,0 +1,194 @@
+"""A biased random-key genetic algorithm with its own Beta law for every entry of a mutant (REGAL, Section 2.2, A.2).
+
+A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; the rest are children of one elite and
+one other chromosome, each entry taken from the elite with probability `bias`. All is compiled, decoder included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
+from learned_mapping.regal.rules.instance import Arrays, Instance
+from learned_mapping.regal.searches.draws import Tables, draw, tabulate
+
+
+@dataclass(frozen=True)
+class BrkgaParameters:
+    """The paper prints none of these (Appendix A.2 calls its use standard); the defaults are a common choice."""
+
+    population: int = 100
+    """Chromosomes in a generation."""
+    elite_fraction: float = 0.2
+    """Best share, which lives on."""
+    mutant_fraction: float = 0.15
+    """Share drawn anew."""
+    bias: float = 0.7
+    """Probability that a child takes an entry from its elite parent."""
+
+    def __post_init__(self):
+        if self.population < 3:
+            raise InputError("brkga", "population", f"at least 3, got {self.population}")
+        for name in ("elite_fraction", "mutant_fraction", "bias"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError("brkga", name, f"{getattr(self, name)} is outside (0, 1)")
+        if self.elites + self.mutants >= self.population:
+            raise InputError("brkga", "mutant_fraction", "elites and mutants leave no room for children")
+
+    @property
+    def elites(self) -> int:
+        return max(1, round(self.population * self.elite_fraction))
+
+    @property
+    def mutants(self) -> int:
+        return max(1, round(self.population * self.mutant_fraction))
+
+
+@dataclass(frozen=True)
+class MutantLaw:
+    """Beta(alpha_i, beta_i) for entry i of the chromosomes drawn at random, and which of them it feeds.
+
+    The paper learns laws for affinities and op priorities and feeds them to the mutants; transfer priorities stay
+    uniform (Section 2.2, Appendix A.2).
+    """
+
+    alpha: np.ndarray
+    """[L] float64 above 0; the first L entries of a chromosome follow the law, the others are uniform."""
+    beta: np.ndarray
+    """[L] float64 above 0."""
+    in_initial: bool = True
+    """Whether the initial population is drawn from the law too."""
+    mutant_share: float = 1.0
+    """Share of the mutants drawn from the law; the others are uniform."""
+    turns: tuple[float, ...] = (1.0,)
+    """Factors on how far alpha and beta are from 1, which the chromosomes drawn take in turn: a law that is now weak
+    and now strong serves graphs it suits little and much."""
+
+    def __post_init__(self):
+        for name in ("alpha", "beta"):
+            values = np.asarray(getattr(self, name))
+            if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
+                raise InputError("law", name, "expected a vector of finite numbers above 0")
+        if len(self.alpha) != len(self.beta):
+            raise InputError("law", "beta", f"{len(self.beta)} entries, alpha has {len(self.alpha)}")
+        if not 0 <= self.mutant_share <= 1:
+            raise InputError("law", "mutant_share", f"{self.mutant_share} is outside [0, 1]")
+        if not self.turns or not all(np.isfinite(turn) and turn >= 0 for turn in self.turns):
+            raise InputError("law", "turns", f"expected finite factors of at least 0, got {self.turns}")
+        if not (self.taken("alpha") > 0).all() or not (self.taken("beta") > 0).all():
+            raise InputError("law", "turns", f"{self.turns} take alpha or beta to 0 or below")
+
+    def taken(self, name: str) -> np.ndarray:
+        """[K, L] ``alpha`` or ``beta`` as each of the K turns has it."""
+        values = np.asarray(getattr(self, name), np.float64)
+        return np.array([values if turn == 1 else 1 + turn * (values - 1) for turn in self.turns])
+
+
+def tables_of(law: MutantLaw | None) -> Tables:
+    """What to draw chromosomes by; nothing but uniform numbers where there is no law."""
+    if law is None:
+        return tabulate(np.zeros((1, 0)), np.zeros((1, 0)))
+    return tabulate(law.taken("alpha"), law.taken("beta"))
+
+
+@numba.njit(cache=True)
+def _start(a: Arrays, work: Workspace, rng, pool, fitness, ranks, tables: Tables, entries, first, limit):
+    """Draws rows `first` and on of generation 0, `entries` of each by the tables; scores `limit` rows, ranks them."""
+    for row in range(limit):
+        if row >= first:
+            draw(pool[0, row], rng, tables, row % len(tables.rows), entries)
+        fitness[0, row] = fitness_of(a, pool[0, row], work)
+    ranks[:] = np.argsort(fitness[0], kind="mergesort")
+
+
+@numba.njit(cache=True)
+def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, bias, tables: Tables, best):
+    """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer of the last one.
+
+    pool [2, P, L] and fitness [2, P] are two buffers taken in turn, `now` the present one; ranks [P] sorts it, best
+    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law); the laws of
+    `tables` are taken in turn in every generation.
+    """
+    elites, mutants, lawful = shape
+    size, length = pool.shape[1:]
+    for generation in range(len(best)):
+        old, new = pool[now], pool[1 - now]
+        for row in range(size):
+            if row < elites:
+                new[row] = old[ranks[row]]
+                fitness[1 - now, row] = fitness[now, ranks[row]]
+                continue
+            child = new[row]
+            if row < elites + mutants:
+                entries = tables.rows.shape[1] if row < elites + lawful else 0
+                draw(child, rng, tables, (row - elites) % len(tables.rows), entries)
+            else:
+                elite = old[ranks[int(rng.random() * elites)]]
+                other = old[ranks[elites + int(rng.random() * (size - elites))]]
+                for i in range(length):
+                    child[i] = elite[i] if rng.random() < bias else other[i]
+            fitness[1 - now, row] = fitness_of(a, child, work)
+        now = 1 - now
+        ranks[:] = np.argsort(fitness[now], kind="mergesort")
+        best[generation] = fitness[now, ranks[0]]
+    return now
+
+
+def brkga(
+    instance: Instance,
+    rng: np.random.Generator,
+    budget: Budget,
+    *,
+    parameters: BrkgaParameters | None = None,
+    law: MutantLaw | None = None,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """The best chromosome found; one sample of the budget is one decoded and simulated chromosome.
+
+    Args:
+      instance: what to schedule.
+      rng: the only source of randomness.
+      budget: when to stop; in samples, whole generations that fit are run. Records the fitness of every generation.
+      parameters: the algorithm's; defaults where None.
+      law: Beta laws of the random chromosomes; uniform where None.
+      start: [K, L] chromosomes that enter the initial population, K at most its size.
+
+    Returns:
+      [L] float64, the best chromosome.
+    """
+    parameters = BrkgaParameters() if parameters is None else parameters
+    a, work, length = instance.arrays, make_workspace(instance), instance.chromosome_length
+    size, fresh = parameters.population, parameters.population - parameters.elites
+    tables = tables_of(law)
+    entries = tables.rows.shape[1]
+    if entries > length:
+        raise InputError("law", "alpha", f"{entries} entries, a chromosome has {length}")
+    lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
+    given = 0 if start is None else min(len(start), size)
+    pool, fitness, ranks = np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64)
+    if given:
+        pool[0, :given] = start[:given]
+    scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
+    initial = entries if law is not None and law.in_initial else 0
+    _start(a, work, rng, pool, fitness, ranks, tables, initial, given, scored)
+    budget.record(fitness[0, ranks[0]], scored, better=float.__lt__)
+    now, chunk = 0, 1
+    while not budget.spent():
+        left = budget.remaining_samples
+        generations = chunk if left is None else min(chunk, left // fresh)
+        if generations == 0:
+            break
+        best = np.zeros(generations)
+        before = budget.seconds
+        shape = (parameters.elites, parameters.mutants, lawful)
+        now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, tables, best)
+        for value in best:
+            budget.record(value, fresh, better=float.__lt__)
+        # Chunks of about a twentieth of a second: short against any limit in seconds, long against a call.
+        chunk = max(1, min(1000, int(generations * 0.05 / max(budget.seconds - before, 1e-6))))
+    return pool[now, ranks[0]].copy()

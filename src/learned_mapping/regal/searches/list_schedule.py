@@ -1,0 +1,232 @@
+"""Schedules by rule, one pass and no search: depth first after graph partitioning, and list scheduling."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import RUN_OP, Schedule
+from learned_mapping.regal.searches.partition import Adjacency, partition
+
+
+def gp_dfs(instance: Instance, rng: np.random.Generator) -> Schedule:
+    """Graph partitioning for the devices, depth first for the order (REGAL, Section 3.2, baseline 1).
+
+    Parts are balanced by what the objective counts, seconds or bytes, at the smallest cut found; a cut edge weighs its
+    bytes, and one unit of its own because every transfer costs a rendezvous.
+    """
+    return depth_first(instance, _partition(instance, rng))
+
+
+def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
+    """Graph partitioning for the devices, then critical-path order; a tensor is sent as soon as its rank allows.
+
+    The counterpart of `gp_dfs` for running time: the paper has no such baseline.
+    """
+    graph, d = instance.graph, instance.pair.devices
+    side = _partition(instance, rng)
+    rank = upward_rank(instance)
+    chromosome = np.zeros(instance.chromosome_length)
+    chromosome[np.arange(graph.num_ops) * d + side] = 1.0
+    priority = chromosome[graph.num_ops * d :]
+    priority[: graph.num_ops] = rank
+    transfers = priority[graph.num_ops :].reshape(graph.num_tensors, d)
+    np.maximum.at(transfers, (graph.edge_tensor, side[graph.edge_consumer]), rank[graph.edge_consumer])
+    return decode(instance, chromosome)
+
+
+def _partition(instance: Instance, rng: np.random.Generator) -> np.ndarray:
+    graph = instance.graph
+    by_seconds = instance.objective == "runtime"
+    weight = instance.arrays.seconds if by_seconds else graph.op_output_bytes + graph.op_weight_bytes
+    return partition(_edges(graph), weight, instance.pair.devices, rng)
+
+
+def _edges(graph: ComputationGraph) -> Adjacency:
+    adjacency: Adjacency = [{} for _ in range(graph.num_ops)]
+    mean = float(graph.tensor_bytes.mean()) or 1.0
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        producer = int(graph.tensor_producer[tensor])
+        weight = 1.0 + float(graph.tensor_bytes[tensor]) / mean
+        for u, v in ((producer, consumer), (consumer, producer)):
+            adjacency[u][v] = adjacency[u].get(v, 0.0) + weight
+    return adjacency
+
+
+def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
+    """Post-order from the sinks: all an op needs, then the op, so that tensors live briefly.
+
+    Inputs are visited heaviest ancestry first, as memory-minimising compilers do. A transfer comes right before the
+    first op that needs it.
+    """
+    graph = instance.graph
+    ancestry = np.zeros(graph.num_ops)
+    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        inputs[consumer].append(tensor)
+    for op in graph.topological_order.tolist():
+        producers = {int(graph.tensor_producer[t]) for t in inputs[op]}
+        ancestry[op] = graph.op_output_bytes[op] + sum(ancestry[p] for p in producers)
+    for tensors in inputs:
+        tensors.sort(key=lambda t: (-ancestry[graph.tensor_producer[t]], t))
+    used = np.zeros(graph.num_ops, bool)
+    used[graph.edge_producer] = True
+    order: list[tuple[int, int]] = []
+    sent: set[tuple[int, int]] = set()
+    opened, done = np.zeros(graph.num_ops, bool), np.zeros(graph.num_ops, bool)
+    for root in np.flatnonzero(~used).tolist():
+        stack = [root]
+        while stack:
+            op = stack[-1]
+            if done[op]:
+                stack.pop()
+                continue
+            if not opened[op]:
+                opened[op] = True
+                stack.extend(int(graph.tensor_producer[t]) for t in reversed(inputs[op]))
+                continue
+            stack.pop()
+            done[op] = True
+            _append(graph, placement, inputs, order, sent, op)
+    return Schedule.of(placement, order, instance.pair.devices)
+
+
+def _append(graph, placement, inputs, order, sent, op) -> None:
+    """Adds `op`, before it the transfers it needs."""
+    device = int(placement[op])
+    for tensor in inputs[op]:
+        if placement[graph.tensor_producer[tensor]] != device and (tensor, device) not in sent:
+            sent.add((tensor, device))
+            order.append((tensor, device))
+    order.append((op, RUN_OP))
+
+
+def list_scheduler(instance: Instance) -> Schedule:
+    """Critical-path list scheduling for running time; the least growth of the peak, greedily, for memory."""
+    return _critical_path(instance) if instance.objective == "runtime" else _least_memory(instance)
+
+
+def _critical_path(instance: Instance) -> Schedule:
+    """The ready op with the longest path to the end goes to the device where it finishes first.
+
+    Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be sent.
+    """
+    graph, a, d = instance.graph, instance.arrays, instance.pair.devices
+    rank = upward_rank(instance)
+    inputs = _inputs(graph)
+    waiting = np.array([len(tensors) for tensors in inputs])
+    ready = [(-rank[op], op) for op in np.flatnonzero(waiting == 0).tolist()]
+    heapq.heapify(ready)
+    placement = np.full(graph.num_ops, -1)
+    clock = np.zeros(d)
+    finish = np.zeros(graph.num_ops)
+    order: list[tuple[int, int]] = []
+    sent: set[tuple[int, int]] = set()
+    while ready:
+        _, op = heapq.heappop(ready)
+        options = []
+        for device in range(d):
+            after = clock.copy()
+            missing = 0
+            for tensor in inputs[op]:
+                home = placement[graph.tensor_producer[tensor]]
+                if instance.pair.transfers == "free":
+                    after[device] = max(after[device], finish[graph.tensor_producer[tensor]])
+                if home != device and (tensor, device) not in sent:
+                    missing += 1
+                    if instance.pair.transfers == "rendezvous":
+                        after[home] = after[device] = max(after[home], after[device])
+            after[device] += a.seconds[op]
+            options.append((after[device], missing, after.sum(), device, after))
+        best = min(options, key=lambda option: option[:4])
+        placement[op], clock = best[3], best[4]
+        finish[op] = best[0]
+        _append(graph, placement, inputs, order, sent, op)
+        for successor in _released(graph, op, waiting):
+            heapq.heappush(ready, (-rank[successor], successor))
+    return Schedule.of(placement, order, d)
+
+
+def _least_memory(instance: Instance) -> Schedule:
+    """Of all ready ops and devices, the choice that raises the peak least, then leaves the least memory held.
+
+    Tensors count as freed once all their users have run; copies on the other device, from their transfer on.
+    """
+    graph, d = instance.graph, instance.pair.devices
+    inputs = _inputs(graph)
+    size, weights = graph.tensor_bytes, graph.op_weight_bytes
+    waiting = np.array([len(tensors) for tensors in inputs])
+    to_come = np.diff(graph.consumer_offsets).astype(np.int64)
+    ready = set(np.flatnonzero(waiting == 0).tolist())
+    placement = np.full(graph.num_ops, -1)
+    held, peak = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    copies: dict[int, set[int]] = {}
+    order: list[tuple[int, int]] = []
+    sent: set[tuple[int, int]] = set()
+    depth = {op: i for i, op in enumerate(depth_first(instance, np.zeros(graph.num_ops, int)).order[:, 0].tolist())}
+    while ready:
+        best = None
+        # The first few in depth-first order: trying every ready op is quadratic and hardly better.
+        for op in sorted(ready, key=depth.__getitem__)[:16]:
+            for device in range(d):
+                fetched = sum(int(size[t]) for t in inputs[op] if device not in copies[t])
+                during = held[device] + fetched + int(graph.op_output_bytes[op]) + int(weights[op])
+                freed = sum(int(size[t]) for t in inputs[op] if to_come[t] == 1 and not graph.tensor_is_output[t])
+                raised = max(int(during) - int(max(peak)), 0)
+                key = (raised, int(during) - freed - int(held[device]), int(during), depth[op], device)
+                if best is None or key < best[0]:
+                    best = (key, op, device, during)
+        _, op, device, during = best
+        ready.discard(op)
+        placement[op] = device
+        peak += weights[op] * (np.arange(d) == device)
+        held[device] = during
+        peak[device] = max(peak[device], during)
+        for tensor in inputs[op]:
+            copies[tensor].add(device)
+            to_come[tensor] -= 1
+            if to_come[tensor] == 0:
+                home = int(placement[graph.tensor_producer[tensor]])
+                for holder in copies[tensor]:
+                    if not (graph.tensor_is_output[tensor] and holder == home):
+                        held[holder] -= size[tensor]
+        for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
+            copies[tensor] = {device}
+            if to_come[tensor] == 0 and not graph.tensor_is_output[tensor]:
+                held[device] -= size[tensor]
+        _append(graph, placement, inputs, order, sent, op)
+        ready.update(_released(graph, op, waiting))
+    return Schedule.of(placement, order, d)
+
+
+def _inputs(graph: ComputationGraph) -> list[list[int]]:
+    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        inputs[consumer].append(tensor)
+    return inputs
+
+
+def upward_rank(instance: Instance) -> np.ndarray:
+    """[N] seconds from an op's start to the end of the longest path through it."""
+    graph, rank = instance.graph, instance.arrays.seconds.copy()
+    position = np.empty(graph.num_ops, np.int64)
+    position[graph.topological_order] = np.arange(graph.num_ops)
+    # Later producers first: an op's own rank is settled before an earlier op asks for it.
+    for producer, consumer in graph.op_edges[np.argsort(-position[graph.op_edges[:, 0]], kind="stable")].tolist():
+        rank[producer] = max(rank[producer], instance.arrays.seconds[producer] + rank[consumer])
+    return rank
+
+
+def _released(graph: ComputationGraph, op: int, waiting: np.ndarray) -> list[int]:
+    """Ops that `op` was the last to hold up; counts down `waiting`."""
+    released = []
+    for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
+        for consumer in graph.consumers(tensor).tolist():
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                released.append(consumer)
+    return released

@@ -1,0 +1,188 @@
+"""Random search and local search over chromosomes, compiled, with the decoder BRKGA uses (REGAL, Section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
+from learned_mapping.regal.rules.instance import Arrays, Instance
+
+
+@dataclass(frozen=True)
+class LocalSearchParameters:
+    """How neighbours are drawn. The paper says only that it "starts with a random solution and greedily improves"."""
+
+    device_share: float = 0.3
+    """Probability of a move that sends one op to another device."""
+    cluster_share: float = 0.3
+    """Probability of a move that sends an op and some of its neighbourhood to one device; the rest of the moves redraw
+    the priority of one op or transfer."""
+    cluster_ops: int = 32
+    """Most ops of a cluster move; the size is drawn log-uniformly from 2 to this."""
+
+    def __post_init__(self):
+        if not (self.device_share >= 0 and self.cluster_share >= 0 and self.device_share + self.cluster_share <= 1):
+            raise InputError(
+                "local-search", "device_share", "the shares of moves must be at least 0, at most 1 together"
+            )
+        if self.cluster_ops < 2:
+            raise InputError("local-search", "cluster_ops", f"at least 2, got {self.cluster_ops}")
+
+
+@numba.njit(cache=True)
+def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, values):
+    """Scores one random chromosome per entry of `values`, which receives the best so far; returns it."""
+    for sample in range(len(values)):
+        for i in range(len(trial)):
+            trial[i] = rng.random()
+        found = fitness_of(a, trial, work)
+        if found < fitness:
+            fitness = found
+            best[:] = trial
+        values[sample] = fitness
+    return fitness
+
+
+@numba.njit(cache=True)
+def _neighbour(a: Arrays, rng, op):
+    """An op that shares a tensor with `op`, drawn at random: one producing its input or one using its output."""
+    inputs = a.input_offsets[op + 1] - a.input_offsets[op]
+    outputs = a.output_offsets[op + 1] - a.output_offsets[op]
+    pick = int(rng.random() * (inputs + outputs))
+    if pick < inputs:
+        return a.tensor_producer[a.inputs[a.input_offsets[op] + pick]]
+    if outputs > 0:
+        tensor = a.outputs[a.output_offsets[op] + pick - inputs]
+        users = a.consumer_offsets[tensor + 1] - a.consumer_offsets[tensor]
+        if users > 0:
+            return a.consumers[a.consumer_offsets[tensor] + int(rng.random() * users)]
+    return op
+
+
+@numba.njit(cache=True)
+def _device(chromosome, op, d):
+    best = 0
+    for device in range(1, d):
+        if chromosome[op * d + device] > chromosome[op * d + best]:
+            best = device
+    return best
+
+
+@numba.njit(cache=True)
+def _item(chromosome, a: Arrays, rng, op):
+    """A random op or transfer; `op` instead of a transfer the placement has no need for, which would change nothing."""
+    n, d, m = a.seconds.shape[0], a.devices, a.tensor_bytes.shape[0]
+    tensor = int(rng.random() * (n + m)) - n
+    if tensor < 0:
+        return op
+    target = int(rng.random() * d)
+    if _device(chromosome, a.tensor_producer[tensor], d) != target:
+        for j in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
+            if _device(chromosome, a.consumers[j], d) == target:
+                return n + tensor * d + target
+    return op
+
+
+@numba.njit(cache=True)
+def _put(chromosome, a: Arrays, op, device, changed, old, count):
+    """Places `op`, noting what it overwrites from position `count` on; returns the new count."""
+    for k in range(a.devices):
+        changed[count], old[count] = op * a.devices + k, chromosome[op * a.devices + k]
+        chromosome[op * a.devices + k] = 1.0 if k == device else 0.0
+        count += 1
+    return count
+
+
+@numba.njit(cache=True)
+def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, cluster_share, cluster_ops, values):
+    """Tries one neighbour per entry of `values`, keeps those no worse; returns the fitness."""
+    n, d = a.seconds.shape[0], a.devices
+    changed, old = np.zeros(cluster_ops * d + 1, np.int64), np.zeros(cluster_ops * d + 1)
+    for sample in range(len(values)):
+        kind, count = rng.random(), 0
+        op = int(rng.random() * n)
+        if kind < device_share and d > 1:
+            device = (_device(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
+            count = _put(chromosome, a, op, device, changed, old, 0)
+        elif kind < device_share + cluster_share and d > 1:
+            device = (_device(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
+            size = int(2.0 * (cluster_ops / 2.0) ** rng.random())
+            for _ in range(size):
+                count = _put(chromosome, a, op, device, changed, old, count)
+                op = _neighbour(a, rng, op)
+        else:
+            item = _item(chromosome, a, rng, op)
+            changed[0], old[0], count = n * d + item, chromosome[n * d + item], 1
+            chromosome[n * d + item] = rng.random()
+        found = fitness_of(a, chromosome, work)
+        if found <= fitness:
+            fitness = found
+        else:
+            for i in range(count - 1, -1, -1):
+                chromosome[changed[i]] = old[i]
+        values[sample] = fitness
+    return fitness
+
+
+def random_search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    """The best of uniformly random chromosomes; one sample of the budget is one of them. Returns [L] float64."""
+    a, work = instance.arrays, make_workspace(instance)
+    best, trial = np.zeros(instance.chromosome_length), np.zeros(instance.chromosome_length)
+
+    def sample(fitness, values):
+        return _sample(a, work, rng, best, trial, fitness, values)
+
+    _in_chunks(budget, np.inf, sample)
+    return best
+
+
+def local_search(
+    instance: Instance,
+    rng: np.random.Generator,
+    budget: Budget,
+    *,
+    parameters: LocalSearchParameters | None = None,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Hill climbing that keeps every neighbour no worse; one sample of the budget is one neighbour tried.
+
+    Args:
+      instance: what to schedule.
+      rng: the only source of randomness.
+      budget: when to stop.
+      parameters: how neighbours are drawn.
+      start: [L] the first chromosome; random where None.
+
+    Returns:
+      [L] float64, the last chromosome, which is the best.
+    """
+    p = LocalSearchParameters() if parameters is None else parameters
+    a, work = instance.arrays, make_workspace(instance)
+    chromosome = rng.random(instance.chromosome_length) if start is None else np.array(start, np.float64)
+    fitness = fitness_of(a, chromosome, work)
+    budget.record(fitness, better=float.__lt__)
+
+    def climb(fitness, values):
+        shares = (p.device_share, p.cluster_share)
+        return _climb(a, work, rng, chromosome, fitness, *shares, p.cluster_ops, values)
+
+    _in_chunks(budget, fitness, climb)
+    return chromosome
+
+
+def _in_chunks(budget: Budget, fitness: float, run) -> None:
+    """Calls ``run(fitness, values) -> fitness`` until the budget is spent, recording each entry of `values`."""
+    chunk = 50
+    while not budget.spent():
+        left = budget.remaining_samples
+        values = np.zeros(chunk if left is None else min(chunk, left))
+        before = budget.seconds
+        fitness = run(fitness, values)
+        for value in values:
+            budget.record(value, better=float.__lt__)
+        chunk = max(10, min(100_000, int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))

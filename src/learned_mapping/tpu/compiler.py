@@ -1,0 +1,248 @@
+"""A JAX function through the real XLA TPU compiler, ahead of time and with no TPU: its own schedule and mapping.
+
+Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a process of its own:
+it must be configured before JAX starts, and may be stopped as soon as it has written what is needed. Memory assignment
+comes seconds into a compilation; code generation, which alone gives cycles, takes the other nine tenths.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.tpu.hlo import Module, parse_module
+
+TOPOLOGY = "v4:2x2x1"
+"""The generation of paper 1: its CMEM is memory space 3."""
+CMEM_SPACE = 3
+NO_CMEM_FLAG = "--xla_tpu_cmem_memory_space_assignment=false"
+CMEM_BYTES = 64 * 2**20
+"""CMEM that one core of the described topology may use."""
+
+_BEFORE = "after_optimizations_before_buffer_assignment.txt"
+_ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
+_GENERATED = "after_codegen.txt"
+
+
+class CompilerError(LearnedMappingError):
+    """The TPU compiler refused the program or ran past its limit."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One stay of a value in CMEM as the compiler planned it; times count the compiler's own schedule."""
+
+    name: str
+    """Defining instruction, with a tuple index in braces where the value is part of a tuple."""
+    bytes: int
+    offset: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What one run of the compiler left behind."""
+
+    before_text: str
+    """The dump that `before` was read from."""
+    before: Module
+    """Scheduled, before memory assignment: the game's instruction sequence."""
+    assigned: Module
+    """After memory assignment: values in CMEM carry memory space 3, prefetches and evictions are instructions."""
+    generated: Module | None
+    """After code generation, with estimated cycles; None unless asked for."""
+    allocations: tuple[Allocation, ...]
+    """The compiler's own CMEM layout."""
+    seconds: float
+    peak_bytes: int
+    """Largest resident memory of the compiler's process."""
+
+
+def compile_for_tpu(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    donate: Sequence[int] = (),
+    cmem: bool = True,
+    cycles: bool = False,
+    seconds: float = 300.0,
+    topology: str = TOPOLOGY,
+) -> Compilation:
+    """Compiles a JAX function for a described TPU.
+
+    Args:
+      function: any function that `jax.jit` takes.
+      arguments: its arguments, pytrees of `jax.ShapeDtypeStruct`; nothing is allocated.
+      donate: numbers of arguments whose memory the results may take over.
+      cmem: whether the compiler may use CMEM; without it everything stays in HBM.
+      cycles: wait for code generation, which alone estimates cycles.
+      seconds: wall-clock limit.
+      topology: what to compile for.
+
+    Raises:
+      InputError: the extra ``tpu`` is not installed.
+      CompilerError: the compiler fails or runs past the limit.
+    """
+    require_compiler()
+    with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
+        exported, donated = _export(function, arguments, donate)
+        Path(folder, "function.bin").write_bytes(exported)
+        request = {"topology": topology, "donate": donated}
+        Path(folder, "request.json").write_text(json.dumps(request))
+        return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
+
+
+def require_compiler() -> None:
+    """Raises `InputError` where the extra ``tpu`` is not installed."""
+    for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
+        if importlib.util.find_spec(package) is None:
+            raise InputError("extract", package, f"{what} is not installed: pip install 'learned-mapping[tpu]'")
+
+
+def compiler_environment(flags: Sequence[str]) -> dict[str, str]:
+    """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags."""
+    return dict(
+        os.environ,
+        TPU_SKIP_MDS_QUERY="1",
+        JAX_PLATFORMS="cpu",
+        TPU_ACCELERATOR_TYPE="v4-8",
+        TPU_WORKER_HOSTNAMES="localhost",
+        ALLOW_MULTIPLE_LIBTPU_LOAD="1",
+        TPU_MIN_LOG_LEVEL="3",
+        LIBTPU_INIT_ARGS=" ".join(flags),
+    )
+
+
+def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> tuple[bytes, list[int]]:
+    """The function over flat lists of arrays, serialized, and the numbers of the arrays it may overwrite.
+
+    Flat, because only standard containers can be serialized and an optimiser's state is none.
+    """
+    import jax
+    import jax.export
+
+    leaves, structure = jax.tree.flatten(tuple(arguments))
+    sizes = [len(jax.tree.leaves(argument)) for argument in arguments]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    donated = [leaf for i in donate for leaf in range(starts[i], starts[i] + sizes[i])]
+
+    def flat(*arrays: Any) -> list[Any]:
+        return jax.tree.leaves(function(*jax.tree.unflatten(structure, arrays)))
+
+    exported = jax.export.export(jax.jit(flat, donate_argnums=tuple(donated)), platforms=["tpu"])(*leaves)
+    return bytes(exported.serialize()), donated
+
+
+def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilation:
+    dumps = folder / "dumps"
+    dumps.mkdir()
+    flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
+    if not cmem:
+        flags.append(NO_CMEM_FLAG)
+    environment = compiler_environment(flags)
+    wanted = _GENERATED if cycles else _ASSIGNED
+    started = time.monotonic()
+    log = open(folder / "log.txt", "w+")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "learned_mapping.tpu.worker", str(folder)],
+        env=environment, stdout=log, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    peak = 0
+    try:
+        while True:
+            peak = max(peak, _resident_bytes(process.pid))
+            done = process.poll() is not None
+            if not done and not cycles and _complete(dumps, wanted):
+                break
+            if done:
+                break
+            if time.monotonic() - started > seconds:
+                raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
+            time.sleep(0.02)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        log.seek(0)
+        tail = [line for line in log.read().splitlines() if line.strip()][-1:]
+        log.close()
+    if not _complete(dumps, wanted):
+        raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
+    return Compilation(
+        before_text=_find(dumps, _BEFORE).read_text(encoding="utf-8", errors="replace"),
+        before=_module(dumps, _BEFORE),
+        assigned=_module(dumps, _ASSIGNED),
+        generated=_module(dumps, _GENERATED) if cycles else None,
+        allocations=_allocations(dumps) if cmem else (),
+        seconds=time.monotonic() - started,
+        peak_bytes=peak,
+    )
+
+
+def _find(dumps: Path, ending: str) -> Path | None:
+    # A compilation may build helper modules first; the largest dump of a kind is the program's.
+    found = sorted(dumps.glob(f"*{ending}"), key=lambda path: path.stat().st_size)
+    return found[-1] if found else None
+
+
+def _complete(dumps: Path, ending: str) -> bool:
+    path = _find(dumps, ending)
+    if path is None:
+        return False
+    text = path.read_bytes()
+    # The entry computation comes last; other computations' closing braces may end a file that is still being written.
+    return b"\nENTRY " in text and text.rstrip().endswith(b"\n}")
+
+
+def _module(dumps: Path, ending: str) -> Module:
+    path = _find(dumps, ending)
+    if path is None:
+        raise CompilerError(f"the TPU compiler wrote no {ending}")
+    return parse_module(path.read_text(encoding="utf-8", errors="replace"), path.name)
+
+
+def _allocations(dumps: Path) -> tuple[Allocation, ...]:
+    names_file, places_file = _find(dumps, "bufferinfo.txt"), _find(dumps, "allocinfo.txt")
+    if names_file is None or places_file is None:
+        return ()
+    return parse_allocations(names_file.read_text(), places_file.read_text())
+
+
+def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocation, ...]:
+    """The compiler's CMEM layout from its two tables (comma-separated text with a header line)."""
+    names = {
+        row["buffer_id"]: row["buffer_name"].strip("<>").split(" ", 1)[1].split(" @")[0]
+        for row in csv.DictReader(io.StringIO(buffer_info))
+    }
+    return tuple(
+        Allocation(
+            names.get(row["buffer_id"], ""),
+            int(row["size"]),
+            int(row["offset"]),
+            int(row["start_time"]),
+            int(row["end_time"]),
+        )
+        for row in csv.DictReader(io.StringIO(allocation_info))
+    )
+
+
+def _resident_bytes(pid: int) -> int:
+    import psutil
+
+    try:
+        return psutil.Process(pid).memory_info().rss
+    except psutil.Error:
+        return 0

@@ -1,0 +1,240 @@
+"""A synthetic HLO module that holds single instructions of a program under many placements of their arrays.
+
+Paper 1 measures every instruction under every subset of its buffers in fast memory (Appendix A). Without the chip,
+the compiler's own estimate stands in: each probe is a clone of an instruction in which some operands and results lie in
+fast memory. One compilation of the module's back end prices all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from learned_mapping.errors import InputError
+from learned_mapping.tpu.hlo import Instruction, Module, _parse_shape
+
+_TEXT = r'[^{}"]|"[^"]*"'
+_DEPTH_1 = rf"(?:{_TEXT}|\{{(?:{_TEXT})*\}})*"
+_DEPTH_2 = rf"(?:{_TEXT}|\{{{_DEPTH_1}\}})*"
+_NOISE = re.compile(
+    rf", (?:metadata|sharding|frontend_attributes|backend_config|control-predecessors)=\{{{_DEPTH_2}\}}"
+)
+"""Attributes that say nothing about the work an instruction does."""
+_CALLED = ("calls", "to_apply", "select", "scatter", "comparator")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One instruction with some of its arrays in fast memory."""
+
+    instruction: str
+    operands: frozenset[int]
+    """Numbers of the operands in fast memory."""
+    results: frozenset[tuple[int, ...]]
+    """Tuple indices of the results in fast memory."""
+
+
+class Unprobeable(InputError):
+    """The instruction cannot stand alone: it reads a tuple, or its text is of a kind not understood."""
+
+
+def signature(module: Module, instruction: Instruction) -> str:
+    """A digest equal for instructions that do the same work on arrays of the same shapes and layouts."""
+    h = hashlib.sha256()
+    entry = module.entry
+    for operand in instruction.operands:
+        line = entry.by_name[operand].line
+        h.update(_shape_text(line).encode())
+        if entry.by_name[operand].opcode == "constant":
+            h.update(entry.by_name[operand].argument.encode())
+    h.update(_canonical(module, instruction.line, {o: f"o{i}" for i, o in enumerate(instruction.operands)}).encode())
+    return h.hexdigest()
+
+
+def _canonical(module: Module, line: str, names: dict[str, str]) -> str:
+    text = _NOISE.sub("", line.removeprefix("ROOT "))
+    text = text.split(" = ", 1)[1]
+
+    def rename(match: re.Match) -> str:
+        # A computation and an instruction may bear one name; an attribute, such as calls=, means the computation.
+        attribute, name = match.groups()
+        computation = module.computations.get(name) if attribute else None
+        if computation is None:
+            return (attribute or "") + names.get(name, "%?")
+        local: dict[str, str] = {}
+        body = []
+        for i, inner in enumerate(computation.instructions):
+            local[inner.name] = f"v{i}"
+            body.append(("R" if inner.is_root else "") + _canonical(module, inner.line, local))
+        return attribute + "{" + ";".join(body) + "}"
+
+    return re.sub(r"(=)?%([\w.\-]+)", rename, text)
+
+
+class ProbeModule:
+    """Collects probes and prints the module that prices them.
+
+    Args:
+      module: the program's module before memory assignment.
+      space: the memory space that stands for fast memory.
+    """
+
+    def __init__(self, module: Module, space: int):
+        self._module = module
+        self._space = space
+        self._computations: dict[str, str] = {}
+        self._body: list[str] = []
+        self._clones = 0
+        self.names: dict[str, Probe] = {}
+        """The name of each clone in the printed module."""
+
+    def add(self, probe: Probe) -> str:
+        """Adds a probe; returns its clone's name. Raises `Unprobeable`, and then leaves the module as it was."""
+        instruction = self._module.entry.by_name[probe.instruction]
+        saved = dict(self._computations), len(self._body)
+        try:
+            name = self._add(instruction, probe)
+        except (ValueError, KeyError, IndexError) as error:
+            self._computations = saved[0]
+            del self._body[saved[1] :]
+            raise Unprobeable(self._module.name, probe.instruction, f"cannot be priced alone ({error})") from None
+        self.names[name] = probe
+        return name
+
+    def text(self) -> str:
+        """The module in HLO text: computations before their users, a schedule, no results but one constant."""
+        header = "HloModule probe, is_scheduled=true, entry_computation_layout={()->s32[]}"
+        entry = ["ENTRY %probe_main () -> s32[] {", *self._body]
+        entry += ["  ROOT %probe_out = s32[]{:T(128)} constant(0)", "}"]
+        return "\n".join([header, "", *self._computations.values(), *entry, ""])
+
+    def _add(self, instruction: Instruction, probe: Probe) -> str:
+        number = len(self.names)
+        operands: list[str] = []
+        shared: dict[str, str] = {}
+        for place, operand in enumerate(instruction.operands):
+            source = self._module.entry.by_name[operand]
+            if isinstance(source.shape, tuple):
+                raise ValueError("it reads a tuple")
+            if operand in shared:
+                operands.append(shared[operand])
+                continue
+            text = _shape_text(source.line)
+            if source.opcode == "constant" and place not in probe.operands:
+                name = f"probe_c{number}_{place}"
+                line = _NOISE.sub("", source.line.removeprefix("ROOT "))
+                self._body.append(f"  %{name} = {line.split(' = ', 1)[1]}")
+            else:
+                # An uninitialised buffer: no parameter whose layout the compiler would choose, no copy to price.
+                name = f"probe_b{number}_{place}"
+                text = _in_space(text, self._space) if place in probe.operands else text
+                self._body.append(f'  %{name} = {text} custom-call(), custom_call_target="AllocateBuffer"')
+            shared[operand] = name
+            operands.append(name)
+        line = _NOISE.sub("", instruction.line.removeprefix("ROOT "))
+        for index in probe.results:
+            line = _place(line, index, self._space)
+        _, end = _shape_span(line)
+        head, rest = line[:end], line[end:]
+        rest = rest.replace(
+            f"({_NOISE.sub('', instruction.argument)})", "(" + ", ".join(f"%{o}" for o in operands) + ")", 1
+        )
+        if instruction.opcode == "fusion":
+            callee = (instruction.attribute("calls") or "").lstrip("%")
+            clone = self._clone(callee, probe.operands, probe.results)
+            rest = rest.replace(f"calls=%{callee}", f"calls=%{clone}")
+        else:
+            self._need_callees(instruction)
+        name = f"probe.{number}"
+        self._body.append(f"  %{name} = {head.split(' = ', 1)[1]}{rest}")
+        return name
+
+    def _clone(self, name: str, operands: Iterable[int], results: Iterable[tuple[int, ...]]) -> str:
+        """Copies a fused computation, its parameters and results moved to fast memory, down through nested fusions."""
+        computation = self._module.computations[name]
+        fast = {(p.name, ()) for p in computation.parameters if int(p.argument) in set(operands)}
+        for index in results:
+            fast.add((computation.root.name, index))
+            if computation.root.opcode == "tuple":
+                fast.add((computation.root.operands[index[0]], index[1:]))
+        lines = []
+        for inner in computation.instructions:
+            line = _NOISE.sub("", inner.line)
+            for index in sorted(i for n, i in fast if n == inner.name):
+                line = _place(line, index, self._space)
+            if inner.opcode == "fusion":
+                callee = (inner.attribute("calls") or "").lstrip("%")
+                inside = frozenset(k for k, o in enumerate(inner.operands) if (o, ()) in fast)
+                clone = self._clone(callee, inside, frozenset(i for n, i in fast if n == inner.name))
+                line = line.replace(f"calls=%{callee}", f"calls=%{clone}")
+            else:
+                self._need_callees(inner)
+            lines.append("  " + line)
+        self._clones += 1
+        clone = f"{name}.probe{self._clones}"
+        opening = computation.line.replace(f"%{name} ", f"%{clone} ", 1)
+        self._computations[clone] = "\n".join([opening, *lines, "}", ""])
+        return clone
+
+    def _need_callees(self, instruction: Instruction) -> None:
+        for key in _CALLED:
+            value = instruction.attribute(key)
+            if value and value.startswith("%"):
+                self._need(value.lstrip("%"))
+
+    def _need(self, name: str) -> None:
+        if name in self._computations:
+            return
+        computation = self._module.computations[name]
+        for inner in computation.instructions:
+            self._need_callees(inner)
+        lines = ["  " + _NOISE.sub("", inner.line) for inner in computation.instructions]
+        self._computations[name] = "\n".join([computation.line, *lines, "}", ""])
+
+
+def _shape_span(line: str) -> tuple[int, int]:
+    start = line.index(" = ") + 3
+    _, end = _parse_shape(line, start)
+    return start, end
+
+
+def _shape_text(line: str) -> str:
+    start, end = _shape_span(line)
+    return line[start:end].strip()
+
+
+def _in_space(text: str, space: int) -> str:
+    """The text of an array's shape, moved to a memory space."""
+    match = re.fullmatch(r"([a-z]\w*\[[^\]]*\])\{([\d,]*)(:[^{}]*)?\}", text.strip())
+    if match is None:
+        raise ValueError(f"no layout in {text[:40]!r}")
+    tiling = re.sub(r"S\(\d+\)", "", match.group(3) or ":")
+    return f"{match.group(1)}{{{match.group(2)}{tiling}S({space})}}"
+
+
+def _place(line: str, index: tuple[int, ...], space: int) -> str:
+    """A line of HLO whose result, or the part of it at `index`, lies in a memory space."""
+    start, end = _shape_span(line)
+    return line[:start] + _place_in_shape(line[start:end], index, space) + line[end:]
+
+
+def _place_in_shape(text: str, index: tuple[int, ...], space: int) -> str:
+    if not index:
+        return _in_space(text, space)
+    parts = _split(re.sub(r"/\*.*?\*/", "", text.strip()))
+    parts[index[0]] = _place_in_shape(parts[index[0]], index[1:], space)
+    return "(" + ", ".join(parts) + ")"
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for c in text[1:-1]:
+        depth += (c in "({[") - (c in ")}]")
+        if c == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += c
+    return [*parts, current.strip()]

@@ -1,0 +1,153 @@
+"""What the compiler's own memory assignment decided, in the game's terms: which tensor is in CMEM, when and where."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from learned_mapping.tpu.compiler import CMEM_SPACE, Allocation, Compilation
+from learned_mapping.tpu.hlo_program import Definition, HloProgram, _Resolver, placements
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One stay of a tensor in CMEM. Steps count the game's instructions."""
+
+    tensor: int
+    buffers: tuple[int, ...]
+    """The uses it serves, in order; the first is the output that defines the tensor, or the stay begins by a copy."""
+    offset: int
+    """Bytes from the start of CMEM."""
+    start: int
+    """First step in CMEM: the defining one, or the first while the copy into CMEM runs."""
+    evicted: int | None
+    """Last step of a copy back to HBM; None where there is none."""
+
+
+@dataclass(frozen=True)
+class CompilerMapping:
+    """The stays, and what of the compiler's mapping they cannot tell."""
+
+    stays: tuple[Stay, ...]
+    unplaced: int
+    """Buffers that the compiler reads or writes in CMEM though its table of allocations has no place for them."""
+
+
+def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerMapping:
+    """Reads the stays from the module after memory assignment and the compiler's table of allocations.
+
+    In that table a value defined in CMEM starts at its defining instruction; one copied there starts after the
+    instruction named, when the copy may begin. Values that share memory (`hlo_program`, rule 4) share their entries. A
+    parameter that the compiler copies to CMEM before the program starts is one of the table's entries without a name.
+    """
+    entry = compilation.before.entry
+    time = {instruction.name: i for i, instruction in enumerate(entry.instructions)}
+    step_time = [time[i.name] for i in program.instructions]
+    fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
+    family = _families(program)
+    entries: dict[int, list[Allocation]] = defaultdict(list)
+    number = {name: n for n, name in enumerate(program.tensor_names)}
+    for allocation in compilation.allocations:
+        tensor = number.get(allocation.name)
+        if tensor is not None:
+            entries[family[tensor]].append(allocation)
+    for tensor, allocation in _prefetched_before(program, compilation).items():
+        entries[family[tensor]].append(allocation)
+    evictions = _evictions(program, compilation)
+    current: dict[int, Allocation] = {}
+    found: dict[int, list] = {}
+    stays, unplaced = [], 0
+    for b in np.flatnonzero(fast).tolist():
+        tensor, step = int(program.buffer_tensor[b]), int(program.buffer_instruction[b])
+        is_output = bool(program.buffer_is_output[b])
+        place = _allocation(
+            entries[family[tensor]], step_time[step], int(program.tensor_bytes[tensor]), is_output, current.get(tensor)
+        )
+        if place is None:
+            unplaced += 1
+            continue
+        if current.get(tensor) is place:
+            found[tensor][0].append(b)
+            continue
+        start = step if is_output else min(step, bisect.bisect_right(step_time, place.start))
+        current[tensor] = place
+        found[tensor] = [[b], place.offset, start, evictions.get(tensor) if is_output else None]
+        stays.append((tensor, found[tensor]))
+    told = (Stay(tensor, tuple(buffers), *rest) for tensor, (buffers, *rest) in stays)
+    return CompilerMapping(tuple(told), unplaced)
+
+
+def _allocation(
+    entries: list[Allocation], time: int, size: int, is_output: bool, current: Allocation | None
+) -> Allocation | None:
+    """The entry that holds a value of `size` bytes at `time`; an output's own entry starts there."""
+    holding = [a for a in entries if a.start <= time <= a.end and a.bytes == size]
+    if is_output:
+        return next((a for a in holding if a.start == time), holding[-1] if holding else None)
+    if current in holding:
+        return current
+    before = [a for a in holding if a.start < time]
+    return max(before or holding, key=lambda a: a.start, default=None)
+
+
+def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[int, Allocation]:
+    """Parameters in CMEM from the program's start on (XLA's cross-program prefetch); nameless in the table."""
+    number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
+    resolver = _Resolver(compilation.assigned.entry)
+    nameless = [a for a in compilation.allocations if not a.name]
+    result = {}
+    for instruction in compilation.assigned.entry.instructions:
+        if instruction.opcode == "copy-start" and instruction.attribute("cross_program_prefetch_index") is not None:
+            tensor = number.get(resolver.resolve(instruction.operands[0], ()))
+            size = 0 if tensor is None else int(program.tensor_bytes[tensor])
+            place = next((a for a in nameless if a.bytes == size), None)
+            if place is not None:
+                result[tensor] = replace(place, start=-1)
+                nameless.remove(place)
+    return result
+
+
+def _families(program: HloProgram) -> list[int]:
+    """[N] a number per tensor, equal for those that share memory through in-place updates."""
+    parent = list(range(len(program.tensors)))
+
+    def root(n: int) -> int:
+        while parent[n] != n:
+            n = parent[n]
+        return n
+
+    first: dict[int, int] = {}
+    for b in np.flatnonzero(program.buffer_alias >= 0).tolist():
+        tensor = int(program.buffer_tensor[b])
+        other = first.setdefault(int(program.buffer_alias[b]), tensor)
+        parent[root(tensor)] = root(other)
+    return [root(n) for n in range(len(parent))]
+
+
+def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
+    """Tensor -> last step of the copy that takes it from where it was defined in CMEM to HBM."""
+    entry = compilation.assigned.entry
+    resolver = _Resolver(entry)
+    number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
+    started: dict[str, int] = {}
+    result: dict[int, int] = {}
+    step_of = {instruction.name: step for step, instruction in enumerate(program.instructions)}
+    last = -1
+    for instruction in entry.instructions:
+        last = max(last, step_of.get(instruction.name, -1))
+        if instruction.opcode == "copy-start":
+            tensor = number.get(resolver.resolve(instruction.operands[0], ()))
+            if tensor is not None and instruction.shape[0].memory_space != CMEM_SPACE:
+                started[instruction.name] = tensor
+        elif instruction.opcode == "copy-done" and instruction.operands[0] in started:
+            result.setdefault(started[instruction.operands[0]], last)
+    return result
+
+
+def moves(compilation: Compilation) -> Counter[str]:
+    """Opcodes that only the module after memory assignment has, with their numbers: how the compiler moves data."""
+    before = {i.name for i in compilation.before.entry.instructions}
+    return Counter(i.opcode for i in compilation.assigned.entry.instructions if i.name not in before)

@@ -1,0 +1,14 @@
+"""Public models at realistic shapes, each a JAX function with abstract arguments: nothing is allocated.
+
+`ZOO` is the registry. ``graph("bert_large_inference")`` traces a member, ``example("lstm", steps=20)`` gives its
+function and arguments with other options than the defaults.
+"""
+
+from __future__ import annotations
+
+from learned_mapping.programs.trace.user_function import Example as Example
+from learned_mapping.zoo.registry import ZOO as ZOO
+from learned_mapping.zoo.registry import Model as Model
+from learned_mapping.zoo.registry import example as example
+from learned_mapping.zoo.registry import graph as graph
+from learned_mapping.zoo.registry import program as program

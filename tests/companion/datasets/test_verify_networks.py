@@ -1,0 +1,17 @@
+"""Trained networks among the data: whole ones pass, damaged and pickled ones do not."""
+
+from __future__ import annotations
+
+import numpy as np
+from learned_mapping.companion.datasets.verify import verify_other_files
+
+
+def test_a_damaged_network_is_found(tmp_path, monkeypatch):
+    """Catches a check that takes any file of the right name."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    np.savez(tmp_path / "whole.npz", weights=np.ones(3))
+    assert not verify_other_files().faults
+    np.savez(tmp_path / "nan.npz", weights=np.array([1.0, np.nan]))
+    np.savez(tmp_path / "pickled.npz", weights=np.array([{}], dtype=object))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:40])
+    assert len(verify_other_files().faults) == 3

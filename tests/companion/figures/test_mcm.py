@@ -1,0 +1,86 @@
+"""Tests of paper 2's figures and artifacts on small instances."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree
+
+import numpy as np
+
+from learned_mapping.companion.figures.mcm import broken_rules, gap_bars, partition_drawing, search_curves, show
+from learned_mapping.companion.mcm.classical import ARTIFACTS, EXAMPLE_PARTITIONS, example_run
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.methods import solve
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.graph import make_graph
+from learned_mapping.programs.synthetic import random_graph
+
+
+def test_show_is_svg_and_reproducible():
+    """Catches a picture with a date or random ids in it, and one that fails on an invalid partition."""
+    graph = random_graph(np.random.default_rng(0), "towers", 60)
+    partition = solve(graph, "greedy-careful", chips=4).solution
+    assert show(graph, partition) == show(graph, partition)
+    assert "<svg" in show(graph)
+    backwards = make_partition(np.arange(60) % 2, 2)
+    assert "runs back" in show(graph, backwards)
+
+
+def test_bars_end_at_the_slowest_chip():
+    """Catches bars that do not add up to the model's latencies."""
+    graph = example_graph()
+    partition = make_partition(EXAMPLE_PARTITIONS["valid"], 4)
+    bars = partition_drawing(graph, partition).axes[1]
+    top = max(p.get_y() + p.get_height() for p in bars.patches)
+    assert np.isclose(top, 1e3 * validate(graph, partition).costs["runtime_s"])
+
+
+def test_example_artifact_assembles():
+    """Catches rows that do not say which rule each case breaks."""
+    artifact = next(a for a in ARTIFACTS if a.id == "mcm.fig2")
+    records = [
+        {"method": r.method, "instance": r.instance, "config": r.config, "result": example_run(r.method, "", {}, 0)}
+        for r in artifact.plan("quick", 1)
+    ]
+    rows = artifact.assemble("quick", records)["rows"]
+    broken = {r["method"]: r["value"] for r in rows if r["metric"] == "broken_rules"}
+    assert broken == {"valid": 0, "acyclic": 1, "skipping": 1, "triangle": 1, "memory": 1}
+    cases = [{"title": "x", "assignment": EXAMPLE_PARTITIONS["valid"], "rule": ""}] * 3
+    assert len(broken_rules(example_graph(), cases, 4).axes) == 4
+
+
+def test_a_picture_is_well_formed_whatever_the_names():
+    """Catches names that break the SVG, and drawings that fail on one op or without any time."""
+    lone = make_graph(name="<lone> & co", op_names=["<a&b>"], op_kinds=["input"], op_flop=[0], tensor_names=[],
+                      tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
+    for partition in (None, make_partition([0], 1), make_partition([1], 3)):
+        assert xml.etree.ElementTree.fromstring(show(lone, partition)).tag.endswith("svg")
+
+
+def test_transfers_are_drawn_as_the_model_has_them():
+    """By hand: of a -> b one 3,200-byte tensor crosses one link of 32 GB/s, so 0.1 us on either side."""
+    graph = make_graph(name="pair", op_names=["a", "b"], op_kinds=["x", "x"], op_flop=[0, 0], op_seconds=[1e-6, 2e-6],
+                       tensor_names=["t"], tensor_producer=[0], tensor_bytes=[3200], edge_tensor=[0],
+                       edge_consumer=[1])  # fmt: skip
+    bars = partition_drawing(graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)).axes[1]
+    operations, links = bars.containers
+    assert np.allclose([patch.get_height() for patch in operations], [1e-3, 2e-3])
+    assert np.allclose([patch.get_height() for patch in links], [1e-4, 1e-4])
+
+
+def test_result_figures_show_what_the_rows_say():
+    rows = [
+        {"instance": name, "method": method, "metric": "gap_percent", "value": gap, "low": gap - 1, "high": gap + 2}
+        for name in ("bert", "resnet50-4")
+        for method, gap in (("sa", 25.0), ("random", 110.0), ("optimum", 0.0))
+    ]
+    axes = gap_bars({"rows": rows}).axes[0]
+    assert {text.get_text() for text in axes.texts} == {"1.25", "2.10"}, "the optimum itself has no bar"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["bert", "resnet50-4"]
+    assert len(gap_bars({"rows": rows}, ["sa"]).axes[0].patches) == 2
+    key = {"instance": "bert", "metric": "throughput"}
+    curve = {"x": [1, 10], "y": [2.0, 4.0], "x_unit": "samples"}
+    rows = [{**key, "method": "sa", "value": 4.0, "curve": curve}, {**key, "method": "optimum", "value": 9.0}]
+    lines = {line.get_label(): line for line in search_curves({"rows": rows}, "bert").axes[0].lines}
+    assert list(lines["sa"].get_ydata()) == [2.0, 4.0] and set(lines["optimum"].get_ydata()) == {9.0}

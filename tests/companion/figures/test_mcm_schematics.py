@@ -1,0 +1,104 @@
+"""Paper 2's schematics: each number in them is one of the code."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion.datasets import mcm
+from learned_mapping.companion.figures.mcm import svg_text
+from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
+from learned_mapping.companion.mcm import schematics as mcm_schematics
+from learned_mapping.companion.training import mcm_policy as mcm_training
+from learned_mapping.learning.checkpoint import read_checkpoint
+from learned_mapping.mcm.agent import config as config_module
+from learned_mapping.mcm.agent import pretrain
+from learned_mapping.mcm.agent.checkpoints import checkpoint_path
+from learned_mapping.mcm.agent.chips import ChipPolicy
+from learned_mapping.mcm.agent.config import agent_config
+
+
+def text_of(figure) -> str:
+    return "\n".join(text.get_text() for axes in figure.axes for text in axes.texts)
+
+
+def value(result, instance, metric):
+    (row,) = [r for r in result["rows"] if (r["instance"], r["metric"]) == (instance, metric) and "module" not in r]
+    return row["value"]
+
+
+def test_the_method_is_that_of_the_configuration(monkeypatch):
+    """Would catch a number that is typed: another default must reach rows and picture."""
+    changed = dataclasses.replace(agent_config("chips", "full"), rollouts=28, minibatches=7, clip=0.35, mode="sample")
+    monkeypatch.setattr(config_module, "agent_config", lambda policy, profile: changed)
+    result = mcm_schematics.assemble_fig1("full", [])
+    assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
+    shown = text_of(method(result))
+    assert "28 partitions" in shown and "7 mini-batches" in shown and "ε = 0.35" in shown and "SAMPLE" in shown
+    assert "FIX" not in shown
+
+
+def test_the_network_is_the_one_that_learns():
+    """Would catch weights of another network, a module that no box counts, and sizes of another profile."""
+    result = mcm_schematics.assemble_fig3("full", [])
+    for profile in ("full", "paper"):
+        parameters = ChipPolicy(agent_config("chips", profile)).new_parameters(np.random.default_rng(1))
+        total = sum(array.size for arrays in parameters.values() for array in arrays.values())
+        assert value(result, profile, "parameters_total") == total
+    shown = text_of(model(result))
+    counts = [int(word.replace(",", "")) for word, unit in zip(shown.split(), shown.split()[1:]) if unit == "weights"]
+    assert sum(counts) == value(result, "full", "parameters_total")
+    assert f"{value(result, 'full', 'layers')} ({value(result, 'paper', 'layers')}) layers" in shown
+
+
+def test_the_workers_are_those_of_the_training(monkeypatch):
+    """Would catch counts that are typed rather than those of the data set and of the training."""
+    monkeypatch.setattr(pretrain, "FINE_TUNE_SAMPLES", 123)
+    monkeypatch.setitem(mcm_training.SAMPLES["chips"], "full", 4321)
+    monkeypatch.setitem(mcm_training.SNAPSHOTS, "full", 11)
+    result = mcm_schematics.assemble_fig4("full", [])
+    assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
+    shown = text_of(pretraining(result))
+    assert f"{len(mcm.names('train'))} graphs" in shown and f"{len(mcm.names('validation'))} graphs" in shown
+    assert "11 (200) copies" in shown and "123 a graph" in shown and "4,321 (20,000)" in shown
+
+
+@pytest.mark.parametrize("profile", ["quick", "full", "paper"])
+def test_every_profile_draws_itself(profile):
+    """Would catch a profile whose rows lack what the pictures need, and a picture that differs each time."""
+    for assemble, draw in (
+        (mcm_schematics.assemble_fig1, method),
+        (mcm_schematics.assemble_fig3, model),
+        (mcm_schematics.assemble_fig4, pretraining),
+    ):
+        result = assemble(profile, [])
+        assert svg_text(draw(result)) == svg_text(draw(result))
+
+
+def test_the_papers_sizes_are_those_of_its_profile():
+    """Where the paper gives a number, the profile `paper` must have it."""
+    for assemble in (mcm_schematics.assemble_fig1, mcm_schematics.assemble_fig3, mcm_schematics.assemble_fig4):
+        result = assemble("full", [])
+        for row in result["paper"]:
+            assert value(result, "paper", row["metric"]) == row["value"], row["metric"]
+
+
+@pytest.mark.parametrize("policy", config_module.POLICIES)
+def test_the_shipped_policies_were_trained_so(policy):
+    """Would catch constants that have changed since, so that the picture is of another training."""
+    if not checkpoint_path(policy).exists():
+        pytest.skip("no trained policy")
+    facts = read_checkpoint(checkpoint_path(policy))[1]["facts"]
+    assert facts["samples"] == mcm_training.SAMPLES[policy]["full"]
+    for name, number in mcm_training.PRETRAINING[policy].items():
+        assert facts[name] == number
+    scores = facts["scores"]
+    assert len(scores) == mcm_training.SNAPSHOTS["full"]
+    assert sum("finetune" in row for row in scores) == mcm_training.FINALISTS["full"]
+    if policy == "chips":  # the paper's policy is the one in the picture
+        result = mcm_schematics.assemble_fig4("full", [])
+        for name in ("samples", "learning_rate", "entropy"):
+            assert value(result, "full", name) == facts[name]
+        assert value(result, "full", "iterations") == scores[-1]["iteration"]

@@ -1,0 +1,139 @@
+"""Claims: the verdict follows from the stored rows by the declared rule."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from learned_mapping.companion import claims
+from learned_mapping.companion.claims import Claim, Measure, count_verdicts, judge, measure, read_claims
+from learned_mapping.errors import InputError
+
+
+def row(instance, method, metric, value, **extra):
+    return {"instance": instance, "method": method, "metric": metric, "value": value, **extra}
+
+
+ROWS = [
+    row("a", "regal", "gap_percent", 5.0),
+    row("b", "regal", "gap_percent", 20.0),
+    row("a", "brkga", "gap_percent", 10.0),
+    row("b", "brkga", "gap_percent", 25.0),
+    row("c", "brkga", "gap_percent", 99.0),
+    row("a", "regal", "seconds", 1.0),
+    row("a", "rl", "samples", 330, target="1.60"),
+    row("a", "finetune", "samples", 171, target="1.60"),
+    row("a", "finetune", "samples", 503, target="1.70"),
+    row("a", "cp-sat", "gap_percent", "n.a."),
+    row("all", "regal", "gap_percent", 1e6),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Measure("value", {"method": "regal", "metric": "gap_percent"}), 12.5),
+        (Measure("value", {"method": "regal", "metric": "gap_percent"}, over="max"), 20.0),
+        (Measure("value", {"method": "regal", "metric": "gap_percent", "instance": "b"}), 20.0),
+        (Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}), (0.5 + 0.8) / 2),
+        (Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}, "geomean"), 0.4**0.5),
+        (Measure("difference", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}), -5.0),
+        (Measure("share_better", {"method": "brkga", "metric": "gap_percent"}, {"method": "regal"}), 1.0),
+        (Measure("ratio", {"method": "finetune", "metric": "samples", "target": "1.60"}, {"method": "rl"}), 171 / 330),
+        (Measure("difference", {"method": "regal", "metric": "gap_percent", "instance": "a"},
+                 {"method": "brkga", "instance": "c"}), -94.0),
+        (Measure("value", {"method": "regal", "metric": "gap_percent", "instance": "all"}), 1e6),
+        (Measure("value", {"method": "muzero", "metric": "return"}), None),
+        (Measure("value", {"method": "cp-sat", "metric": "gap_percent"}), None),
+        (Measure("ratio", {"method": "regal", "metric": "seconds"}, {"method": "brkga"}), None),
+    ],
+)  # fmt: skip
+def test_measures_by_hand(rule, expected):
+    found = measure(rule, ROWS)
+    assert found is None if expected is None else found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (0.5, claims.REPRODUCED),
+        (0.55, claims.REPRODUCED),
+        (0.7, claims.SAME_DIRECTION),
+        (1.2, claims.NOT_REPRODUCED),
+        (None, claims.NOT_YET_RUN),
+    ],
+)
+def test_the_verdict_follows_from_the_rows(value, verdict):
+    rule = Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"})
+    claim = Claim("x", 3, "text", "number", "regal.table1", rule, (-math.inf, 0.55), (-math.inf, 0.98))
+    rows = [row("a", "brkga", "gap_percent", 1.0)]
+    if value is not None:
+        rows.append(row("a", "regal", "gap_percent", value))
+    assert judge(claim, {"rows": rows}).verdict == verdict
+    assert judge(claim, None).verdict == claims.NOT_YET_RUN
+
+
+def test_the_books_claims_read_and_cover_the_three_papers():
+    found = read_claims()
+    assert {claim.paper for claim in found} == {1, 2, 3} and len(found) >= 40
+    assert all(claim.artifact.split(".")[0] == ("mmap", "mcm", "regal")[claim.paper - 1] for claim in found)
+    for claim in found:
+        if claim.measure is not None:
+            low, high = claim.same_direction
+            assert low <= claim.reproduced[0] and claim.reproduced[1] <= high, f"{claim.id}: reproduced is the stricter"
+
+
+def test_a_claim_nobody_has_run_is_never_counted_as_reproduced(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    counts = count_verdicts(claims.judge_all())
+    assert counts[claims.NOT_YET_RUN] + counts[claims.NOT_TESTABLE] == sum(counts.values()) > 0
+
+
+GOOD = """claims:
+  - id: a.b
+    paper: 1
+    text: t
+    number: n
+    artifact: mmap.x
+    measure: {kind: value, rows: {method: muzero}}
+    reproduced: [1, null]
+    same_direction: [0, null]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("paper: 1", "paper: 4", "claims[0].paper"),
+        ("kind: value", "kind: guess", "claims[0].measure.kind"),
+        ("reproduced: [1, null]", "reproduced: [1]", "claims[0].reproduced"),
+        ("reproduced: [1, null]", "reproduced: [2, 1]", "claims[0].reproduced"),
+        ("    reproduced: [1, null]\n", "", "claims[0]"),
+        ("    text: t\n", "    text: t\n    not_testable: why\n", "claims[0]"),
+        ("text: t", "texte: t", "claims[0]"),
+        ("rows: {method: muzero}}", "rows: {method: muzero}, against: {method: x}}", "claims[0].measure"),
+        ("claims:", "claims: [", "not YAML"),
+    ],
+)
+def test_a_fault_in_the_list_is_named(tmp_path, old, new, field):
+    assert old in GOOD
+    path = Path(tmp_path) / "claims.yml"
+    path.write_text(GOOD)
+    assert len(read_claims(path)) == 1
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        read_claims(path)
+    assert field in str(caught.value)
+
+
+def test_the_tables_count_and_list_every_claim(tmp_path, monkeypatch):
+    from learned_mapping.companion.claim_tables import claims_table, verdict_counts
+
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    judged = claims.judge_all()
+    assert f"{len(judged)} claims by verdict" in verdict_counts(judged)
+    for paper in (1, 2, 3):
+        rows = claims_table(judged, paper).count("<tr>") - 1
+        assert rows == sum(item.claim.paper == paper for item in judged)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion.artifact import PROFILES
+from learned_mapping.companion.datasets import mcm as graphs
+from learned_mapping.companion.mcm import classical
+from learned_mapping.companion.mcm import repair as mcm_repair
+from learned_mapping.companion.mcm import schematics as mcm_schematics
+from learned_mapping.companion.mcm import silicon as mcm_silicon
+from learned_mapping.companion.mcm import tables as mcm
+from learned_mapping.companion.mcm import unsolved as mcm_unsolved
+from learned_mapping.companion.mcm.graphs import load_graph
+from learned_mapping.companion.worker import perform
+from learned_mapping.folders import data_folder
+from learned_mapping.hardware.chip_package import MIB
+from learned_mapping.mcm.methods import METHODS
+from learned_mapping.mcm.searches.annealing import AnnealingParameters
+from learned_mapping.mcm.silicon_methods import silicon_methods
+from learned_mapping.programs.json_io import read_json
+
+ARTIFACT = {artifact.id: artifact for artifact in mcm.ARTIFACTS}
+
+
+@pytest.mark.parametrize("artifact", mcm.ARTIFACTS, ids=lambda artifact: artifact.id)
+def test_plans_ask_for_what_exists(artifact):
+    """Catches a renamed method or graph, and two runs under one key."""
+    known = {*METHODS, *mcm_repair.ENGINES, *classical.EXAMPLE_PARTITIONS}
+    known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
+    known |= {*silicon_methods(), *mcm_unsolved.NAMES.values()}
+    for profile in PROFILES:
+        runs = artifact.plan(profile, 2)
+        assert (runs or artifact.parts or artifact in mcm_schematics.ARTIFACTS) and len(
+            {run.digest for run in runs}
+        ) == len(runs)
+        assert {run.method for run in runs} <= known
+        for name in {run.instance for run in runs} - {"six-ops", *graphs.names()}:
+            assert (data_folder() / "graphs" / f"{name}.json.gz").exists()
+    assert len(artifact.plan("quick", 3)) <= 50
+
+
+def test_searches_get_equal_samples():
+    """Catches a comparison in which one search may try more."""
+    for profile in PROFILES:
+        runs = ARTIFACT["mcm.optimum"].plan(profile, 3)
+        assert len({run.config["samples"] for run in runs if run.method in classical.SEARCHES}) == 1
+
+
+def test_no_instance_is_decided_by_its_longest_op():
+    """The rule by which the numbers of chips were chosen, and that it rules something out."""
+    for instance, chips in classical._optimum_cases("full"):
+        assert classical.room(load_graph(instance), chips) >= classical.LEAST_ROOM
+    assert classical.room(load_graph("inception_inference"), 4) < classical.LEAST_ROOM
+
+
+def test_annealing_has_the_parameters_of_its_record():
+    """Catches a grid search run anew whose winner never reached the method."""
+    record = read_json(data_folder() / "mcm" / "annealing.json").value
+    assert record["best"] == max(record["grid"], key=lambda row: row["balance"])
+    for name, value in vars(AnnealingParameters()).items():
+        assert value == record["best"].get(name, value)
+
+
+def test_each_example_breaks_the_rule_it_is_named_after():
+    """The verdicts of Figure 2: the valid one is valid, each other one breaks one rule, all of them different."""
+    records = [
+        {
+            "method": run.method,
+            "instance": run.instance,
+            "result": classical.example_run(run.method, run.instance, {}, 0),
+        }
+        for run in ARTIFACT["mcm.fig2"].plan("quick", 1)
+    ]
+    assembled = ARTIFACT["mcm.fig2"].assemble("quick", records)
+    assert (assembled["validated"], assembled["invalid"]) == (1, 0)
+    panels = {panel["title"]: panel["rule"] for panel in classical.rule_panels(assembled)}
+    words = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
+    assert panels.pop("valid") == "" and set(panels) == set(words)
+    assert all(panels[name].startswith(word) for name, word in words.items())
+    broken = [row["value"] for row in assembled["rows"] if row["metric"] == "broken_rules"]
+    assert sorted(broken) == [0, 1, 1, 1, 1]
+
+
+def test_unconstrained_counts_the_valid(monkeypatch):
+    """On one chip everything is valid, on more chips next to nothing: catches a count stuck at zero."""
+    few = classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 30, "chips": 1}, 0)
+    assert few["valid"] == few["samples"] == 30
+    assert (
+        classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 700, "chips": 36}, 0)["valid"] == 0
+    )
+
+
+@pytest.mark.parametrize("method", ["greedy-careful", "random"])
+def test_a_run_returns_a_validated_partition(method):
+    task = {"function": f"{classical.MODULE}:partition_run", "method": method, "instance": "squeezenet_inference"}
+    outcome = perform(task | {"config": {"chips": 3, "samples": 5}, "seed": 0})
+    assert "result" in outcome, outcome
+    found = outcome["result"]
+    assert found["valid"] and 0 < found["throughput"] <= found["bound"] and found["chips_used"] <= 3
+    assert found["samples"] == (5 if method == "random" else 1)
+
+
+def test_the_same_seed_repairs_alike():
+    config = {"chips": 6, "repairs": 12, "candidates": "near"}
+    first, second = (mcm_repair.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2))
+    assert first["agreement"] == second["agreement"] and first["valid"] == 12 and first["invalid"] == 0
+    assert 0.5 < first["agreement"] < 1.0, "most of a nearly valid candidate is kept, not all of it"
+
+
+def record(method, instance, chips, throughput, seed=0, **more):
+    """What a run of ``mcm.optimum`` leaves: throughputs count up to the given one over two samples."""
+    result = {"valid": True, "throughput": throughput, "chips_used": chips, "peak_bytes": 2 * MIB, "samples": 2}
+    result |= {"seconds": 0.5, "bound": 20.0, "ops": 7, "curve": {"samples": [1, 2], "y": [1.0, throughput]}}
+    return {"method": method, "instance": instance, "config": {"chips": chips}, "seed": seed, "result": result | more}
+
+
+def test_optimum_by_hand():
+    """Throughput 5 against the optimum's 10 is a gap of 100 %, and 1.25 times the naive greedy's 4."""
+    records = []
+    for instance, chips in classical._optimum_cases("full"):
+        records += [record("greedy-naive", instance, chips, 4.0), record("greedy-careful", instance, chips, 8.0)]
+        records += [record("optimum", instance, chips, 10.0)]
+        records += [record("random", instance, chips, 5.0, seed) for seed in range(3)]
+        records += [record("sa", instance, chips, value, seed) for seed, value in enumerate((4.0, 5.0, 6.0))]
+    records.append(record("cp-sat", classical.CNN, 4, 10.0, proved=True))
+    records[0]["result"]["valid"] = False
+    assembled = ARTIFACT["mcm.optimum"].assemble("full", records)
+    assert (assembled["validated"], assembled["invalid"]) == (len(records), 1)
+    rows = {(r["instance"], r["method"], r["metric"]): r for r in assembled["rows"]}
+    assert rows["bert", "random", "gap_percent"]["value"] == pytest.approx(100.0)
+    assert rows["bert", "random", "over_greedy_naive"]["value"] == pytest.approx(1.25)
+    assert rows["bert", "optimum", "gap_percent"]["value"] == 0.0
+    assert rows["bert", "bound", "throughput"]["value"] == 20.0
+    assert rows["resnet50-4", "cp-sat", "proved"]["value"] is True
+    assert ("resnet50-16", "cp-sat", "proved") not in rows
+    assert rows["resnet50-8", "sa", "peak_mib"]["value"] == 2.0
+    assert rows["resnet50-8", "random", "probability_over_sa"]["value"] == pytest.approx(0.5)
+    assert rows["resnet50-8", "sa", "throughput"]["curve"] == {"x": [1, 2], "y": [1.0, 5.0], "x_unit": "samples"}
+    sa = rows["resnet50-8", "sa", "throughput"]
+    assert (sa["low"], sa["value"], sa["high"]) == pytest.approx((4.0, 5.0, 6.0))
+
+
+def test_repair_by_hand():
+    result = {"ops": 4, "repairs": 10, "valid": 9, "validated": 5, "invalid": 1, "seconds": 0.1, "agreement": 0.25}
+    result["fell_back"] = 0.5
+    records = [
+        {"method": "fix-general", "instance": "x", "config": {"candidates": kind}, "seed": 0, "result": result}
+        for kind in ("uniform", "near")
+    ]
+    assembled = mcm_repair.assemble_repair("full", records)
+    assert (assembled["validated"], assembled["invalid"]) == (10, 2)
+    values = {row["metric"]: row["value"] for row in assembled["rows"]}
+    assert values["repairs_per_s"] == pytest.approx(100.0) and values["valid_percent_near"] == pytest.approx(90.0)
+    assert values["agreement_percent_uniform"] == pytest.approx(25.0)
+    assert values["fell_back_percent_near"] == pytest.approx(50.0)
+    assert np.all([row["ops"] == 4 for row in assembled["rows"]])

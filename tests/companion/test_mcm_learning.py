@@ -1,0 +1,127 @@
+"""Tests of paper 2's learning experiments: levels by hand, one small run of each kind, rows that the claims name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion.artifact import PROFILES
+from learned_mapping.companion.figures.mcm import svg_text
+from learned_mapping.companion.figures.mcm_learning import curves
+from learned_mapping.companion.mcm import learning as mcm_learning
+from learned_mapping.companion.mcm import learning_bert as mcm_learning_bert
+from learned_mapping.companion.mcm import memory as mcm_memory
+from learned_mapping.companion.mcm.learning_runs import MODULE, silicon_run
+from learned_mapping.companion.mcm.levels import best_so_far, level_row, log_curves, reached
+from learned_mapping.companion.worker import perform
+
+
+def record(method, instance, throughput, **more):
+    """A run whose first of three samples is half as good as its second."""
+    curve = {"x": [0, 1, 2], "samples": [1, 2, 3], "y": [throughput / 2, throughput, throughput]}
+    result = {"throughput": throughput, "valid": True, "samples": 3, "seconds": 1.0, "curve": curve, "ops": 5}
+    return {"method": method, "instance": instance, "config": {}, "result": result | {"chips": 4} | more}
+
+
+def test_levels_by_hand():
+    """Catches an arithmetic mean over graphs, a count from 0, and a level never reached that counts as reached."""
+    records = [record("rl", "a", 2.0), record("rl", "b", 8.0)]
+    logs = log_curves(records, {"a": 1.0, "b": 2.0}, 3)
+    np.testing.assert_allclose(np.exp(logs.mean((0, 1))), [2**0.5, 2 * 2**0.5, 2 * 2**0.5])
+    assert reached(np.array([1.0, 2.0, 3.0]), 2.0) == 2 and reached(np.array([1.0]), 2.0) == 2
+    assert level_row("rl", 2.5, "2.50", logs, "all")["value"] == 2
+    missed = level_row("rl", 9.0, "9.00", logs, "all")
+    assert missed["value"] is None and missed["censored"] == 4 and "low" not in missed
+    np.testing.assert_allclose(best_so_far(records[0]["result"]["curve"], 5), [1, 2, 2, 2, 2])
+
+
+def test_figure_5_by_hand():
+    """Catches ratios over another rule, arithmetic means of ratios, and the optimum counted among searches."""
+    records = [
+        record(m, g, v) for g in "ab" for m, v in (("greedy-naive", 1.0), ("greedy-careful", 2.0), ("optimum", 4.0))
+    ]
+    records += [record("rl", "a", 3.0), record("rl", "b", 4.0), record("sa", "a", 6.0), record("sa", "b", 2.0)]
+    found = mcm_learning.assemble_fig5("full", records)
+    rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    ratio = rows["test16", "rl", "ratio", None]
+    assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
+    assert rows["a", "rl", "improvement", None]["value"] == 3 and rows["b", "rl", "over_optimum", None]["value"] == 1
+    assert rows["test16", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
+    assert rows["test16", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
+    assert rows["test16", "rl", "samples", "90%"]["value"] is None
+    assert ("test16", "optimum", "samples", "75%") not in rows and found["invalid"] == 0
+    assert "<svg" in svg_text(curves(found, "improvement", "over", mcm_learning.RULES))
+
+
+def test_figure_6_with_what_never_runs():
+    """Catches a logarithm of 0, a search that seems to run before every seed does, and budgets mixed up."""
+    records = [record(m, "bert_large_inference", v, fits=True, ran=3, naive=1.0) for m, v in
+               (("greedy-naive", 1.0), ("optimum", 2.0), ("finetune", 2.2))]  # fmt: skip
+    broken = record("random", "bert_large_inference", 0.0, fits=False, ran=0, naive=1.0)
+    early = record("finetune", "bert_large_inference", 2.1, fits=True, ran=3, naive=1.0)
+    early["config"] = {"samples": mcm_learning_bert.EARLY_SAMPLES}
+    found = mcm_learning_bert.assemble_fig6("full", [*records, broken, early])
+    rows = {(r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    assert rows["finetune", "over_optimum", None]["value"] == pytest.approx(1.1)
+    assert rows["finetune", "early_over_optimum", None]["value"] == pytest.approx(1.05)
+    assert rows["random", "measured_over_optimum", None]["curve"]["y"] == [0.0, 0.0, 0.0]
+    assert rows["random", "samples", "2.55"]["value"] is None
+    assert rows["finetune", "samples", "105% of the optimum"]["value"] == 2
+
+
+@pytest.mark.parametrize("artifact", [*mcm_learning.ARTIFACTS, *mcm_learning_bert.ARTIFACTS], ids=lambda a: a.id)
+def test_searches_of_a_plan_get_equal_samples(artifact):
+    """Catches a search that may try more, and two runs under one key."""
+    for profile in PROFILES:
+        runs = artifact.plan(profile, 2)
+        assert len({run.digest for run in runs}) == len(runs)
+        searches = [r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)]
+        early = mcm_learning_bert.EARLY_SAMPLES if artifact.id == "mcm.fig6" else None
+        whole = [r for r in searches if r.config["samples"] != early]
+        assert len({r.config["samples"] for r in whole}) <= 1
+        assert {r.method for r in searches} == {r.method for r in whole}
+
+
+def test_runs_repeat_and_count_their_samples():
+    """Catches hidden randomness and a search that takes more than it is given."""
+    for function, method, config in (
+        ("model_run", "cem-weights", {"samples": 20}),
+        ("mode_run", "rl", {"samples": 20, "mode": "sample", "credit": "repaired", "network": "quick"}),
+    ):
+        task = {
+            "function": f"{MODULE}:{function}",
+            "method": method,
+            "instance": "resnet_14",
+            "config": config,
+            "seed": 1,
+        }
+        first, second = (perform(task)["result"] for _ in range(2))
+        assert first["valid"] and first["samples"] == 20 and first["throughput"] == second["throughput"]
+    task |= {"function": f"{MODULE}:share_run", "method": "unconstrained", "config": {"samples": 60}}
+    assert perform(task)["result"]["samples"] == 60
+
+
+def test_who_fits_a_small_memory():
+    """Catches memories mixed up, and a search that never ran counted as if its first sample had."""
+    records = []
+    for memory, ran in ((64.0, None), (66.0, 2)):
+        for method in ("optimum", "finetune"):
+            throughput = 0.0 if ran is None else 2.0
+            made = record(method, "bert_large_inference", throughput, fits=ran is not None, ran=0, first_ran=ran)
+            records.append(made | {"config": {"sram_mib": memory}})
+    found = mcm_memory.assemble("full", records)
+    rows = {(r["method"], r["sram_mib"], r["metric"]): r["value"] for r in found["rows"]}
+    assert rows["finetune", 64.0, "first_ran"] == 4 and rows["finetune", 66.0, "first_ran"] == 2
+    assert rows["optimum", 64.0, "fits_percent"] == 0 and rows["optimum", 66.0, "throughput"] == 2
+    assert ("optimum", 64.0, "first_ran") not in rows
+
+
+def test_less_memory_is_what_a_run_has():
+    """Catches a run that ignores its memory: the static optimum of BERT needs more than 64 MiB and less than 66."""
+    runs = {r.config["sram_mib"]: r for r in mcm_memory.plan("full", 1) if r.method == "optimum"}
+    fits = {
+        m: silicon_run(run.method, run.instance, run.config, run.seed)["fits"]
+        for m, run in runs.items()
+        if m in (64, 66)
+    }
+    assert fits == {64.0: False, 66.0: True}

@@ -1,0 +1,88 @@
+"""Tests of the artifact of silicon: rows of hand-made records, runs of a small graph, parameters as recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion.mcm import silicon as mcm_silicon
+from learned_mapping.companion.training import mcm_silicon as mcm_silicon_calibration
+from learned_mapping.companion.worker import perform
+from learned_mapping.folders import data_folder
+from learned_mapping.hardware.chip_package import MIB
+from learned_mapping.hardware.silicon import SRAM_BYTES, SiliconParameters
+from learned_mapping.mcm.bounds.linear_cut import SPREAD
+from learned_mapping.programs.json_io import read_json
+
+
+def test_the_silicon_has_the_parameters_of_its_record():
+    """Catches a calibration run anew whose result never reached the simulator, and one that chose by something else."""
+    record = read_json(data_folder() / "mcm" / "silicon.json").value
+    distance = [abs(row["pearson"] - mcm_silicon.PAPER_PEARSON) for row in record["candidates"]]
+    assert record["candidates"][int(np.argmin(distance))] == record["best"]
+    assert record["target"] == {"pearson": mcm_silicon.PAPER_PEARSON, "invalid": mcm_silicon.PAPER_INVALID}
+    assert SRAM_BYTES == record["sram_mib"] * MIB and list(SPREAD) == record["spread"]
+    for name, value in dataclasses.asdict(SiliconParameters()).items():
+        assert value == record["best"].get(name, value), name
+    assert set(record["best"]) == {*mcm_silicon_calibration.RANGES, "pearson"}
+
+
+def test_partitions_are_not_those_of_the_calibration():
+    """Catches a check on the very samples that were fitted."""
+    seeds = range(mcm_silicon.SEED_OFFSET, mcm_silicon.SEED_OFFSET + 100)
+    assert mcm_silicon_calibration.SEED not in seeds
+
+
+def test_correlation_by_hand():
+    """Catches invalid partitions that count as run times of zero, and percentages over the wrong base."""
+    predicted, measured = np.arange(1.0, 21.0), np.arange(1.0, 21.0) * 3
+    measured[[4, 5, 6, 7]] = 0.0
+    found = mcm_silicon._correlated(predicted, measured)
+    assert found == pytest.approx({"pearson": 1.0, "invalid_percent": 20.0, "false_positive_percent": 0.0})
+    measured[0] = 1000.0  # one of the two predicted fastest
+    found = mcm_silicon._correlated(predicted, measured)
+    assert found["pearson"] < 0.5 and found["false_positive_percent"] == 50.0
+
+
+def test_rows_by_hand():
+    sample = {"predicted_ms": [1.0, 2.0, 3.0], "measured_ms": [2.0, 4.0, 0.0], "peak_mib": [65.0, 70.0, 100.0]}
+    sample |= {"sram_mib": 90.0, "ops": 7, "broken": 0}
+    solved = {"valid": True, "fits": True, "throughput": 4.0, "predicted_throughput": 5.0, "peak_mib": 65.0, "ops": 7}
+    records = [{"method": m, "result": sample} for m in mcm_silicon.SAMPLERS]
+    records += [{"method": m, "result": solved} for m in (*mcm_silicon.RULES, *mcm_silicon.SEARCHES)]
+    by_name = {record["method"]: record for record in records}
+    by_name["optimum"]["result"] = solved | {"throughput": 2.0}
+    by_name["sa"]["result"] = solved | {"throughput": 0.0, "fits": False}
+    by_name["random"]["result"] = solved | {"valid": False}
+    assembled = mcm_silicon.assemble_fig7("quick", records)
+    assert (assembled["validated"], assembled["invalid"]) == (len(records) - 3, 1)
+    rows = {(r["method"], r["metric"], r.get("sram_mib")): r for r in assembled["rows"]}
+    assert rows["near-balanced", "pearson", None]["value"] == pytest.approx(1.0)
+    assert rows["near-balanced", "pearson", None]["scatter"] == {
+        "predicted": [1.0, 2.0, 3.0],
+        "measured": [2.0, 4.0, 0.0],
+    }
+    assert rows["near-balanced", "invalid_percent", None]["value"] == pytest.approx(100 / 3)
+    fits = [rows["near-optimal", "fits_percent", m]["value"] for m in (64, 66, 72, 90.0)]
+    assert fits == pytest.approx([0.0, 100 / 3, 200 / 3, 200 / 3])
+    assert rows["class-search", "over_optimum", None]["value"] == 2.0
+    assert rows["optimum", "over_random_balanced", None]["value"] == 0.5
+    assert rows["sa", "over_optimum", None]["value"] == 0.0 == rows["sa", "fits_percent", None]["value"]
+    assert {row["metric"]: row["value"] for row in assembled["paper"]} == {"pearson": 0.91, "invalid_percent": 13.5}
+
+
+def test_runs_of_a_small_graph():
+    """Catches a run that cannot be performed in another process, and draws that depend on more than the seed."""
+    config = {"chips": 3, "partitions": 4, "samples": 5}
+    task = {"instance": "squeezenet_inference", "config": config, "seed": 1}
+    for method in mcm_silicon.SAMPLERS:
+        outcomes = [
+            perform(task | {"function": f"{mcm_silicon.MODULE}:sampling_run", "method": method}) for _ in range(2)
+        ]
+        assert outcomes[0]["result"] == outcomes[1]["result"], outcomes
+        assert outcomes[0]["result"]["broken"] == 0
+    for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
+        found = perform(task | {"function": f"{mcm_silicon.MODULE}:method_run", "method": method})["result"]
+        assert found["valid"] and found["fits"] and 0 < found["throughput"] < found["predicted_throughput"]

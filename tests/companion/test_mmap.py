@@ -1,0 +1,164 @@
+"""Paper 1's artifacts: plans that are complete, rows that say what the records say, records that rest on their own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from learned_mapping.companion import provenance
+from learned_mapping.companion.mmap import runs as mmap_runs
+from learned_mapping.companion.mmap import table2 as mmap_table2
+from learned_mapping.companion.mmap import tables as mmap
+from learned_mapping.companion.mmap.table2 import METHODS
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.methods import METHODS as CLASSICAL
+
+OTHERS_CODE = {
+    f"learned_mapping.mmap.{name}" for name in ("methods", "learned_methods", "segment_search", "edits", "muzero")
+}
+
+
+def record(instance: str, method: str, seed: int, value: float, valid: bool = True) -> dict:
+    return {
+        "instance": instance,
+        "method": method,
+        "seed": seed,
+        "config": {"seconds": 1.0, "program": "0" * 16},
+        "result": {
+            "judged": method != "xla",
+            "valid": valid,
+            "costs": {"return": value, "saving_s": value, "latency_s": 2.0 - value},
+            "slow_s": 2.0,
+            "resets": 0.0,
+            "samples": 10,
+            "seconds": 1.0,
+            "curve": {"x": [0.1, 1.0], "samples": [1, 10], "y": [value / 2, value], "x_unit": "s"},
+        },
+    }
+
+
+def table_records() -> list[dict]:
+    """Returns of 0.05 more for each method in the order of the table, three seeds; the compiler's are 0.5 and 0.25."""
+    records = [record("one", "xla", 0, 0.5), record("one", "xla-kept", 0, 0.25)]
+    return records + [record("one", method, seed, 0.05 * i) for i, method in enumerate(METHODS, 1) for seed in range(3)]
+
+
+def test_every_search_gets_every_seed():
+    """Catches a method left out of the table, rules run five times for nothing, and unequal budgets."""
+    plan = mmap_table2.plan_table2("full", 5)
+    for instance in mmap.WORKLOADS:
+        runs = [run for run in plan if run.instance == instance]
+        counts = {method: sum(run.method == method for run in runs) for method in METHODS}
+        assert counts == {m: 5 if m not in CLASSICAL or CLASSICAL[m].random else 1 for m in METHODS}
+        assert {run.method for run in runs} == {*METHODS, "xla", "xla-kept"}
+        assert len({run.config["seconds"] for run in runs if run.method in METHODS}) == 1
+    assert len({run.digest for run in plan}) == len(plan)
+    profiles = {profile: mmap_table2.plan_table2(profile, 1) for profile in ("quick", "paper")}
+    for profile, runs in profiles.items():
+        assert {run.config["profile"] for run in runs if run.method.startswith("muzero")} == {profile}
+
+
+def test_records_rest_on_their_own_method():
+    """Long runs of one method must outlive a change to another: catches a name that draws all of them in."""
+    for run in mmap_table2.plan_table2("full", 1):
+        closure = provenance.module_closure(mmap_runs.code_of(run))
+        if run.method not in ("segment-search", "muzero-paper", "muzero"):
+            assert not closure & OTHERS_CODE, run.method
+        assert "learned_mapping.mmap.validate" in closure
+        own = {"segment-search": "segment_search", "muzero": "edits.agent", "muzero-paper": "muzero.agent"}
+        own |= {"xla-kept": "keep", "xla": "mapping", "random": "search", "greedy": "greedy", "greedy-tuned": "greedy"}
+        assert f"learned_mapping.mmap.{own.get(run.method, run.method.split('-')[0])}" in closure
+
+
+def test_rows_follow_the_records():
+    records = table_records()
+    assembled = mmap_table2.assemble_table2("full", records)
+    assert (assembled["validated"], assembled["invalid"]) == (len(records) - 1, 0)
+    rows = {(row["instance"], row["method"], row["metric"]): row for row in assembled["rows"]}
+    for i, method in enumerate(METHODS, 1):
+        found = rows["one", method, "return"]
+        assert found["value"] == pytest.approx(0.05 * i)
+        assert found["curve"]["y"][-1] == pytest.approx(0.05 * i) and found["curve"]["x"][-1] == 1.0
+        assert found["games_curve"]["x"][-1] == 10 and found["games_curve"]["x_unit"] == "games"
+        assert rows["one", method, "speedup"]["value"] == pytest.approx(1.5 / (2.0 - 0.05 * i))
+        assert rows["one", method, "speedup_kept"]["value"] == pytest.approx(1.75 / (2.0 - 0.05 * i))
+    assert rows["all", "random", "improvement"]["value"] == 0.0
+    assert rows["all", "greedy-tuned", "improvement"]["value"] == 0.5
+    assert rows["all", "segment-search", "improvement"]["value"] == 1.0
+    assert len(assembled["paper"]) == 12
+
+
+def test_contrasts_are_with_the_strongest_evolution():
+    """Would catch a baseline taken over the variants' mean, and a ratio the wrong way up."""
+    rows = mmap_table2.assemble_table2("full", table_records())["rows"]
+    values = dict(zip(METHODS, (0.05 * i for i in range(1, len(METHODS) + 1))))
+    strongest = {"evolution-best": values["evolution-warm"]}
+    for baseline in mmap_table2.CONTRASTS:
+        for metric, expected in (
+            ("ratio", values["muzero"] / (values | strongest)[baseline]),
+            ("difference", values["muzero"] - (values | strongest)[baseline]),
+        ):
+            found = [row for row in rows if row["metric"] == metric and row["baseline"] == baseline]
+            assert {row["instance"] for row in found} == {"one", "all"}
+            assert all(row["value"] == pytest.approx(expected) for row in found)
+            assert all(row["low"] == pytest.approx(row["high"]) for row in found)
+
+
+def test_a_return_of_nothing_has_no_ratio():
+    returns = {"muzero": {"a": [0.5, 0.4]}, "random": {"a": [0.0, 0.1]}}
+    found = {row["metric"]: row["value"] for row in mmap_table2.contrasts(returns) if row["instance"] == "a"}
+    assert found == {"difference": pytest.approx(0.4), "ahead": 1.0}
+
+
+def test_invalid_solutions_are_counted():
+    """The store refuses a result with any; catches a count that looks away."""
+    records = [record("one", method, 0, 0.5, valid=method != "random") for method in ("xla", *METHODS)]
+    assert mmap_table2.assemble_table2("full", records)["invalid"] == 1
+
+
+def test_a_run_is_a_validated_mapping():
+    name = "alexnet_train_batch_32"
+    run = mmap_runs.plan_run("greedy-tuned", name, {"samples": 20, "keep": True})
+    result = mmap_runs.run_method(run.method, run.instance, run.config, run.seed)
+    assert result["valid"] and 0 < result["costs"]["return"] < 1 and result["costs"]["latency_s"] < result["slow_s"]
+    program = mmap.workload(name)
+    assert len(result["mapping"]["action"]) == program.num_buffers == mmap_runs.num_buffers(name)
+    linear = mmap.run_bound("bound-lp", name, {}, 0)
+    whole = mmap.run_bound("bound", name, {"seconds": 20.0}, 0)
+    assert result["costs"]["return"] < whole["return"] <= linear["return"] < 1
+
+
+def test_the_compiler_is_judged_by_its_better_time():
+    """Catches a baseline that the latency model of the game alone slows down, and one that counts as a solution."""
+    own = mmap_runs.run_method("xla", "rnn_0", {}, 0)
+    assert not own["judged"]
+    assert own["costs"]["latency_s"] == min(own["serial_latency_s"], own["shared_latency_s"])
+    kept = mmap_runs.run_method("xla-kept", "rnn_0", {}, 0)
+    assert kept["judged"] and kept["valid"]
+
+
+def test_a_learned_run_is_of_the_planned_size():
+    result = mmap_runs.run_method("muzero-paper", "rnn_0", {"samples": 1, "profile": "quick"}, 0)
+    assert result["valid"] and result["samples"] >= 1
+
+
+def test_results_of_another_program_are_noticed(monkeypatch):
+    """A stored result outlives the file it was made from; the digest in its rows tells. So does a run's key."""
+    name = "alexnet_train_batch_32"
+    row = {"instance": name, "program": mmap.workload(name).digest[:16]}
+    assert mmap.of_other_programs({"rows": [row, {"instance": "all"}]}) == []
+    assert mmap.of_other_programs({"rows": [{**row, "program": "0" * 16}]}) == [name]
+    whole = mmap_runs.manifest()
+    changed = dataclasses.replace(whole, items=(dataclasses.replace(whole.item(name), digest="f" * 64),))
+    monkeypatch.setattr(mmap_runs, "manifest", lambda: changed)
+    run = mmap_runs.plan_run("greedy", name, {"samples": 1})
+    with pytest.raises(InputError, match="manifest"):
+        mmap_runs.run_method(run.method, run.instance, run.config, run.seed)
+
+
+def test_unknown_workloads_are_refused():
+    with pytest.raises(InputError, match="none of the sixty"):
+        mmap.workload("no-such-program")
+    with pytest.raises(InputError, match="no such item"):
+        mmap_runs.plan_run("greedy", "no-such-program", {})

@@ -1,0 +1,104 @@
+"""Table 1 and figures 2 and 3: the state shown is one of the game, and all of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+
+from learned_mapping.companion import results
+from learned_mapping.companion.figures.mmap import to_svg
+from learned_mapping.companion.figures.mmap_steps import NEW, state_after, step_figure, tradeoffs_figure
+from learned_mapping.companion.mmap import steps
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.mapping import write_mapping
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.searches.heuristic import heuristic
+from learned_mapping.programs.formats import write_program
+from mmap_games import hard_program
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A program with states of both kinds, stored as the instance."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
+    (tmp_path / "compiled").mkdir()
+    found = next(
+        p
+        for p in (hard_program(seed, 70) for seed in range(40))
+        if all(any(steps.candidate_moves(p, o)) for o in (0, 1))
+    )
+    write_program(tmp_path / "compiled" / f"{steps.INSTANCE}.json.gz", found)
+    write_mapping(tmp_path / "compiled" / f"{steps.INSTANCE}.mapping.json.gz", heuristic(found), found)
+    return found
+
+
+def test_every_feature_of_table_1(program):
+    """Would catch a column of something else: each is compared with the program's own."""
+    made = results.make(steps.ARTIFACTS[0], "quick", progress=False)
+    shown = {row["method"] for row in made["rows"]} - set(steps.STATISTICS)
+    assert len(shown) >= 3
+    for method in shown:
+        b = int(method.removeprefix("buffer "))
+        cell = {row["metric"]: row["value"] for row in results.select(made, method=method)}
+        low, high = program.tensor_live[program.buffer_tensor[b]]
+        assert cell == {
+            "size": program.buffer_bytes[b],
+            "is_output": int(program.buffer_is_output[b]),
+            "target_time": program.buffer_instruction[b],
+            "tensor_id": program.buffer_tensor[b],
+            "alias_id": program.buffer_alias[b],
+            "live_range": f"[{low}, {high}]",
+            "demand": program.buffer_demand_s[b],
+            "benefit": program.initial_benefit_s[b],
+        }
+    assert results.value(made, method="max", metric="size") == program.buffer_bytes.max()
+    assert results.value(made, method="min", metric="live_range") >= 1
+
+
+@pytest.mark.parametrize(("artifact", "is_output"), [("mmap.fig2", True), ("mmap.fig3", False)])
+def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
+    """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another state."""
+    made = results.make(next(a for a in steps.ARTIFACTS if a.id == artifact), "quick", progress=False)
+    rows = {row["method"]: row for row in made["rows"]}
+    game = state_after(program, rows["copy"]["moves"])
+    b = game.cursor
+    assert game.legal.all() and bool(program.buffer_is_output[b]) == is_output and rows["copy"]["buffer"] == b
+    for action, name in enumerate(("copy", "nocopy")):
+        assert (rows[name]["start"], rows[name]["end"]) == tuple(
+            int(game.outcomes[action][k]) for k in ("start", "end")
+        )
+        assert (
+            rows[name]["value"] == pytest.approx(float(game.outcomes[action]["reward_s"])) and rows[name]["value"] > 0
+        )
+        assert rows[name]["steps"] > 1
+    assert rows["drop"]["value"] == 0.0 and rows["drop"]["steps"] == 0
+    assert rows["copy"]["copy_s"] == program.buffer_demand_s[b] and rows["nocopy"]["copy_s"] == 0.0
+
+
+def test_figure_2_shows_each_action_alone(program):
+    """Would catch an action's memory in another's panel, or in the state before."""
+    moves = steps.find_moves(program, True)
+    figure = step_figure(program, moves)
+    new = [sum(p.get_facecolor() == to_rgba(NEW) and p.get_zorder() == 3 for p in axes.patches) for axes in figure.axes]
+    assert new == [0, 1, 1, 0]
+    assert to_svg(figure) == to_svg(step_figure(program, moves))
+
+
+def test_figure_3_shows_the_supply_a_copy_takes(program):
+    """Would catch bars of another state: only a copy leaves less, by the buffer's demand."""
+    moves = steps.find_moves(program, False)
+    game = state_after(program, moves)
+    figure = tradeoffs_figure(program, moves)
+    taken = []
+    for axes in figure.axes[3:]:
+        count = len(axes.patches) // 3
+        heights = np.array([p.get_height() for p in axes.patches]).reshape(3, count)
+        taken.append(float((heights[1] - heights[2]).sum()))
+    assert taken == [pytest.approx(program.buffer_demand_s[game.cursor] * 1e6), 0.0, 0.0]
+
+
+def test_a_program_without_such_a_state_is_named():
+    with pytest.raises(InputError, match="toy"):
+        steps.find_moves(toy_program().with_memory(fast_bytes=1), False)

@@ -1,0 +1,154 @@
+"""Gains by distance: the graphs are as far from the training graphs as their distance says, and rows are right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from learned_mapping.companion.datasets.regal_traced_table import SPLIT_OF_FAMILY, configuration
+from learned_mapping.companion.datasets.topology import topology_digest
+
+from learned_mapping.companion import provenance
+from learned_mapping.companion.datasets import regal_synthetic
+from learned_mapping.companion.regal import distance as regal_distance
+from learned_mapping.companion.regal.distance import DISTANCES, METHODS, assemble, plan, schedule_set
+from learned_mapping.companion.regal.distance_sets import (
+    GROWN,
+    NEW_FAMILIES,
+    SETS,
+    TESTED,
+    TRAINED,
+    graph_of,
+    members,
+)
+from learned_mapping.companion.training.regal_sets import LARGEST_OPS, SYNTHETIC_GRAPHS
+from learned_mapping.companion.training.regal_sets import ROOM as TRAINING_ROOM
+from learned_mapping.errors import InputError
+
+
+def graphs(name):
+    return [graph_of(name, member) for member in members(name)]
+
+
+def topologies(name):
+    return [topology_digest(graph) for graph in graphs(name)]
+
+
+def test_distances_are_what_they_are_called():
+    """Catches a graph nearer to the training graphs than its distance says, or farther."""
+    for near, noise in (("traced-trained", "traced-noise"), ("synthetic-trained", "synthetic-redrawn")):
+        assert topologies(near) == topologies(noise)
+        for one, two in zip(graphs(near), graphs(noise)):
+            some = one.op_seconds > 0  # an op of a few picoseconds may come out the same
+            assert (one.op_seconds != two.op_seconds)[some].mean() > 0.95 and one.name != two.name
+    redrawn = np.concatenate([np.log(graph.op_seconds / 1e-4) for graph in graphs("synthetic-redrawn")])
+    assert abs(redrawn.mean()) < 0.15 and abs(redrawn.std() - 1) < 0.1, "times are of another law than the generator's"
+    for kind in ("traced", "synthetic"):
+        trained = set(topologies(f"{kind}-trained"))
+        for far in ("larger", "topology"):
+            assert not trained & set(topologies(f"{kind}-{far}"))
+    assert min(graph.num_ops for graph in graphs("traced-larger")) > LARGEST_OPS
+    pairs = zip(graphs("synthetic-trained"), graphs("synthetic-larger"))
+    assert all(large.num_ops == 4 * small.num_ops for small, large in pairs)
+    assert {SPLIT_OF_FAMILY[configuration(name).family] for name in NEW_FAMILIES} == {"test"}
+    assert {SPLIT_OF_FAMILY[configuration(small).family] for small in GROWN} == {"train"}
+    for small, large in zip(graphs("traced-trained"), graphs("traced-larger")):
+        assert large.num_ops > 2 * small.num_ops
+
+
+def test_synthetic_graphs_follow_the_rule():
+    """The first of each family and size; test graphs nearest in ops. Catches graphs picked for their gains."""
+    train, test = regal_synthetic.accepted("train"), regal_synthetic.accepted("test")
+    families, expected, nearest = ("layered", "random-dag", "series-parallel", "towers"), [], []
+    for low, high in ((0, 60), (80, 10**6)):
+        for family in families:
+            fits = (i for i, row in enumerate(train) if row.family == family and low < row.ops <= high)
+            expected.append(next(fits))
+    for i in expected:
+        rows = [j for j, row in enumerate(test) if row.family == train[i].family and j not in nearest]
+        nearest.append(min(rows, key=lambda j: (abs(test[j].ops - train[i].ops), j)))
+    assert TRAINED == tuple(expected) and TESTED == tuple(nearest)
+    assert max(TRAINED) < SYNTHETIC_GRAPHS
+
+
+def test_graphs_are_the_same_each_time():
+    """Catches randomness without a seed."""
+    for name in SETS:
+        member = members(name)[-1]
+        assert graph_of(name, member).digest == graph_of(name, member).digest
+    with pytest.raises(InputError, match="expected one of"):
+        members("nowhere")
+    with pytest.raises(InputError, match="is not in the set"):
+        graph_of("traced-noise", "squeezenet")
+
+
+def test_plans_share_what_does_not_learn():
+    """BRKGA once for each set and seed, the network of each kind where it is asked; catches one network for both."""
+    runs = plan("full", 2)
+    assert len({run.digest for run in runs}) == len(runs)
+    sets = {(name, distance == "four-devices") for distance, each in DISTANCES.items() for name in each.values()}
+    assert sum(run.method == "brkga" for run in runs) == 2 * len(sets)
+    networks = {
+        r.config["network"].rpartition("-")[0]
+        for r in runs
+        if r.instance.startswith("synthetic-topology-2") and r.method == "regal"
+    }
+    assert networks == {"traced-runtime", "synthetic-runtime"}
+    assert {run.config["devices"] for run in runs} == {2, 4}
+    for run in runs:
+        rests_on = provenance.module_closure(regal_distance.packages(run))
+        assert "learned_mapping.companion.regal.distance_sets" in rests_on
+        learned = "learned_mapping.regal.learned_methods" in rests_on
+        assert learned == (run.method != "brkga")
+    assert regal_distance.ROOM == TRAINING_ROOM
+
+
+def test_a_network_for_two_devices_refuses_four():
+    """Catches a network that is used on devices it has no output for, and a refusal on two devices that goes unseen."""
+    config = {"set": "synthetic-trained", "members": ["0"], "objective": "runtime", "transfers": "rendezvous"}
+    config |= {"evaluations": 200, "network": "synthetic-runtime-0"}
+    outcome = schedule_set("regal", "x", config | {"devices": 4}, 0)
+    assert outcome == {"graphs": {}, "refused": "devices: the trained networks are for 2 devices, got 4"}
+    (found,) = schedule_set("regal", "x", config | {"devices": 2}, 0)["graphs"].values()
+    assert found["valid"] and found["cost"] >= found["floor"] > 0
+    with pytest.raises(InputError, match="no network is named"):
+        schedule_set("regal", "x", config | {"devices": 2, "network": "nobody"}, 0)
+
+
+def record(instance, method, seconds, network=None, refused=""):
+    graphs = {name: {"cost": cost, "floor": 1.0, "ops": 10, "valid": True} for name, cost in seconds.items()}
+    config = {"network": f"{network}-0"} if network else {}
+    return {"instance": instance, "method": method, "config": config, "result": {"graphs": graphs, "refused": refused}}
+
+
+def test_rows_by_hand():
+    """BRKGA takes 4 and 1 seconds, on the latter no one can gain; REGAL takes 2: half. Catches graphs without room that
+    count, a network's row with another's runs, ratios upside down, and intervals that do not hold their value."""
+    records = []
+    for distance, sets in DISTANCES.items():
+        for dataset, name in sets.items():
+            instance = regal_distance._instance(distance, name)
+            records += [record(instance, "brkga", {"a": 4.0, "b": 1.0, "c": 2.0})] * 2
+            records += [record(instance, "spectral-law", {"a": 4.0, "b": 1.0, "c": 4.0})]
+            if distance == "four-devices":
+                records.append(record(instance, "regal", {}, dataset, "no"))
+            else:
+                fast = 2.0 if dataset == "traced-runtime" else 8.0
+                records.append(record(instance, "regal", {"a": fast, "b": 1.0, "c": fast / 2}, dataset))
+    result = assemble("full", records)
+    rows = {(row["instance"], row["method"], row["metric"]): row for row in result["rows"]}
+    half = rows["traced-runtime/trained", "regal", "improvement_percent"]
+    assert half["value"] == pytest.approx(50) and half["n"] == 2 and half["without_room"] == 1
+    assert half["training_seeds"] == 1 and half["graphs"] == 2
+    assert half["low"] == pytest.approx(50) and half["high"] == pytest.approx(50)
+    assert rows["synthetic-runtime/trained", "regal", "improvement_percent"]["value"] == pytest.approx(-100)
+    law = rows["traced-runtime/trained", "spectral-law", "improvement_percent"]
+    assert law["value"] == pytest.approx(100 * (1 - 2**0.5)) and law["low"] == pytest.approx(-100) and law["high"] == 0
+    over = rows["traced-runtime/trained", "regal", "over_spectral_percent"]["value"]
+    assert over == pytest.approx(100 * (1 - 0.125**0.5))
+    assert rows["traced-runtime/trained", "brkga", "gap_percent"]["value"] == pytest.approx(100)
+    for network in ("traced-runtime", "synthetic-runtime"):
+        refused = rows[f"{network}/four-devices", "regal", "refused"]
+        assert refused["value"] is True and refused["says"] == "no"
+        assert (f"{network}/four-devices", "regal", "improvement_percent") not in rows
+    assert {row["method"] for row in result["rows"]} == set(METHODS)
+    assert result["validated"] == sum(len(each["result"]["graphs"]) for each in records) and result["invalid"] == 0

@@ -1,0 +1,145 @@
+"""Stored results: made, refused, damaged, stale; and what the book and the ledger say of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from companion.toy import BROKEN, TOY
+from learned_mapping.companion import artifact as artifact_module
+from learned_mapping.companion import display, ledger, provenance, results
+from learned_mapping.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
+    for module in (artifact_module, display, ledger):
+        monkeypatch.setattr(module, "registry", lambda: {TOY.id: TOY, BROKEN.id: BROKEN})
+
+
+def test_full_results_belong_to_the_project_and_quick_ones_do_not(tmp_path):
+    results.make(TOY, "full", progress=False)
+    results.make(TOY, "quick", progress=False)
+    assert (tmp_path / "data/results/toy.table.json").exists()
+    assert len(list((tmp_path / "data/results/runs/toy.table").iterdir())) == 15
+    assert (tmp_path / "build/quick/results/toy.table.json").exists()
+
+
+def test_what_is_stored_is_what_was_made():
+    made = results.make("toy.table", "full", progress=False)
+    assert results.load("toy.table") == made
+    assert made["seeds"] == 5 and made["validated"] == 15 and len(made["runs"]) == 15
+    assert results.value(made, instance="toy0", method="random", metric="return") == pytest.approx((1 + 4 + 9) / 3)
+
+
+def test_making_again_performs_nothing_and_changes_no_number():
+    first = results.make(TOY, "quick", progress=False)
+    again = results.make(TOY, "quick", progress=False)
+    assert again["rows"] == first["rows"] and again["seconds"] == first["seconds"]
+
+
+def test_an_invalid_solution_is_never_stored(tmp_path):
+    with pytest.raises(results.InvalidSolutionsError, match=r"1 of 15 solutions"):
+        results.make(BROKEN, "full", progress=False)
+    assert results.stored("toy.broken") is None
+
+
+def test_no_host_name_is_stored():
+    import socket
+
+    name = socket.gethostname()
+    made = results.make(TOY, "quick", progress=False)
+    assert len(name) < 4 or name not in json.dumps({"machine": made["machine"], "versions": made["versions"]})
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (["id"], "toy.other", "id"),
+        (["profile"], "huge", "profile"),
+        (["seeds"], 0, "seeds"),
+        (["created"], "yesterday", "created"),
+        (["seconds"], -1, "seconds"),
+        (["invalid"], 2, "invalid"),
+        (["rows", 0, "value"], [1], "rows[0]['value']"),
+        (["rows", 1, "low"], "x", "rows[1]['low']"),
+        (["rows", 0, "curve"], {"x": [1], "y": [], "x_unit": "s"}, "rows[0]['curve']"),
+        (["paper", 0, "metric"], 3, "paper[0]['metric']"),
+        (["runs", 0], 7, "runs[0]"),
+        (["extra"], 1, "extra"),
+    ],
+)
+def test_a_damaged_result_is_refused_with_its_field(path, value, field):
+    """Whatever a chapter shows has passed this check."""
+    made = results.make(TOY, "full", progress=False)
+    target = made
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = value
+    results.result_path("toy.table").write_text(json.dumps(made))
+    with pytest.raises(InputError) as caught:
+        results.load("toy.table")
+    assert field in str(caught.value)
+
+
+def test_changed_code_makes_a_result_stale(monkeypatch):
+    results.make(TOY, "full", progress=False)
+    assert [row["state"] for row in ledger.entries()] == ["fresh", "not yet run"]
+    monkeypatch.setattr(provenance, "source_digest", lambda modules: "other")
+    assert ledger.entries()[0]["state"] == "stale"
+    assert "stale" in display.show_result("toy.table")
+    again = results.make(TOY, "full", reuse_stale=True, progress=False)
+    assert again["source_digest"] != "other", "runs of older code must not pass for runs of this code"
+    assert results.make(TOY, "full", progress=False)["source_digest"] == "other"
+
+
+def test_unknown_artifact_and_profile_are_named():
+    with pytest.raises(InputError, match=r"toy.nothing.*there are: toy.table"):
+        results.make("toy.nothing", progress=False)
+    with pytest.raises(InputError, match="huge"):
+        results.make(TOY, "huge", progress=False)
+    with pytest.raises(InputError, match="--seeds"):
+        results.make(TOY, "quick", seeds=0, progress=False)
+
+
+def test_ledger_adds_up():
+    made = results.make(TOY, "full", progress=False)
+    total = ledger.totals()
+    assert (total["artifacts"], total["stored"], total["fresh"], total["validated"]) == (2, 1, 1, 15)
+    assert total["seconds"] == made["seconds"]
+    assert "lmap make toy.broken --profile full" in ledger.ledger_table()
+
+
+def test_the_table_has_our_number_the_papers_and_the_interval():
+    text = display.table(results.make(TOY, "full", progress=False))
+    assert "<b>4.667</b>" in text and "paper 1.250" in text and " to " in text and "toy2" in text
+    assert display.show_result("toy.broken").count("no stored") == 1
+
+
+def test_markup_in_names_is_shown_not_run():
+    """A method named by a stranger must not become part of the page."""
+    result = {"rows": [{"instance": "<i>", "method": "<script>", "metric": "m", "value": 1}], "paper": []}
+    text = display.table(result)
+    assert "<script>" not in text and "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.58341, "0.5834"),
+        (1.0059, "1.006"),
+        (12345.6, "12,346"),
+        (3, "3"),
+        (1e-7, "1.000e-07"),
+        (0.0, "0"),
+        (-66.98, "-66.98"),
+        (True, "yes"),
+        ("n.a.", "n.a."),
+        (None, "–"),
+    ],
+)
+def test_numbers_read_well(value, text):
+    assert display.number(value) == text

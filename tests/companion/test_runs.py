@@ -1,0 +1,142 @@
+"""Runs: keyed records, resumption, isolation of a killed worker, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.runs import RunsFailedError, execute, read_record
+from learned_mapping.errors import InputError
+
+FUNCTIONS = "companion.run_functions"
+
+
+def runs_of(function: str, seeds: range, **config) -> list[Run]:
+    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
+
+
+def test_digest_keys_every_part_and_no_order():
+    """Two different runs sharing a record would silently mix results."""
+    base = Run("m:f", "random", "toy", {"a": 1, "b": 2}, 0)
+    assert base.digest == Run("m:f", "random", "toy", {"b": 2, "a": 1}, 0).digest
+    others = [
+        Run("m:g", "random", "toy", {"a": 1, "b": 2}, 0),
+        Run("m:f", "greedy", "toy", {"a": 1, "b": 2}, 0),
+        Run("m:f", "random", "boy", {"a": 1, "b": 2}, 0),
+        Run("m:f", "random", "toy", {"a": 1, "b": 3}, 0),
+        Run("m:f", "random", "toy", {"a": 1, "b": 2}, 1),
+    ]
+    assert len({base.digest, *(run.digest for run in others)}) == 6
+
+
+def test_a_configuration_that_is_not_json_is_refused():
+    """Such a configuration has no digest, and no worker could be sent it."""
+    with pytest.raises((TypeError, ValueError)):
+        Run("m:f", "random", "toy", {"a": {1, 2}}, 0)
+    with pytest.raises(ValueError):
+        Run("m:f", "random", "toy", {"a": float("nan")}, 0)
+
+
+def test_done_runs_are_not_redone(tmp_path):
+    """A second call after a finished one must cost nothing; one with more seeds only the new ones."""
+    first = execute(runs_of("count", range(2), folder=str(tmp_path)), store=tmp_path / "store", progress=False)
+    again = execute(runs_of("count", range(4), folder=str(tmp_path)), store=tmp_path / "store", progress=False)
+    assert again[:2] == first
+    assert [(tmp_path / f"{seed}.log").read_text() for seed in range(4)] == ["x"] * 4
+
+
+def test_equal_runs_share_one_execution(tmp_path):
+    runs = runs_of("count", range(1), folder=str(tmp_path)) * 3
+    records = execute(runs, store=tmp_path / "store", progress=False)
+    assert len(records) == 3 and (tmp_path / "0.log").read_text() == "x"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "other-run", "not-an-object", "bad-seconds"])
+def test_torn_and_foreign_records_are_redone(tmp_path, damage):
+    """A half-written or exchanged record must not enter a table."""
+    store = tmp_path / "store"
+    runs = runs_of("count", range(2), folder=str(tmp_path))
+    execute(runs, store=store, progress=False)
+    path, other = (store / f"{run.digest}.json" for run in runs)
+    record = json.loads(path.read_text())
+    path.write_text(
+        {
+            "truncated": path.read_text()[:-20],
+            "empty": "",
+            "foreign": '{"schema": "learned-mapping/graph/1"}',
+            "other-run": other.read_text(),
+            "not-an-object": "[]",
+            "bad-seconds": json.dumps({**record, "seconds": "long"}),
+        }[damage]
+    )
+    assert read_record(store, runs[0]) is None
+    assert execute(runs, store=store, progress=False)[0]["result"] == {"seed": 0}
+    assert (tmp_path / "0.log").read_text() == "xx" and (tmp_path / "1.log").read_text() == "x"
+
+
+def test_records_of_older_code_are_redone_unless_asked_for(tmp_path):
+    """Otherwise a table would claim to come from code that never ran."""
+    runs = runs_of("count", range(1), folder=str(tmp_path))
+    execute(runs, store=tmp_path / "store", source_of=lambda run: "old", progress=False)
+    kept = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", reuse_stale=True, progress=False)
+    assert kept[0]["source_digest"] == "old" and (tmp_path / "0.log").read_text() == "x"
+    redone = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", progress=False)
+    assert redone[0]["source_digest"] == "new" and (tmp_path / "0.log").read_text() == "xx"
+
+
+def test_processes_give_the_same_records_in_order_and_keep_to_one_thread(tmp_path):
+    runs = runs_of("square", range(5))
+    records = execute(runs, store=tmp_path, jobs=2, progress=False)
+    assert [record["result"]["square"] for record in records] == [0, 1, 4, 9, 16]
+    assert os.getpid() not in {record["result"]["pid"] for record in records}
+    assert {record["result"]["threads"] for record in records} == {"1"}
+    assert all(read_record(tmp_path, run) == record for run, record in zip(runs, records))
+
+
+def test_a_killed_worker_costs_its_own_run_once(tmp_path):
+    """The pool goes on, and the run that was killed by accident succeeds at the second attempt."""
+    config = {"folder": str(tmp_path), "kill": [1]}
+    records = execute(runs_of("killed_once", range(4), **config), store=tmp_path / "store", jobs=2, progress=False)
+    assert [record["result"]["seed"] for record in records] == [0, 1, 2, 3]
+
+
+def test_a_run_that_always_dies_is_reported_and_the_others_are_stored(tmp_path):
+    runs = runs_of("killed_always", range(4), kill=[2])
+    with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed: random on toy, seed 2: .*died 2 times"):
+        execute(runs, store=tmp_path, jobs=2, progress=False)
+    assert [read_record(tmp_path, run) is not None for run in runs] == [True, True, False, True]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_raising_run_is_reported_in_one_line(tmp_path, jobs):
+    runs = runs_of("raising", range(3), bad=1)
+    with pytest.raises(RunsFailedError) as caught:
+        execute(runs, store=tmp_path, jobs=jobs, progress=False)
+    assert "ZeroDivisionError: seed of evil" in str(caught.value) and "\n" not in str(caught.value)
+    assert [read_record(tmp_path, run) is not None for run in runs] == [True, False, True]
+
+
+def test_an_interrupted_series_keeps_what_is_finished(tmp_path):
+    """Ctrl-C in the third run: two records stay, and going on performs the other two only."""
+    runs = runs_of("interrupted", range(4), folder=str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        execute(runs, store=tmp_path / "store", progress=False)
+    assert len(list((tmp_path / "store").iterdir())) == 2
+    execute(runs, store=tmp_path / "store", progress=False)
+    assert [(tmp_path / f"{seed}.log").read_text() for seed in range(4)] == ["x"] * 4
+
+
+def test_peak_memory_belongs_to_the_run(tmp_path):
+    """A run after a large one in the same worker must not inherit its peak."""
+    megabytes = 2**20
+    runs = [Run(f"{FUNCTIONS}:allocate", "random", "toy", {"bytes": size * megabytes}) for size in (200, 1)]
+    large, small = execute(runs, store=tmp_path, progress=False)
+    assert large["peak_bytes"] - small["peak_bytes"] > 150 * megabytes
+
+
+def test_jobs_must_be_positive(tmp_path):
+    with pytest.raises(InputError, match="--jobs"):
+        execute([], store=tmp_path, jobs=0)

@@ -1,0 +1,134 @@
+"""Statistics against values worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion.contrasts import mean_difference, mean_ratio
+from learned_mapping.companion.statistics import (
+    bootstrap_interval,
+    geometric_mean,
+    improvement_interval,
+    interquartile_mean,
+    probability_of_improvement,
+    summary_row,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([7.0], 7.0),
+        ([1.0, 2.0, 6.0], 3.0),  # fewer than four: nothing is cut
+        ([100.0, 2.0, 1.0, 4.0], 3.0),  # the middle two of 1 2 4 100
+        ([5.0, 1.0, 2.0, 3.0, 1000.0], 10.0 / 3),  # the middle three of 1 2 3 5 1000
+        (list(range(8)), 3.5),
+    ],
+)
+def test_interquartile_mean_by_hand(values, expected):
+    assert interquartile_mean(values) == pytest.approx(expected)
+
+
+def test_interquartile_mean_ignores_one_wild_seed_of_five():
+    """A mean would not: this is why tables use it."""
+    assert interquartile_mean([1, 1, 1, 1, 1e9]) == 1
+
+
+def test_interquartile_mean_reduces_the_axis_it_is_told():
+    values = np.array([[1.0, 2.0, 3.0, 100.0], [4.0, 5.0, 6.0, 7.0]])
+    np.testing.assert_allclose(interquartile_mean(values, axis=1), [2.5, 5.5])
+    np.testing.assert_allclose(interquartile_mean(values.T, axis=0), [2.5, 5.5])
+
+
+def test_geometric_mean_by_hand_and_its_refusals():
+    assert geometric_mean([1.0, 4.0, 16.0]) == pytest.approx(4.0)
+    for bad in ([], [1.0, 0.0], [1.0, -2.0], [float("nan")]):
+        with pytest.raises(ValueError):
+            geometric_mean(bad)
+
+
+def test_interval_of_constant_scores_is_that_constant():
+    assert bootstrap_interval({"a": [3.0] * 5, "b": [3.0] * 5}) == (3.0, 3.0)
+
+
+def test_interval_of_two_values_by_hand():
+    """Resampling {0, 1} twice gives mean 0, .5, 1 with probability 1/4, 1/2, 1/4: both ends lie inside 95%."""
+    assert bootstrap_interval([0.0, 1.0], np.mean) == (0.0, 1.0)
+    low, high = bootstrap_interval([0.0, 1.0], np.mean, confidence=0.4)
+    assert (low, high) == (0.5, 0.5)
+
+
+def test_resampling_stays_within_a_task():
+    """Pooling the tasks before resampling would mix 0 and 100 in unequal parts and widen the interval."""
+    assert bootstrap_interval({"easy": [0.0] * 4, "hard": [100.0] * 4}, np.mean) == (50.0, 50.0)
+    low, high = bootstrap_interval([0.0] * 4 + [100.0] * 4, np.mean)
+    assert low < 30 and high > 70
+
+
+def test_interval_covers_the_mean_as_often_as_it_says():
+    """95% intervals of a normal mean cover it in 85 to 99% of experiments; the bootstrap falls a little short."""
+    generator = np.random.default_rng(3)
+    samples = generator.normal(5.0, 2.0, size=(300, 20))
+    intervals = [bootstrap_interval(sample, np.mean, resamples=400) for sample in samples]
+    covered = np.mean([low <= 5.0 <= high for low, high in intervals])
+    assert 0.85 <= covered <= 0.99
+
+
+def test_same_seed_same_interval():
+    values = np.random.default_rng(0).normal(size=10)
+    assert bootstrap_interval(values, seed=1) == bootstrap_interval(values, seed=1)
+    assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
+
+
+def test_probability_of_improvement_by_hand():
+    """Pairs (1,1) tie, (1,2) lose, (3,1) and (3,2) win: 2.5 of 4. Averaged with a sure loss: .3125."""
+    assert probability_of_improvement({"a": [1.0, 3.0]}, {"a": [1.0, 2.0]}) == 0.625
+    scores, baseline = {"a": [1.0, 3.0], "b": [0.0]}, {"a": [1.0, 2.0], "b": [5.0]}
+    assert probability_of_improvement(scores, baseline) == pytest.approx(0.3125)
+    assert probability_of_improvement(baseline, scores) == pytest.approx(1 - 0.3125)
+
+
+def test_probability_of_improvement_needs_the_same_tasks():
+    with pytest.raises(ValueError):
+        probability_of_improvement({"a": [1.0]}, {"b": [1.0]})
+
+
+def test_improvement_interval_of_a_sure_win():
+    assert improvement_interval({"a": [2.0, 3.0]}, {"a": [0.0, 1.0]}) == (1.0, 1.0)
+
+
+def test_summary_row_says_what_the_table_needs():
+    row = summary_row("bert", "sa", "throughput", [1.0, 2.0, 3.0, 4.0], chips=36)
+    assert row["value"] == 2.5 and row["low"] <= 2.5 <= row["high"] and row["n"] == 4 and row["chips"] == 36
+    pooled = summary_row("all", "sa", "throughput", {"a": [1.0, 1.0], "b": [3.0, 3.0]}, statistic=np.mean)
+    assert (pooled["value"], pooled["low"], pooled["high"], pooled["n"]) == (2.0, 2.0, 2.0, 4)
+
+
+def test_no_values_are_an_error():
+    with pytest.raises(ValueError):
+        interquartile_mean([])
+    with pytest.raises(ValueError):
+        bootstrap_interval({"a": []})
+
+
+def test_contrasts_of_means_by_hand():
+    """Ratios average in the logarithm, differences plainly; one run each has an interval of no width."""
+    ours, theirs = {"a": [2.0], "b": [8.0]}, {"a": [1.0], "b": [1.0]}
+    assert mean_ratio(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert mean_difference(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert mean_ratio({"a": [1.0]}, {"a": [0.0]}) is None
+    with pytest.raises(ValueError, match="same tasks"):
+        mean_difference({"a": [1.0]}, {"b": [1.0]})
+
+
+def test_a_contrast_lies_within_its_interval():
+    """And the interval widens with the spread of either method: catches one that resamples just one of them."""
+    narrow = {"a": [1.0, 1.1, 0.9]}
+    wide = {"a": [0.5, 1.5, 1.0]}
+    widths = []
+    for ours, theirs in ((narrow, narrow), (wide, narrow), (narrow, wide)):
+        value, low, high = mean_difference(ours, theirs)
+        assert low <= value <= high
+        widths.append(high - low)
+    assert widths[0] < min(widths[1:])
