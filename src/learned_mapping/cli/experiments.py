@@ -1,4 +1,4 @@
-"""``lmap artifacts`` and ``lmap make``."""
+"""``lmap artifacts``, ``lmap make``, ``lmap verify`` and ``lmap fingerprint``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from learned_mapping.cli.output import print_json, print_table
+from learned_mapping.cli.output import print_json, print_table, steps_progress
 from learned_mapping.companion.time_limit import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
@@ -58,12 +58,12 @@ def make(options: Any) -> int:
         raise InputError("make", "", "--only and --instances go with one artifact")
     limit = None if options.minutes is None else TimeLimit(60 * options.minutes)
     if options.jobs == 1 and options.cluster is None:
-        for name, value in SINGLE_THREAD.items():  # effective because no numerical library is imported yet
-            os.environ.setdefault(name, value)
+        _one_thread()
     from learned_mapping.companion import results
-    from learned_mapping.companion.artifact import find_artifact, registry
+    from learned_mapping.companion.artifact import TABLE, find_artifact
 
-    chosen = list(registry().values()) if options.all else [find_artifact(name) for name in dict.fromkeys(options.ids)]
+    ids = [entry[0] for entry in TABLE] if options.all else list(dict.fromkeys(options.ids))
+    chosen = [find_artifact(name) for name in ids]
     made, failed, unfinished = [], [], []
     for artifact in chosen:
         try:
@@ -74,6 +74,7 @@ def make(options: Any) -> int:
                 jobs=options.jobs,
                 cluster=options.cluster,
                 reuse_stale=options.reuse_stale,
+                long=options.long,
                 only=options.only,
                 instances=options.instances,
                 limit=limit,
@@ -102,3 +103,50 @@ def make(options: Any) -> int:
     if missing:
         raise UnfinishedError("; ".join(missing))
     return 0
+
+
+def verify(options: Any) -> int:
+    """Computes stored runs that are limited by samples again; exit 1 where one ends differently."""
+    _one_thread()
+    from learned_mapping.companion import checks
+
+    records, different = checks.choose(options.sample, options.seed), []
+    with steps_progress("verify", "run") as progress:
+        for done, record in enumerate(records):
+            progress(done, len(records))
+            found = checks.differences(record)
+            if found:
+                names = ("digest", "task", "method", "instance", "seed")
+                different.append({**{name: record[name] for name in names}, "differences": found[:20]})
+    if options.json:
+        print_json({"compared": len(records), "equal": len(records) - len(different), "different": different})
+    else:
+        for entry in different:
+            print(
+                f"{entry['task']} {entry['method']} {entry['instance']} seed {entry['seed']}: {entry['differences'][0]}"
+            )
+        print(f"{len(records) - len(different)} of {len(records)} equal")
+    return 1 if different else 0
+
+
+def fingerprint(options: Any) -> int:
+    """Measures fingerprints and stores them; with ``--check`` compares only, exit 1 where one has changed."""
+    _one_thread()
+    from learned_mapping.companion import fingerprints
+
+    with steps_progress("fingerprint", "method") as progress:
+        found = fingerprints.measure(options.keys, progress)
+    changed = fingerprints.changed(found)
+    if not options.check:
+        fingerprints.store(found, only_these=not options.keys)
+    if options.json:
+        print_json({"measured": list(found), "changed": changed})
+    else:
+        print("\n".join([*changed, f"{len(changed)} of {len(found)} changed"]))
+    return 1 if options.check and changed else 0
+
+
+def _one_thread() -> None:
+    """Effective because no numerical library is imported yet."""
+    for name, value in SINGLE_THREAD.items():
+        os.environ.setdefault(name, value)

@@ -114,15 +114,33 @@ def _experiment_commands(commands: Any) -> None:
     where.add_argument("--jobs", type=integer(1, 1024), default=1, help="local processes (default: 1)")
     where.add_argument("--cluster", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, or auto")
     make.add_argument(
-        "--reuse-stale", action="store_true", help="use runs of older code too; the result shows as stale"
+        "--reuse-stale",
+        action="store_true",
+        help="use runs of methods that behave differently now too; the result shows as stale",
     )
     make.add_argument(
         "--minutes",
         type=positive(1e6),
         help="start no run that would end later than so long after now; exit 4 if any lack",
     )
+    make.add_argument("--long", action="store_true", help="also the runs that take hours, such as a learner's")
     make.add_argument("--only", type=names, default=(), metavar="METHOD,...", help="the runs of these methods")
     make.add_argument("--instances", type=names, default=(), metavar="NAME,...", help="the runs on these instances")
+
+    verify = _add(
+        commands, "verify", "compute stored runs again and compare value by value", _late("experiments", "verify")
+    )
+    verify.add_argument("--sample", type=integer(1, 100_000), default=10, help="runs drawn (default: 10)")
+    verify.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of the draw (default: 0)")
+
+    fingerprint = _add(
+        commands,
+        "fingerprint",
+        "let methods play small frozen instances; a stored result is stale once they do otherwise",
+        _late("experiments", "fingerprint"),
+    )
+    fingerprint.add_argument("keys", nargs="*", metavar="PROBLEM/METHOD", help="such as regal/brkga (default: all)")
+    fingerprint.add_argument("--check", action="store_true", help="store nothing; exit 1 where any has changed")
 
 
 def _solution_commands(commands: Any) -> None:
@@ -138,7 +156,7 @@ def _solution_commands(commands: Any) -> None:
     solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
     _hardware_options(solve)
     solve.add_argument("--start", choices=("greedy-careful",), help="mcm: a search judges this partition first")
-    solve.add_argument("--objective", choices=("runtime", "memory"), default="runtime", help="regal: what to minimise")
+    solve.add_argument("--objective", choices=("runtime", "memory"), help="regal: what to minimise (default: runtime)")
 
     check = _add(commands, "check", "judge a solution by the independent validator", _late("solutions", "check"))
     check.add_argument("paper", choices=PAPERS)
@@ -156,19 +174,16 @@ def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -
     command.add_argument(
         "--hardware",
         choices=("analytical", "silicon"),
-        default="analytical",
         help="mcm: what judges a partition, the cost model or the simulated chips (default: analytical)",
     )
     if chips:
-        command.add_argument(
-            "--chips", type=integer(1, 4096), default=36, help="mcm: chips in the package (default: 36)"
-        )
+        command.add_argument("--chips", type=integer(1, 4096), help="mcm: chips in the package (default: 36)")
         command.add_argument(
             "--fold", action="store_true", help="mcm: replicate cheap shared ops, such as an attention mask, first"
         )
-        command.add_argument("--devices", type=integer(1, 8), default=2, help="regal: devices (default: 2)")
+        command.add_argument("--devices", type=integer(1, 8), help="regal: devices (default: 2)")
     command.add_argument(
-        "--transfers", choices=("rendezvous", "free"), default="rendezvous", help="regal: what a transfer blocks"
+        "--transfers", choices=("rendezvous", "free"), help="regal: what a transfer blocks (default: rendezvous)"
     )
     command.add_argument("--memory-gib", type=positive(1e6), help="regal: memory of a device in GiB (default: 16)")
 

@@ -1,12 +1,13 @@
-"""What an experiment is made of: keyed runs, and the artifacts (tables and figures) assembled from their records."""
+"""What the tables and figures are made of: keyed runs, and artifacts assembled from their records.
+
+`TABLE` lists every artifact and `TASKS` what a run can be, both as text, so that a listing imports nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,10 +17,90 @@ from learned_mapping.errors import InputError
 
 PROFILES = ("quick", "full", "paper")
 DEFAULT_SEEDS = {"quick": 3, "full": 5, "paper": 5}
-PAPER_MODULES = ("mmap", "mcm", "regal")
-"""Modules of this package that expose ``ARTIFACTS``, in the order of the papers."""
+PAPERS = {"mmap": 1, "mcm": 2, "regal": 3}
+PACKAGE = "learned_mapping.companion"
 
-_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
+TASKS: dict[str, str] = {
+    "mmap.map": "mmap.runs:run_method",
+    "mmap.bound": "mmap.tables:run_bound",
+    "mmap.random": "mmap.drop_backup:run_random",
+    "mmap.plan": "mmap.heuristic:run_method",
+    "mmap.network": "mmap.network:run_network",
+    "mmap.play": "mmap.scaling:run_play",
+    "mmap.state": "mmap.steps:run_state",
+    "mcm.partition": "mcm.classical:partition_run",
+    "mcm.example": "mcm.classical:example_run",
+    "mcm.unconstrained": "mcm.classical:unconstrained_run",
+    "mcm.solve": "mcm.learning_runs:model_run",
+    "mcm.mode": "mcm.learning_runs:mode_run",
+    "mcm.share": "mcm.learning_runs:share_run",
+    "mcm.repair": "mcm.repair:repair_run",
+    "mcm.unsolved": "mcm.unsolved:unsolved_run",
+    "silicon.solve": "mcm.learning_runs:silicon_run",
+    "silicon.measure": "mcm.silicon:method_run",
+    "silicon.sample": "mcm.silicon:sampling_run",
+    "silicon.ties": "mcm.silicon_ties:ties_run",
+    "regal.schedule": "regal.runs:schedule_graphs",
+    "regal.sizes": "regal.runs:time_sizes",
+    "regal.long": "regal.runs:long_search",
+    "regal.prove": "regal.runs:prove",
+    "regal.distance": "regal.distance:schedule_set",
+}
+"""What a run does -> the function below this package that does it. A name here stays when its function moves."""
+
+TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("mmap.fig1", "Memory layout of an AlexNet training step", "mmap.tables", ()),
+    ("mmap.table2", "Final reward, for equal CPU seconds", "mmap.table2", ()),
+    ("mmap.fig5", "Reward over CPU seconds and over games", "mmap.table2", ("mmap.table2",)),
+    ("mmap.bound", "Gap of every method to a proven bound", "mmap.tables", ("mmap.table2",)),
+    ("mmap.table3", "Speedup over the compiler's mapping, sixty programs", "mmap.speedup", ()),
+    ("mmap.table4", "Programs with the largest and the smallest speedup", "mmap.speedup", ("mmap.table3",)),
+    ("mmap.fig10", "Speedup of each program", "mmap.speedup", ("mmap.table3",)),
+    ("mmap.fig6", "Return and latency of ten solutions", "mmap.correlation", ("mmap.table4",)),
+    ("mmap.table5", "Correlation of return with latency", "mmap.correlation", ("mmap.fig6", "mmap.table4")),
+    ("mmap.fig7", "Search alone, learning alone, and both", "mmap.ablation", ("mmap.table2",)),
+    ("mmap.fig8", "The best layout found beside the compiler's", "mmap.layouts", ()),
+    ("mmap.dropbackup", "With Drop-backup and without", "mmap.drop_backup", ()),
+    ("mmap.scaling", "Cost of a step against program size", "mmap.scaling", ()),
+    ("mmap.fig4", "The representation network", "mmap.network", ()),
+    ("mmap.table6", "Hyperparameters", "mmap.network", ()),
+    ("mmap.fig9", "Buffers of each workload", "mmap.data", ()),
+    ("mmap.table1", "Features of a buffer", "mmap.steps", ()),
+    ("mmap.fig2", "One step of the game, from a real state", "mmap.steps", ()),
+    ("mmap.fig3", "What Copy, NoCopy and Drop trade, from a real state", "mmap.steps", ()),
+    ("mmap.heuristic", "The compiler's heuristic on the compiled programs, under two copy rules", "mmap.heuristic", ()),
+    ("mcm.fig2", "One partition that breaks each constraint", "mcm.classical", ()),
+    ("mcm.unconstrained", "Valid partitions among random ones, without a solver", "mcm.classical", ()),
+    ("mcm.optimum", "Every classical method against the exact optimum", "mcm.classical", ()),
+    ("mcm.repair", "Repairs: speed, success, agreement", "mcm.repair", ()),
+    ("mcm.unsolved", "Valid partitions of policies trained without a solver", "mcm.unsolved", ()),
+    ("mcm.fig7", "Predicted against measured run time on silicon", "mcm.silicon", ()),
+    ("mcm.ties", "What the model cannot tell from its optimum", "mcm.silicon_ties", ()),
+    ("mcm.fig1", "The method: policy, solver, evaluation", "mcm.schematics", ()),
+    ("mcm.fig3", "The network of the paper's policy", "mcm.schematics", ()),
+    ("mcm.fig4", "Pre-training: the worker that trains and the one that validates", "mcm.schematics", ()),
+    ("mcm.fig5", "Improvement over the naive greedy against samples", "mcm.learning", ()),
+    ("mcm.table2", "Samples to reach a level", "mcm.learning", ("mcm.fig5",)),
+    ("mcm.modes", "FIX against SAMPLE, and whose choice is credited", "mcm.learning", ()),
+    ("mcm.table1", "Classes of methods", "mcm.learning", ("mcm.fig5",)),
+    ("mcm.fig6", "BERT on 36 simulated chips, against samples", "mcm.learning_bert", ()),
+    ("mcm.table3", "Samples to reach a level on BERT", "mcm.learning_bert", ("mcm.fig6",)),
+    ("mcm.memory", "BERT where the static optimum does not fit", "mcm.memory", ()),
+    ("regal.table1", "Gap to the best known schedule", "regal.tables", ()),
+    ("regal.time", "Seconds per graph", "regal.tables", ()),
+    ("regal.room", "Two readings of a synchronous transfer, and the room each leaves", "regal.tables", ()),
+    ("regal.exact", "Small graphs: every method against the proven optimum", "regal.tables", ()),
+    ("regal.fig1", "The method", "regal.figures", ()),
+    ("regal.fig2_left", "Improvement over BRKGA with 5,000 evaluations, graph by graph, peak memory", "regal.figures",
+     ("regal.table1",)),
+    ("regal.fig2_right", "What more evaluations bring, with learned laws and without", "regal.figures", ()),
+    ("regal.distance", "Gain over BRKGA with as many evaluations, by distance from the training graphs",
+     "regal.distance", ()),
+)  # fmt: skip
+"""Id, title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
+
+Plan = Callable[[str, int], list["Run"]]
+Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -30,25 +111,37 @@ class Run:
     objects with string keys.
     """
 
-    function: str
-    """``module:function``, importable wherever the run may be executed."""
+    task: str
+    """A name of `TASKS`, or ``module:function``, importable wherever the run may be executed."""
     method: str
     instance: str
     config: dict[str, Any] = field(default_factory=dict, hash=False)
     """JSON: everything else that decides the outcome."""
     seed: int = 0
+    long: bool = field(default=False, compare=False)
+    """Whether it takes so long that it is performed only where `make` is told to; an artifact does without it."""
 
     def __post_init__(self) -> None:
-        if ":" not in self.function:
-            raise ValueError(f"a run's function is 'module:function', got {self.function!r}")
+        if self.task not in TASKS and ":" not in self.task:
+            raise ValueError(f"a run's task is a name of TASKS or 'module:function', got {self.task!r}")
         json.dumps(self.config, allow_nan=False)
 
     @cached_property
     def digest(self) -> str:
-        """32 hexadecimal digits that key the run's record: SHA-256 over function, method, instance, config and seed."""
-        key = [self.function, self.method, self.instance, self.config, int(self.seed)]
+        """32 hexadecimal digits that key the run's record: SHA-256 over task, method, instance, config and seed."""
+        key = [self.task, self.method, self.instance, self.config, int(self.seed)]
         text = json.dumps(key, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def function_of(task: str) -> Callable[..., Any]:
+    """The function that performs a task."""
+    path = f"{PACKAGE}.{TASKS[task]}" if task in TASKS else task
+    module, _, name = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
 
 
 @dataclass(frozen=True)
@@ -57,68 +150,39 @@ class Artifact:
 
     id: str
     """As under ``lmap make`` and in ``data/results/``: ``mmap.table2``."""
-    paper: int
-    """1 mmap, 2 mcm, 3 regal."""
     title: str
-    plan: Callable[[str, int], list[Run]]
+    plan: Plan
     """(profile, seeds) -> runs. The profile is one of `PROFILES`."""
-    assemble: Callable[[str, list[dict[str, Any]]], dict[str, Any]]
+    assemble: Assemble
     """(profile, records in the order of the plan) -> ``{"rows", "paper", "validated", "invalid"}``."""
-    packages: tuple[str, ...] | Callable[[Run], tuple[str, ...]] = ()
-    """Modules the runs rest on (their imports inside the package are followed): ``("learned_mapping.mcm",)``.
-
-    Where methods should not make each other's records stale, a function of the run, which names that method's modules
-    only. Where nothing is named, the module of `assemble`, or nothing but the `parts`.
-    """
     parts: tuple[str, ...] = ()
     """Ids of artifacts whose stored results `assemble` reads; they are made first."""
 
-    def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
-            raise ValueError(f"not an artifact id: {self.id!r}")
-        if self.paper not in (1, 2, 3):
-            raise ValueError(f"{self.id}: paper is 1, 2 or 3, got {self.paper}")
-
-    def packages_of(self, run: Run) -> tuple[str, ...]:
-        """Modules one run rests on; raises ValueError where none are named."""
-        packages = self.packages(run) if callable(self.packages) else self.shared_packages
-        if not packages:
-            raise ValueError(f"{self.id}: no modules are named that {run.method!r} on {run.instance!r} rests on")
-        return packages
-
     @property
-    def shared_packages(self) -> tuple[str, ...]:
-        """Modules the artifact rests on whatever its runs are; none where each run has its own."""
-        if callable(self.packages):
-            return ()
-        return self.packages or (() if self.parts else (self.assemble.__module__,))
+    def paper(self) -> int:
+        """1 mmap, 2 mcm, 3 regal."""
+        return PAPERS[self.id.partition(".")[0]]
 
 
-def registry() -> dict[str, Artifact]:
-    """Every artifact by id, paper by paper; imports the papers' experiment modules."""
-    found: dict[str, Artifact] = {}
-    for name in PAPER_MODULES:
-        module_name = f"learned_mapping.companion.{name}"
-        if importlib.util.find_spec(module_name) is None:
-            continue
-        for artifact in importlib.import_module(module_name).ARTIFACTS:
-            if artifact.id in found:
-                raise ValueError(f"two artifacts are named {artifact.id!r}")
-            found[artifact.id] = artifact
-    return found
+def no_runs(profile: str, seeds: int) -> list[Run]:
+    """The plan of an artifact that is made of its parts, or of the code itself."""
+    return []
 
 
 def find_artifact(artifact_id: str) -> Artifact:
-    """The artifact of this id.
+    """The artifact of this id; imports its module.
 
     Raises:
       InputError: there is none; the message lists those there are.
     """
-    artifacts = registry()
-    if artifact_id not in artifacts:
-        known = ", ".join(artifacts) or "none"
-        raise InputError("artifact", artifact_id, f"is not known; there are: {known}")
-    return artifacts[artifact_id]
+    for found, title, module_name, parts in TABLE:
+        if found == artifact_id:
+            module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), found.partition(".")[2]
+            return Artifact(
+                found, title, getattr(module, f"plan_{name}", no_runs), getattr(module, f"assemble_{name}"), parts
+            )
+    known = ", ".join(entry[0] for entry in TABLE)
+    raise InputError("artifact", artifact_id, f"is not known; there are: {known}")
 
 
 def check_profile(profile: str) -> str:

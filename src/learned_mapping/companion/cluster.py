@@ -38,7 +38,7 @@ def on_cluster(
             raise InputError("--cluster", "", f"no Ray cluster answers at {address!r} ({fault})") from None
     try:
         remote = ray.remote(num_cpus=1, max_retries=1)(_perform_remotely)
-        names = ("function", "method", "instance", "config", "seed")
+        names = ("task", "method", "instance", "config", "seed")
         queue, pending = deque(runs), {}
         places = len(queue) if limit is None else max(1, int(ray.cluster_resources().get("CPU", 1)))
         while True:

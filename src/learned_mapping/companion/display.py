@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, registry
-from learned_mapping.errors import InputError
+from learned_mapping.companion.artifact import Artifact, find_artifact
 
 
 class Html(str):
@@ -33,9 +32,7 @@ def show_result(artifact_id: str, profile: str = "full", **options: Any) -> Html
       profile: of the stored result.
       **options: as for `table`.
     """
-    artifact = registry().get(artifact_id)
-    if artifact is None:
-        raise InputError("artifact", artifact_id, "is not known")
+    artifact = find_artifact(artifact_id)
     result = results.stored(artifact_id, profile)
     if result is None:
         command = f"lmap make {artifact_id} --profile {profile}"
@@ -59,8 +56,9 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
         day,
     ]
     if artifact is not None:
-        fresh = results.is_fresh(artifact, result)
-        state, meaning = ("fresh", "made by the code as it is") if fresh else ("stale", "the code has changed since")
+        changed = results.staleness(result)
+        meaning = f"changed since: {', '.join(changed)}" if changed else "its methods still do the same"
+        state = "stale" if changed else "fresh"
         parts.append(f'<span class="lm-{state}" title="{meaning}">{state}</span>')
     return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
 

@@ -1,11 +1,11 @@
-"""The ledger: for each artifact its command, what it costs, when it last ran, and whether its code has changed."""
+"""The ledger: for each artifact its command, what it costs, when it last ran, and whether its methods behave differently since."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import registry
+from learned_mapping.companion.artifact import PAPERS, TABLE
 
 STATES = ("fresh", "stale", "not yet run")
 
@@ -17,18 +17,16 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
       profile: of the results to look at.
 
     Returns:
-      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`) and, None where nothing is
+      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`), ``changed`` (why it is stale) and, None where nothing is
       stored, ``profile``, ``seeds``, ``created``, ``seconds``, ``peak_bytes``, ``runs``, ``validated``.
     """
     rows = []
-    for artifact in registry().values():
-        result = results.stored(artifact.id, profile)
-        row: dict[str, Any] = {"id": artifact.id, "paper": artifact.paper, "title": artifact.title}
-        row["command"] = f"lmap make {artifact.id} --profile {profile}"
-        if result is None:
-            row["state"] = "not yet run"
-        else:
-            row["state"] = "fresh" if results.is_fresh(artifact, result) else "stale"
+    for artifact_id, title, _, _ in TABLE:
+        result = results.stored(artifact_id, profile)
+        row: dict[str, Any] = {"id": artifact_id, "paper": PAPERS[artifact_id.partition(".")[0]], "title": title}
+        row["command"] = f"lmap make {artifact_id} --profile {profile}"
+        row["changed"] = [] if result is None else results.staleness(result)
+        row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
         for key in ("profile", "seeds", "created", "seconds", "peak_bytes", "validated"):
             row[key] = None if result is None else result[key]
         row["runs"] = None if result is None else len(result["runs"])

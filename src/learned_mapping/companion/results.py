@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion import provenance
+from learned_mapping.companion import fingerprints, provenance
 from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, Artifact, Run, check_profile, find_artifact
+from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.runs import execute
 from learned_mapping.companion.time_limit import TimeLimit
 from learned_mapping.errors import InputError, LearnedMappingError
@@ -48,6 +50,7 @@ def make(
     jobs: int = 1,
     cluster: str | None = None,
     reuse_stale: bool = False,
+    long: bool = False,
     only: Collection[str] = (),
     instances: Collection[str] = (),
     limit: TimeLimit | None = None,
@@ -59,6 +62,7 @@ def make(
       artifact: itself, or its id.
       profile: one of `PROFILES`.
       seeds: runs per method and instance; None for the profile's own number.
+      long: perform the runs that take hours too; without, an artifact is assembled from those of them that are there.
       only, instances: perform the runs of these methods, on these instances; of all where empty.
       jobs, cluster, reuse_stale, limit, progress: as in `runs.execute`.
 
@@ -75,14 +79,15 @@ def make(
     if not 1 <= seeds <= MAX_SEEDS:
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
     plan = artifact.plan(profile, seeds)
+    chosen, known_fingerprints = _choice(plan, only, instances), fingerprints.current()
     records = execute(
         plan,
         store=runs_folder(artifact.id, profile),
         jobs=jobs,
         cluster=cluster,
-        source_of=lambda run: source_of(artifact, run),
+        fingerprint_of=lambda run: known_fingerprints.get(fingerprints.key_of(run), ""),
         reuse_stale=reuse_stale,
-        chosen=_choice(plan, only, instances),
+        chosen=lambda run: chosen(run) and (long or not run.long),
         limit=limit,
         progress=progress,
         label=artifact.id,
@@ -91,7 +96,8 @@ def make(
     for part in artifact.parts:
         known = stored(part, profile)
         own_seeds = known["seeds"] if known else seeds
-        options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "limit": limit, "progress": progress}
+        options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "long": long, "limit": limit}
+        options["progress"] = progress
         parts.append(make(part, profile, seeds=own_seeds, **options))
     assembled = artifact.assemble(profile, records)
     distinct = {record["digest"]: record for record in records}.values()
@@ -105,7 +111,8 @@ def make(
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
         "machine": provenance.machine(),
         "versions": provenance.versions(),
-        "source_digest": _made_by(artifact, plan, records, parts),
+        "fingerprints": _made_by(records, parts),
+        "data": _data_of(artifact.id),
         "rows": assembled["rows"],
         "paper": assembled.get("paper", []),
         "validated": int(assembled["validated"]),
@@ -132,16 +139,41 @@ def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[st
     return lambda run: (not only or run.method in only) and (not instances or run.instance in instances)
 
 
-def _made_by(
-    artifact: Artifact, plan: Sequence[Run], records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]
-) -> str:
-    """Digest of the code a result was made by; ``mixed`` where that is not one state of the code."""
-    found = {record["source_digest"] for record in records}
-    if all(record["source_digest"] == source_of(artifact, run) for run, record in zip(plan, records)):
-        found |= _shared_digests(artifact)
-    elif len(found) > 1:
-        return "mixed"
-    return provenance.combined_digest(found | {part["source_digest"] for part in parts})
+DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
+"""Paper -> the data sets its artifacts are made from."""
+
+
+def _made_by(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Key -> digest of what each method of a result did when its runs were made; an older one is not passed over."""
+    found: dict[str, str] = {}
+    now = fingerprints.current()
+    made = [(fingerprints.key_of(run_of(record)), record["fingerprint"]) for record in records]
+    made += [pair for part in parts for pair in part["fingerprints"].items()]
+    for key, digest in made:
+        if digest and found.get(key) in (None, now.get(key)):
+            found[key] = digest
+    return dict(sorted(found.items()))
+
+
+def run_of(record: dict[str, Any]) -> Run:
+    """The run that a record is of."""
+    return Run(*(record[name] for name in ("task", "method", "instance", "config", "seed")))
+
+
+def _data_of(artifact_id: str) -> dict[str, str]:
+    """Data set -> digest of its content, for the sets that an artifact's paper is measured on."""
+    return {name: data_digest(name) for name in DATA.get(artifact_id.partition(".")[0], ())}
+
+
+def data_digest(name: str) -> str:
+    """The digest of a data set's content, from its manifest; empty where the set is not there."""
+    path = SETS[name].path / "manifest.json"
+    return _data_digest(name, path.stat().st_mtime_ns)[:16] if path.exists() else ""
+
+
+@functools.lru_cache(maxsize=16)
+def _data_digest(name: str, changed: int) -> str:
+    return SETS[name].manifest().digest
 
 
 def distinct_digests(records: Sequence[dict[str, Any]]) -> set[str]:
@@ -161,34 +193,23 @@ def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
     return load(artifact_id, profile) if result_path(artifact_id, profile).exists() else None
 
 
-def source_of(artifact: Artifact, run: Run) -> str:
-    """Digest of the code one run of an artifact rests on."""
-    return provenance.source_digest(artifact.packages_of(run))
+def staleness(result: dict[str, Any]) -> list[str]:
+    """Why a result is stale: the methods that behave differently now, the data sets that have changed."""
+    now = fingerprints.current()
+    found = [key for key, digest in result["fingerprints"].items() if now.get(key) != digest]
+    return found + [name for name, digest in result["data"].items() if data_digest(name) != digest]
 
 
-def artifact_digest(artifact: Artifact, profile: str, seeds: int) -> str:
-    """Digest of the code an artifact rests on, over those of its runs and of its parts, each once."""
-    digests = _shared_digests(artifact)
-    if callable(artifact.packages):  # else the plan, which may have to read instances, adds nothing
-        digests |= {source_of(artifact, run) for run in artifact.plan(profile, seeds)}
-    parts = (artifact_digest(find_artifact(part), profile, seeds) for part in artifact.parts)
-    return provenance.combined_digest([*digests, *parts])
-
-
-def _shared_digests(artifact: Artifact) -> set[str]:
-    return {provenance.source_digest(artifact.shared_packages)} if artifact.shared_packages else set()
-
-
-def is_fresh(artifact: Artifact, result: dict[str, Any]) -> bool:
-    """Whether the code an artifact rests on, in the runs now planned, is the code its result was made by."""
-    return result["source_digest"] == artifact_digest(artifact, result["profile"], result["seeds"])
+def is_fresh(result: dict[str, Any]) -> bool:
+    """Whether every method of a result still does what it did, on the data it was made from."""
+    return not staleness(result)
 
 
 def check_result(node: Node, artifact_id: str) -> None:
     """Raises `InputError` unless the value is a whole result of this artifact, free of invalid solutions."""
     top = node.object(
         ("schema", "id", "profile", "seeds", "created", "seconds", "peak_bytes", "machine", "versions")
-        + ("source_digest", "rows", "paper", "validated", "invalid", "runs")
+        + ("fingerprints", "data", "rows", "paper", "validated", "invalid", "runs")
     )
     if top["id"].string() != artifact_id:
         top["id"].fail(f"expected {artifact_id!r}, got {top['id'].value!r}")
@@ -203,7 +224,9 @@ def check_result(node: Node, artifact_id: str) -> None:
     top["machine"].metadata()
     for version in top["versions"].mapping(1000).values():
         version.string()
-    top["source_digest"].string()
+    for name in ("fingerprints", "data"):
+        for digest in top[name].mapping(1000).values():
+            digest.string(64)
     top["validated"].integer(0, 2**53)
     if top["invalid"].integer(0, 2**53):
         top["invalid"].fail(f"{top['invalid'].value} invalid solutions")

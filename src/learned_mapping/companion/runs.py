@@ -51,7 +51,7 @@ def execute(
     store: str | os.PathLike,
     jobs: int = 1,
     cluster: str | None = None,
-    source_of: Callable[[Run], str] = lambda run: "",
+    fingerprint_of: Callable[[Run], str] = lambda run: "",
     reuse_stale: bool = False,
     chosen: Callable[[Run], bool] = lambda run: True,
     limit: TimeLimit | None = None,
@@ -65,8 +65,9 @@ def execute(
       store: folder of the records, ``<digest>.json`` each.
       jobs: local worker processes, one thread each; 1 performs the runs in this process.
       cluster: address of a Ray cluster, instead of local processes.
-      source_of: digest of the code a run rests on; kept in its record. A record of other code is redone.
-      reuse_stale: use records of other code all the same.
+      fingerprint_of: digest of what the run's method does (`fingerprints`); kept in its record. A record of another
+        is redone.
+      reuse_stale: use records of other fingerprints all the same.
       chosen: which of the runs to perform now, where they are not done.
       limit: no run is started that it does not allow; what is under way is finished.
       progress: show a bar on stderr.
@@ -86,7 +87,7 @@ def execute(
         record = read_record(store, run)
         if record is not None and limit is not None:
             limit.learn(record)
-        if record is not None and (reuse_stale or record["source_digest"] == source_of(run)):
+        if record is not None and (reuse_stale or record["fingerprint"] == fingerprint_of(run)):
             records[digest] = record
     tasks = [run for digest, run in distinct.items() if digest not in records and chosen(run)]
     if tasks:
@@ -104,30 +105,31 @@ def execute(
                 if "error" in outcome:
                     failures.append((run, outcome["error"]))
                 else:
-                    records[run.digest] = _record(run, outcome, source_of(run))
+                    records[run.digest] = _record(run, outcome, fingerprint_of(run))
                     write_json(store / f"{run.digest}.json", records[run.digest])
                     if limit is not None:
                         limit.learn(records[run.digest])
                 advance(f"{run.method} {run.instance}")
         if failures:
             raise RunsFailedError(failures, len(records), len(distinct))
-    if len(records) < len(distinct):
+    needed = [digest for digest, run in distinct.items() if not run.long]
+    if any(digest not in records for digest in needed):
         raise RunsMissingError(label, len(records), len(distinct))
-    return [records[run.digest] for run in runs]
+    return [records[run.digest] for run in runs if run.digest in records]
 
 
 def task_of(run: Run) -> dict[str, Any]:
     """A run as the JSON a worker takes."""
-    names = ("function", "method", "instance", "config", "seed")
+    names = ("task", "method", "instance", "config", "seed")
     return {name: getattr(run, name) for name in names}
 
 
-def _record(run: Run, outcome: dict[str, Any], source_digest: str) -> dict[str, Any]:
+def _record(run: Run, outcome: dict[str, Any], fingerprint: str) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **task_of(run),
         "digest": run.digest,
-        "source_digest": source_digest,
+        "fingerprint": fingerprint,
         "seconds": round(outcome["seconds"], 4),
         "peak_bytes": int(outcome["peak_bytes"]),
         "result": outcome["result"],
@@ -143,7 +145,7 @@ def read_record(store: str | os.PathLike, run: Run) -> dict[str, Any] | None:
         record = read_json(path, "run").value
         same = all(record[name] == value for name, value in task_of(run).items())
         whole = isinstance(record["result"], dict) and record["seconds"] >= 0 and record["peak_bytes"] >= 0
-        return record if same and whole and isinstance(record["source_digest"], str) else None
+        return record if same and whole and isinstance(record["fingerprint"], str) else None
     except (InputError, KeyError, TypeError):
         return None
 

@@ -12,7 +12,7 @@ from learned_mapping.companion.artifact import Run
 class TimeLimit:
     """Says whether a run may still start: only where it would end in time if it took as long as others of its kind.
 
-    Of a kind are runs of one function, method and instance. Of a kind never seen a run may start until the time is up.
+    Of a kind are runs of one task, method and instance. Of a kind never seen a run may start until the time is up.
 
     Args:
       seconds: from now.
@@ -26,10 +26,10 @@ class TimeLimit:
 
     def learn(self, record: dict[str, Any]) -> None:
         """Takes note of how long a run took."""
-        kind = (record["function"], record["method"], record["instance"])
+        kind = (record["task"], record["method"], record["instance"])
         self._longest[kind] = max(self._longest.get(kind, 0.0), record["seconds"])
 
     def allows(self, run: Run) -> bool:
         """Whether `run` may start now."""
-        expected = self._longest.get((run.function, run.method, run.instance), 0.0)
+        expected = self._longest.get((run.task, run.method, run.instance), 0.0)
         return self._clock() + expected < self._end

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
@@ -13,10 +12,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.companion.artifact import function_of
 from learned_mapping.errors import LearnedMappingError
 
 SINGLE_THREAD = {
@@ -29,20 +28,11 @@ SINGLE_THREAD = {
 """Environment of a process that keeps to one core; read by the libraries when they are first imported."""
 
 
-def resolve(function: str) -> Callable[..., Any]:
-    """The object that ``module:function`` names."""
-    module, _, name = function.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
-
-
 def perform(task: dict[str, Any]) -> dict[str, Any]:
     """Performs one run.
 
     Args:
-      task: ``function``, ``method``, ``instance``, ``config``, ``seed``.
+      task: ``task``, ``method``, ``instance``, ``config``, ``seed``.
 
     Returns:
       ``{"result", "seconds", "peak_bytes"}``, or ``{"error"}`` with one line where the function raised.
@@ -50,7 +40,7 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
     _reset_peak()
     start = time.perf_counter()
     try:
-        result = resolve(task["function"])(task["method"], task["instance"], task["config"], task["seed"])
+        result = function_of(task["task"])(task["method"], task["instance"], task["config"], task["seed"])
         seconds = time.perf_counter() - start
         result = json.loads(json.dumps(result, allow_nan=False, default=_plain))
     except LearnedMappingError as error:

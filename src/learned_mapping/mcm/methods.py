@@ -2,83 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
 from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import lower_bound, optimum
-from learned_mapping.mcm.partition import Partition, make_partition
+from learned_mapping.mcm.partition import Partition, make_partition, read_partition, write_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.annealing import annealing
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.random_search import random_search, unconstrained_search
+from learned_mapping.mcm.validate import validate
+from learned_mapping.problem import EXACT, PAPER, RULE, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
 
 SAMPLES = 1000
 """Partitions every search may evaluate unless told otherwise."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A partition and how it came about."""
-
-    solution: Partition
-    metrics: dict[str, float]
-    """``throughput`` (results per second; 0 where invalid), ``runtime_s``, ``chips_used``, and what the method adds."""
-    curve: dict[str, Any]
-    """The best throughput over time and samples, as `Budget.curve` gives it."""
-    samples: int
-    """Partitions evaluated."""
-    seconds: float
+STARTS = ("greedy-careful",)
+SCRATCH, ZERO_SHOT, FINE_TUNED = "scratch", "zeroshot", "finetune"
 
 
 class Task:
-    """A graph on a package, with what the methods share."""
+    """A graph on a package, with what the methods share.
 
-    def __init__(self, graph: ComputationGraph, package: ChipPackage):
-        self.graph, self.model = graph, ChipModel(graph, package)
+    Args:
+      graph, package: what is partitioned, and over what.
+      start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
+    """
+
+    def __init__(self, graph: ComputationGraph, package: ChipPackage, start: str | None = None):
+        self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
 
     @cached_property
     def arrays(self) -> RepairArrays:
         return repair_arrays(self.graph)
 
 
-Search = Callable[[Task, np.random.Generator, Budget], tuple[np.ndarray, dict[str, float]]]
-"""(task, randomness, budget) -> [N] chips, and what more was found out, such as a bound in seconds."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way to partition."""
-
-    description: str
-    run: Search = field(repr=False)
-    search: bool = True
-    """Whether more budget gives a better partition; a rule needs one pass."""
-
-
-def _rule(rule: Callable[[Task], np.ndarray]) -> Search:
-    def run(task: Task, rng: np.random.Generator, budget: Budget):
+def _rule(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
+    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
         assignment = rule(task)
         budget.record(task.model.throughput(assignment))
-        return assignment, {}
+        return make_partition(assignment, task.model.package.chips), {}
 
     return run
 
 
-def _optimum(task: Task, rng: np.random.Generator, budget: Budget):
+def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Found]:
+    """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more), which judges the task's start
+    first, where it has one, and ends with the better."""
+
+    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+        first = None
+        if task.start is not None:
+            first = careful_greedy(task.model)
+            budget.record(task.model.throughput(first))
+        found = search(task, rng, budget)
+        assignment, more = found if isinstance(found, tuple) else (found, {})
+        if first is not None and task.model.throughput(assignment) < task.model.throughput(first):
+            assignment = first
+        return make_partition(assignment, task.model.package.chips), more
+
+    return run
+
+
+def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
     assignment = optimum(task.model)
     budget.record(task.model.throughput(assignment))
-    return assignment, {"bound_s": lower_bound(task.model)}
+    return make_partition(assignment, task.model.package.chips), {"bound_s": lower_bound(task.model)}
 
 
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
@@ -97,30 +96,145 @@ def _unconstrained(task: Task, rng: np.random.Generator, budget: Budget):
     return assignment, {"valid": float(valid)}
 
 
+def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    """The paper's policy over chips. What takes long to import is imported here."""
+    from learned_mapping.mcm.agent.checkpoints import fresh_optimiser, shipped
+    from learned_mapping.mcm.agent.config import agent_config
+    from learned_mapping.mcm.agent.ppo import make_policy, new_learned
+    from learned_mapping.mcm.agent.problem import Problem as Search
+    from learned_mapping.mcm.agent.search import run as learn
+    from learned_mapping.mcm.searches.balanced_start import balanced_start
+
+    start = balanced_start(task.model, task.arrays) if balanced else None
+    search = Search(task.model, arrays=task.arrays, start=start)
+    if kind == SCRATCH:
+        policy = make_policy(agent_config("chips", profile))
+        learned = new_learned(policy, rng)
+    else:
+        config, parameters = shipped("chips")
+        policy, learned = make_policy(config), fresh_optimiser(config, parameters)
+    return learn(policy, learned, search, rng, budget, learning=kind != ZERO_SHOT)[0]
+
+
+def _over_costs(search: str, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    from learned_mapping.mcm.agent import baselines
+    from learned_mapping.mcm.agent.config import agent_config
+    from learned_mapping.mcm.agent.problem import Problem as Search
+
+    return getattr(baselines, search)(
+        agent_config("weights", profile), Search(task.model, arrays=task.arrays), rng, budget
+    )
+
+
 METHODS: dict[str, Method] = {
     "greedy-naive": Method(
         "fills chip after chip up to an equal share; the rest goes to the last",
         _rule(lambda task: naive_greedy(task.model, task.arrays)),
-        search=False,
+        RULE,
+        random=False,
     ),
     "greedy-careful": Method(
         "the smallest cap, by bisection, under which filling in as-late-as-possible order succeeds",
         _rule(lambda task: careful_greedy(task.model)),
-        search=False,
+        RULE,
+        random=False,
     ),
-    "optimum": Method("exact under the chain rule: dynamic programming over ideals", _optimum, search=False),
-    "cp-sat": Method("constraint programming under the chain rule, started from the careful greedy", _cp_sat),
+    "optimum": Method("exact under the chain rule: dynamic programming over ideals", _optimum, EXACT, random=False),
+    "cp-sat": Method("constraint programming under the chain rule, from the careful greedy", searched(_cp_sat)),
     "random": Method(
         "uniform distributions, repaired by SAMPLE",
-        lambda task, rng, budget: (random_search(task.model, task.arrays, rng, budget), {}),
+        searched(lambda task, rng, budget: random_search(task.model, task.arrays, rng, budget)),
     ),
     "sa": Method(
         "simulated annealing over the distributions, repaired by SAMPLE",
-        lambda task, rng, budget: (annealing(task.model, task.arrays, rng, budget), {}),
+        searched(lambda task, rng, budget: annealing(task.model, task.arrays, rng, budget)),
     ),
-    "unconstrained": Method("uniform random chips without a solver; invalid ones are worth nothing", _unconstrained),
+    "unconstrained": Method(
+        "uniform random chips without a solver; invalid ones are worth nothing", searched(_unconstrained)
+    ),
 }
-"""By name, in the order of the tables."""
+"""By name, in the order of the tables, but for those of `all_methods`."""
+LEARNERS: dict[str, tuple[str, str, bool]] = {
+    "rl": ("the paper's policy over chips, PPO from scratch", SCRATCH, False),
+    "rl-balanced": ("the same, begun about the even cut of the model's costs", SCRATCH, True),
+    "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False),
+    "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False),
+}
+"""Name -> description, how it starts, and whether it begins about the even cut."""
+
+
+def all_methods(profile: str = "full") -> dict[str, Method]:
+    """Every method; the profile is the size of a network that starts from scratch: quick, full or paper.
+
+    A task's model is both what a method knows and what judges its partitions; where `throughput` is measured, as that
+    of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
+    """
+    learners = {
+        name: Method(description, searched(partial(_learn, kind, balanced, profile)), PAPER)
+        for name, (description, kind, balanced) in LEARNERS.items()
+    }
+    costs = {
+        "costs-random": ("an exact programme over randomly corrected costs", "random_weights"),
+        "costs-cem": ("an exact programme over corrected costs, which a cross-entropy search chooses", "cross_entropy"),
+    }
+    corrected = {
+        name: Method(text, searched(partial(_over_costs, how, profile))) for name, (text, how) in costs.items()
+    }
+    return METHODS | corrected | learners
+
+
+class Partitioning(Problem):
+    """Paper 2: a graph, and the chip of each op, judged by the analytical model."""
+
+    name, solution_schema = "mcm", "partition"
+    samples = SAMPLES
+
+    def methods(self, profile: str = "full") -> Mapping[str, Method]:
+        return all_methods(profile)
+
+    def read(self, path: str) -> ComputationGraph:
+        return read_graph_file(path)
+
+    def task(
+        self,
+        instance: ComputationGraph,
+        chips: int = 36,
+        package: ChipPackage | None = None,
+        start: str | None = None,
+        **options: Any,
+    ) -> Task:
+        """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
+
+        Args:
+          chips: C, on the default package.
+          package: the chips; overrides `chips`.
+          start: None, or the rule whose partition a search judges first.
+        """
+        if start is not None and start not in STARTS:
+            raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
+        package = ChipPackage(chips=chips) if package is None else package
+        check_package(package)
+        return Task(instance, package, start)
+
+    def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
+        """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
+        metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}
+        if is_valid(solution.assignment, task.graph.op_edges):
+            runtime = task.model.runtime(solution.assignment)
+            metrics |= {"runtime_s": runtime, "throughput": 1.0 / runtime if runtime > 0 else 0.0}
+        return metrics
+
+    def validate(self, task: Task, solution: Partition):
+        return validate(task.graph, solution, task.model.package)
+
+    def read_solution(self, path: str, instance: ComputationGraph) -> Partition:
+        return read_partition(path, instance)
+
+    def write_solution(self, path: Any, solution: Partition, instance: ComputationGraph) -> None:
+        write_partition(path, solution, instance)
+
+
+PROBLEM = Partitioning()
 
 
 def solve(
@@ -129,39 +243,12 @@ def solve(
     *,
     chips: int = 36,
     package: ChipPackage | None = None,
-    seed: int = 0,
-    seconds: float | None = None,
-    samples: int | None = None,
-    cpu: bool = False,
-    progress: Callable[[int, float, float | None], None] | None = None,
+    start: str | None = None,
+    **limits: Any,
 ) -> Result:
-    """Partitions `graph` as it is; `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
-
-    Args:
-      graph: what to partition.
-      method: a key of `METHODS`.
-      chips: C, on the default package.
-      package: the chips; overrides `chips`.
-      seed: decides every random choice.
-      seconds, samples: the budget; `SAMPLES` samples where both are None.
-      cpu, progress: as in `Budget`.
+    """Partitions `graph`; hardware and start as in `Partitioning.task`, limits and errors as in `problem.solve`.
 
     Raises:
-      InputError: an unknown method (the message lists those there are), a bad budget or package.
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
-    if method not in METHODS:
-        raise InputError("method", "", f"no method is named {method!r}, known are {', '.join(METHODS)}")
-    package = ChipPackage(chips=chips) if package is None else package
-    check_package(package)
-    if seconds is None and samples is None:
-        samples = SAMPLES
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    task = Task(graph, package)
-    assignment, found = METHODS[method].run(task, np.random.default_rng(seed), budget)
-    partition = make_partition(assignment, package.chips)
-    metrics = {"chips_used": float(partition.chips_used), "throughput": 0.0}
-    if is_valid(partition.assignment, graph.op_edges):
-        runtime = task.model.runtime(partition.assignment)
-        metrics |= {"runtime_s": runtime, "throughput": 1.0 / runtime if runtime > 0 else 0.0}
-    return Result(partition, metrics | found, budget.curve(), budget.samples, budget.seconds)
+    return problem.solve(PROBLEM, PROBLEM.task(graph, chips=chips, package=package, start=start), method, **limits)

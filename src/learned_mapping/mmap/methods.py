@@ -1,17 +1,17 @@
-"""Every way to map a program that does not learn, by name, behind one call: `solve`."""
+"""Every way to map a program, by name, behind one call: `solve`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.result import SECONDS, Result
+from learned_mapping.mmap.mapping import read_mapping, write_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edits.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
@@ -19,90 +19,17 @@ from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_t
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.searches.segment_search import segment_search
+from learned_mapping.mmap.validate import validate
+from learned_mapping.problem import COSTGRAPH_ENDINGS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.programs.formats import program_from_json
+from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
 
-
-@dataclass(frozen=True)
-class Method:
-    """One way to map."""
-
-    description: str
-    run: Callable[[Search, np.random.Generator], Any] = field(repr=False)
-    search: bool = True
-    """Whether more budget gives a better mapping; a rule needs a game or two."""
-    random: bool = True
-    """Whether the seed matters."""
-    warm_up: Callable[[], None] = field(default=lambda: None, repr=False)
-    """Compiles what only this method needs."""
-    plays: bool = True
-    """Whether its mapping comes from a game, which takes the shortest copy and the lowest free offset. One that is
-    planned obeys the same rules (`validate`), but not these two choices (`validate` with ``exact=True``)."""
-
-
-METHODS: dict[str, Method] = {
-    "random": Method("the best of games of random legal moves", random_play),
-    "greedy": Method("place whenever legal", lambda search, rng: greedy(search), search=False, random=False),
-    "greedy-tuned": Method("place what saves enough per byte and step; the price is tuned on the program",
-                           lambda search, rng: greedy_tuned(search), random=False),
-    "heuristic": Method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own offsets "
-                        "and copies instead of playing",
-                        lambda search, rng: search.offer(heuristic(search.program)),
-                        search=False, random=False, plays=False),
-    "evolution-logits": Method("evolution strategies over a preference per buffer and action", evolution_logits),
-    "evolution-policy": Method("evolution strategies over a linear policy on the game's features", evolution_policy),
-    "evolution-warm": Method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
-    "segment-search": Method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
-                             "not worse", segment_search, warm_up=warm_up_edits),
-}  # fmt: skip
-"""By name, in the order of the tables."""
-
-
-def solve(
-    program: Program,
-    method: str,
-    *,
-    seed: int = 0,
-    seconds: float | None = None,
-    samples: int | None = None,
-    cpu: bool = False,
-    progress: Callable[[int, float, float | None], None] | None = None,
-) -> Result:
-    """Maps `program`.
-
-    Args:
-      program: what to map.
-      method: a key of `METHODS`.
-      seed: decides every random choice. With a limit in samples the result depends on nothing else.
-      seconds, samples: the budget; `SECONDS` where both are None. Every method finishes at least one game.
-      cpu, progress: as in `Budget`.
-
-    Raises:
-      InputError: an unknown method, or a budget that is not positive.
-    """
-    if method not in METHODS:
-        raise InputError("method", "", f"{method!r} is none of {', '.join(METHODS)}")
-    if seconds is None and samples is None:
-        seconds = SECONDS
-    Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
-    warm_up()
-    METHODS[method].warm_up()
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    search = Search(program, budget)
-    METHODS[method].run(search, np.random.default_rng(seed))
-    return result_of(search)
-
-
-def result_of(search: Search) -> Result:
-    """What a finished search has found."""
-    program, budget = search.program, search.budget
-    solution = search.mapping()
-    metrics = {
-        "return": search.best.value,
-        "saving_s": float(np.sum(program.slow_s - placed_latency_s(program, solution.placed))),
-        "latency_s": program_latency(program, solution).total_s,
-        "resets": float(search.best.resets),
-    }
-    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+SECONDS = 10.0
+"""Every search gets this much unless told otherwise."""
+PLANS = ("heuristic",)
+"""Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its two
+choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
 
 
 def warm_up() -> None:
@@ -112,3 +39,97 @@ def warm_up() -> None:
     search.play_linear_policy(ThresholdRule().weights())
     search.game.rewind(1)
     search.game.play_random(np.random.default_rng(0))
+
+
+def _warm_up_all() -> None:
+    warm_up()
+    warm_up_edits()
+
+
+def played(
+    play: Callable[[Search, np.random.Generator], Any],
+) -> Callable[[Program, np.random.Generator, Budget], Found]:
+    """A method that plays games of a program, from a function that does so under a `Search`."""
+
+    def run(program: Program, rng: np.random.Generator, budget: Budget) -> Found:
+        search = Search(program, budget)
+        play(search, rng)
+        return search.mapping(), {"return": search.best.value, "resets": float(search.best.resets)}
+
+    return run
+
+
+def _method(
+    description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
+) -> Method:
+    return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up)
+
+
+METHODS: dict[str, Method] = {
+    "random": _method("the best of games of random legal moves", random_play),
+    "greedy": _method("place whenever legal", lambda search, rng: greedy(search), RULE, random=False),
+    "greedy-tuned": _method("place what saves enough per byte and step; the price is tuned on the program",
+                            lambda search, rng: greedy_tuned(search), random=False),
+    "heuristic": _method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own offsets "
+                         "and copies instead of playing",
+                         lambda search, rng: search.offer(heuristic(search.program)), RULE, random=False),
+    "evolution-logits": _method("evolution strategies over a preference per buffer and action", evolution_logits),
+    "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy),
+    "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
+    "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
+                           "not worse", segment_search, edits=True),
+}  # fmt: skip
+"""By name, in the order of the tables."""
+
+
+class MemoryMapping(Problem):
+    """Paper 1: a program, and a mapping of its buffers to fast memory."""
+
+    name, solution_schema = "mmap", "mapping"
+    seconds = SECONDS
+
+    def methods(self, profile: str = "full") -> Mapping[str, Method]:
+        return METHODS
+
+    def read(self, path: str) -> Program:
+        """A program; a graph file becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
+        node = None if path.endswith(COSTGRAPH_ENDINGS) else read_json(path)
+        if node is not None and schema_name(node) != "graph":
+            return program_from_json(node)
+        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+        from learned_mapping.programs.trace.schedule import schedule_graph
+
+        graph = read_graph_file(path)
+        try:
+            return schedule_graph(graph, MemoryHierarchy())
+        except InputError as error:
+            raise InputError(path, error.field, error.fault) from None
+
+    def task(self, instance: Program, **options: Any) -> Program:
+        return instance
+
+    def metrics(self, task: Program, solution: Any) -> dict[str, float]:
+        """``saving_s`` (seconds spared of HBM) and ``latency_s`` (the whole program, with stalls)."""
+        saving = float(np.sum(task.slow_s - placed_latency_s(task, solution.placed)))
+        return {"saving_s": saving, "latency_s": program_latency(task, solution).total_s}
+
+    def validate(self, task: Program, solution: Any):
+        return validate(task, solution)
+
+    def read_solution(self, path: str, instance: Program):
+        return read_mapping(path, instance)
+
+    def write_solution(self, path: Any, solution: Any, instance: Program) -> None:
+        write_mapping(path, solution, instance)
+
+
+PROBLEM = MemoryMapping()
+
+
+def solve(program: Program, method: str, **limits: Any) -> Result:
+    """Maps `program`; limits (seed, seconds, samples, cpu, progress, profile) and errors as in `problem.solve`.
+
+    The result's metrics are ``return`` (share of the possible saving), ``resets`` (dead ends in the best game) and those
+    of `MemoryMapping.metrics`; a sample is a game, also one played on from the middle of another.
+    """
+    return problem.solve(PROBLEM, program, method, **limits)

@@ -1,65 +1,48 @@
-"""Every way to schedule a graph, by name, behind one call: `solve`."""
+"""Every way to schedule a graph, by name, behind one call: `solve`.
+
+REGAL's networks are in ``data/checkpoints/regal``; `NETWORKS` says which one serves an objective. Another one is asked
+for by name: ``regal-imitation:synthetic-runtime-1``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import functools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import simulate
+from learned_mapping.folders import data_folder
+from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.problem import OURS, RULE, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.bounds.cp_sat import cp_sat
-from learned_mapping.regal.learned_methods import (
-    LEARNED,
-    best_constant_law,
-    best_priority_law,
-    best_spectral_law,
-    fiedler_law,
-    with_law,
-)
-from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.schedule import Schedule, read_schedule, write_schedule
+from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
+from learned_mapping.regal.searches.laws import constant_law, law_search, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
-from learned_mapping.regal.searches.local_search import local_search, random_search
+from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search, random_search
 from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.validate import validate
 
 EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
+NETWORKS = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
+"""Objective -> the network that serves it unless another is named."""
+GIB = 2**30
 
-
-@dataclass(frozen=True)
-class Result:
-    """A schedule and how it came about."""
-
-    solution: Schedule
-    metrics: dict[str, float]
-    """``makespan_s`` and ``peak_bytes`` by the simulator; ``bound`` and ``optimal`` where the method proves any."""
-    curve: dict[str, Any]
-    """The best fitness over time and samples, as `Budget.curve` gives it."""
-    samples: int
-    """Cost-model evaluations."""
-    seconds: float
-
-
-Search = Callable[[Instance, np.random.Generator, Budget], tuple[Schedule, dict[str, float]]]
-"""(instance, randomness, budget) -> the schedule and what more was found out, such as a bound."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way to schedule."""
-
-    description: str
-    run: Search = field(repr=False)
-    search: bool = True
-    """Whether more budget gives a better schedule; a rule needs one pass."""
+Run = Callable[[Instance, np.random.Generator, Budget], Found]
 
 
 def _brkga(instance: Instance, rng: np.random.Generator, budget: Budget):
@@ -79,7 +62,7 @@ def _random(instance: Instance, rng: np.random.Generator, budget: Budget):
     return decode(instance, random_search(instance, rng, budget)), {}
 
 
-def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Search:
+def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Run:
     def run(instance: Instance, rng: np.random.Generator, budget: Budget):
         schedule = rule(instance, rng)
         budget.record(schedule_fitness(instance, schedule), better=float.__lt__)
@@ -111,17 +94,193 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     return best, {"bound": found.bound, "optimal": float(proven)}
 
 
+def checkpoint_folder() -> Path:
+    return data_folder() / "checkpoints" / "regal"
+
+
+def learner_for(instance: Instance, network: str | None = None, prefix: str = "") -> Learner:
+    """The network of this name, or the one that serves the objective.
+
+    Args:
+      instance: whose objective counts.
+      network: such as ``traced-runtime-1``.
+      prefix: what stands before the name of another model's file, such as ``gas-``.
+
+    Raises:
+      InputError: there is no such network, or it was trained for the other objective.
+    """
+    name = network or NETWORKS[instance.objective]
+    path = checkpoint_folder() / f"{prefix}{name}.npz"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in checkpoint_folder().glob("*.npz")))
+        raise InputError("network", "", f"no network is named {prefix + name!r}, there are: {known}")
+    learner = read_learner(path)
+    if learner.objective != instance.objective:
+        raise InputError("network", name, f"was trained for {learner.objective}, not for {instance.objective}")
+    return learner
+
+
+@functools.cache
+def chosen() -> dict:
+    """The record of what validation and training graphs chose: ``data/checkpoints/regal/chosen.json``."""
+    path = checkpoint_folder() / "chosen.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(path, "", f"cannot be read ({error})") from None
+
+
+def chosen_variant(learner: Learner) -> Variant:
+    """The variant that validation graphs of the network's dataset chose for its model."""
+    return variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
+
+
+def with_network(
+    network: str | None = None,
+    *,
+    prefix: str = "",
+    variant: Variant | None = None,
+    climb: dict[str, LocalSearchParameters] | None = None,
+    parameters: BrkgaParameters | None = None,
+) -> Run:
+    """A search that asks a network for the law of its graph.
+
+    Args:
+      network, prefix: as in `learner_for`.
+      variant: how the law is used; the chosen one where None.
+      climb: local search parameters by objective: the second half of the budget is a climb from BRKGA's best.
+      parameters: BRKGA's.
+    """
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+        learner = learner_for(instance, network, prefix)
+        law = learner.law(instance, rng, variant or chosen_variant(learner))
+        if climb is None:
+            return decode(instance, brkga(instance, rng, budget, law=law, parameters=parameters)), {}
+        best = _half(budget, lambda half: brkga(instance, rng, half, law=law, parameters=parameters))
+        if not budget.spent():
+            best = local_search(instance, rng, budget, parameters=climb[instance.objective], start=best)
+        return decode(instance, best), {}
+
+    return run
+
+
+def _half(budget: Budget, search: Callable[[Budget], np.ndarray]) -> np.ndarray:
+    """Spends half of what a budget allows."""
+    samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
+    half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
+    found = search(half)
+    budget.record(half.best, half.samples, better=float.__lt__)
+    return found
+
+
+def instance_dependent_random_search(network: str | None = None) -> Run:
+    """The best of chromosomes drawn from the network's law (REGAL, Section 3.2, baseline 6)."""
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+        law = learner_for(instance, network).law(instance, rng, Variant(sampled=True, priorities=True))
+        return decode(instance, law_search(instance, rng, budget, law)), {}
+
+    return run
+
+
+def without_search(network: str | None = None) -> Run:
+    """One schedule: every entry at the mean of its law. What the network knows before any search."""
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+        law = learner_for(instance, network).law(instance, rng, Variant(priorities=True))
+        chromosome = np.full(instance.chromosome_length, 0.5)
+        chromosome[: len(law.alpha)] = law.alpha / (law.alpha + law.beta)
+        makespan, peak, _ = evaluate(instance.arrays, chromosome, make_workspace(instance))
+        budget.record(instance.fitness(makespan, peak), better=float.__lt__)
+        return decode(instance, chromosome), {}
+
+    return run
+
+
+def with_law(make: Callable[[Instance], MutantLaw]) -> Run:
+    """BRKGA with a law that no network makes."""
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+        return decode(instance, brkga(instance, rng, budget, law=make(instance))), {}
+
+    return run
+
+
+def best_constant_law(instance: Instance) -> MutantLaw:
+    """The constant law that training graphs chose for the objective."""
+    entry = chosen()["constant-law"][instance.objective]["chosen"]
+    law = constant_law(instance, tuple(entry["affinity"]), tuple(entry["priority"]))
+    return _ordered(instance, law, entry)
+
+
+def best_spectral_law(instance: Instance) -> MutantLaw:
+    """The spectral law that training graphs chose for the objective."""
+    entry = chosen()["spectral-law"][instance.objective]["chosen"]
+    law = spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+    return _ordered(instance, law, entry)
+
+
+def best_priority_law(instance: Instance) -> MutantLaw:
+    """The rule for priorities that training graphs chose for the objective."""
+    entry = chosen()["priority-law"][instance.objective]["chosen"]
+    return _ordered(instance, priority_law(instance, entry["rule"], entry["strength"]), entry)
+
+
+def _ordered(instance: Instance, law: MutantLaw, entry: dict) -> MutantLaw:
+    """The law with the order that its entry names, if any."""
+    if "transfers" not in entry:
+        return law
+    return ordered_law(instance, law, entry.get("height", 0.0), entry["transfers"])
+
+
+def fiedler_law(instance: Instance) -> MutantLaw:
+    """A bias towards the halves of equal cost along the Fiedler vector."""
+    return spectral_law(instance, features(instance), "eigenvector_2", 3.0)
+
+
+LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
+    "regal-imitation": (
+        "BRKGA with the laws of a graph network that imitates elites, used as validation graphs chose",
+        with_network,
+    ),
+    "regal-imitation-as-printed": (
+        "the same network used as printed: laws sampled once, for mutants alone",
+        functools.partial(with_network, variant=PAPER),
+    ),
+    "regal-imitation-mean": (
+        "the mean of the laws, for mutants alone",
+        functools.partial(with_network, variant=Variant(in_initial=False)),
+    ),
+    "regal-imitation-initial": (
+        "laws sampled once, for mutants and the initial population",
+        functools.partial(with_network, variant=Variant(sampled=True, priorities=True)),
+    ),
+    "regal-imitation-local-search": (
+        "regal-imitation with half of the evaluations, then local search from its best",
+        functools.partial(with_network, climb=TUNED_LOCAL_SEARCH),
+    ),
+    "gas": (
+        "BRKGA with the laws of a recurrent network that reads the ops in order and sees no edges",
+        functools.partial(with_network, prefix="gas-"),
+    ),
+    "idrs": ("random search from the graph network's laws", instance_dependent_random_search),
+    "regal-imitation-no-search": ("the graph network's mean, no search", without_search),
+}
+"""Name -> description, and a function from a network's name (None: by objective) to the search."""
+
 METHODS: dict[str, Method] = {
     "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", _brkga),
     "brkga-tuned": Method("the same with parameters from a grid search on training graphs", _brkga_tuned),
     "local-search": Method("hill climbing from a random solution over devices and priorities", _local_search),
     "random": Method("the best of random chromosomes", _random),
-    "gp-dfs": Method("graph partitioning, then depth-first order", _rule(gp_dfs), search=False),
-    "gp-list": Method("graph partitioning, then critical-path order", _rule(gp_list), search=False),
+    "gp-dfs": Method("graph partitioning, then depth-first order", _rule(gp_dfs), RULE),
+    "gp-list": Method("graph partitioning, then critical-path order", _rule(gp_list), RULE),
     "list-scheduler": Method(
         "critical-path list scheduling; for memory, least growth",
         _rule(lambda instance, rng: list_scheduler(instance)),
-        search=False,
+        RULE,
+        random=False,
     ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
     "constant-law": Method(
@@ -135,54 +294,63 @@ METHODS: dict[str, Method] = {
         "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
         with_law(best_priority_law),
     ),
-} | {name: Method(description, make()) for name, (description, make) in LEARNED.items()}
-"""By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal:NETWORK``."""
+} | {name: Method(description, make(), OURS) for name, (description, make) in LEARNED.items()}
+"""By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
 
 
-def find_method(name: str) -> Method:
-    """A method of `METHODS`, or one of `LEARNED` with the network named after a colon.
+class Scheduling(Problem):
+    """Paper 3: a graph, and the device and the turn of each op."""
 
-    Raises:
-      InputError: there is none; the message lists those there are.
+    name, solution_schema = "regal", "schedule"
+    samples = EVALUATIONS
+
+    def methods(self, profile: str = "full") -> Mapping[str, Method]:
+        return METHODS
+
+    def method(self, name: str, profile: str = "full") -> Method:
+        base, colon, network = name.partition(":")
+        if colon and base in LEARNED:
+            description, make = LEARNED[base]
+            return Method(f"{description}; network {network}", make(network), OURS)
+        return super().method(name, profile)
+
+    def read(self, path: str) -> ComputationGraph:
+        return read_graph_file(path)
+
+    def task(
+        self,
+        instance: ComputationGraph,
+        objective: str = "runtime",
+        devices: int = 2,
+        transfers: str = "rendezvous",
+        memory_gib: float | None = None,
+        **options: Any,
+    ) -> Instance:
+        memory = {} if memory_gib is None else {"memory_bytes": memory_gib * GIB}
+        return Instance(instance, DevicePair(devices=devices, transfers=transfers, **memory), objective)
+
+    def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
+        return schedule_costs(task, solution)
+
+    def validate(self, task: Instance, solution: Schedule):
+        return validate(task.graph, solution, task.pair)
+
+    def read_solution(self, path: str, instance: ComputationGraph) -> Schedule:
+        return read_schedule(path, instance)
+
+    def write_solution(self, path: Any, solution: Schedule, instance: ComputationGraph) -> None:
+        write_schedule(path, solution, instance)
+
+
+PROBLEM = Scheduling()
+
+
+def solve(instance: Instance, method: str, **limits: Any) -> Result:
+    """Schedules `instance` (graph, devices, objective); limits and errors as in `problem.solve`.
+
+    The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
-    if name in METHODS:
-        return METHODS[name]
-    base, colon, network = name.partition(":")
-    if colon and base in LEARNED:
-        description, make = LEARNED[base]
-        return Method(f"{description}; network {network}", make(network))
-    raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(METHODS)}")
-
-
-def solve(
-    instance: Instance,
-    method: str,
-    *,
-    seed: int = 0,
-    seconds: float | None = None,
-    samples: int | None = None,
-    cpu: bool = False,
-    progress: Callable[[int, float, float | None], None] | None = None,
-) -> Result:
-    """Schedules `instance`.
-
-    Args:
-      instance: graph, devices and objective.
-      method: as in `find_method`.
-      seed: decides every random choice.
-      seconds, samples: the budget; `EVALUATIONS` samples where both are None.
-      cpu, progress: as in `Budget`.
-
-    Raises:
-      InputError: an unknown method (the message lists those there are), or a bad budget.
-    """
-    chosen = find_method(method)
-    if seconds is None and samples is None:
-        samples = EVALUATIONS
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    schedule, found = chosen.run(instance, np.random.default_rng(seed), budget)
-    metrics = schedule_costs(instance, schedule) | found
-    return Result(schedule, metrics, budget.curve(), budget.samples, budget.seconds)
+    return problem.solve(PROBLEM, instance, method, **limits)
 
 
 def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:

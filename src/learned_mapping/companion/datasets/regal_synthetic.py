@@ -25,7 +25,7 @@ from learned_mapping.companion.datasets.regal_candidates import (
     candidate,
     outcomes,
 )
-from learned_mapping.companion.provenance import source_digest
+from learned_mapping.compiled import code_digest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder, data_folder
 from learned_mapping.programs.graph import ComputationGraph
@@ -121,7 +121,7 @@ def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -
     The verdicts go to a journal in the build folder as they come: an interrupted build goes on where it stopped, and
     one after a change of the code the verdicts rest on starts anew.
     """
-    journal = build_folder() / NAME / f"{source_digest([candidate.__module__])}.jsonl"
+    journal = build_folder() / NAME / f"{code_digest()}.jsonl"
     judged = list(outcomes(sum(COUNTS.values()), journal, progress=progress))
     return write(Path(folder), judged, COUNTS)
 

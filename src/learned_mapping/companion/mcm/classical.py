@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.mcm.repair import MODULE as REPAIR_MODULE
-from learned_mapping.companion.mcm.repair import assemble_repair, plan_repair
 from learned_mapping.companion.statistics import interquartile_mean, probability_of_improvement, summary_row
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import lower_bound
@@ -24,7 +22,6 @@ from learned_mapping.programs.graph import ComputationGraph
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.classical"
 PAPER_CHIPS = 36
 UNCONSTRAINED_SAMPLES = 20_000
 """Per graph and seed."""
@@ -106,11 +103,11 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
     }
 
 
-def _plan_example(profile: str, seeds: int) -> list[Run]:
-    return [Run(f"{MODULE}:example_run", name, "six-ops", {}, 0) for name in EXAMPLE_PARTITIONS]
+def plan_fig2(profile: str, seeds: int) -> list[Run]:
+    return [Run("mcm.example", name, "six-ops", {}, 0) for name in EXAMPLE_PARTITIONS]
 
 
-def _assemble_example(profile: str, records: Sequence[Record]) -> Record:
+def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
     rows = []
     for record in records:
         found = record["result"]["violations"]
@@ -131,13 +128,13 @@ def rule_panels(result: Record) -> list[dict[str, Any]]:
     return [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(rows, rules)]
 
 
-def _plan_unconstrained(profile: str, seeds: int) -> list[Run]:
+def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
     config = {"chips": PAPER_CHIPS, "samples": UNCONSTRAINED_SAMPLES}
     names = _scale(UNCONSTRAINED_GRAPHS, profile)
-    return [Run(f"{MODULE}:unconstrained_run", "unconstrained", n, config, s) for n in names for s in range(seeds)]
+    return [Run("mcm.unconstrained", "unconstrained", n, config, s) for n in names for s in range(seeds)]
 
 
-def _assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
+def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
     rows = []
     for instance in dict.fromkeys(record["instance"] for record in records):
         found = [record["result"] for record in records if record["instance"] == instance]
@@ -154,20 +151,20 @@ def _optimum_cases(profile: str) -> list[tuple[str, int]]:
     return [*cases, ("bert_large_inference", PAPER_CHIPS)]
 
 
-def _plan_optimum(profile: str, seeds: int) -> list[Run]:
+def plan_optimum(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, chips in _optimum_cases(profile):
-        runs += [Run(f"{MODULE}:partition_run", method, instance, {"chips": chips}, 0) for method in RULES]
+        runs += [Run("mcm.partition", method, instance, {"chips": chips}, 0) for method in RULES]
         config = {"chips": chips, "samples": _scale(SEARCH_SAMPLES, profile)}
         for method in SEARCHES:
-            runs += [Run(f"{MODULE}:partition_run", method, instance, config, seed) for seed in range(seeds)]
+            runs += [Run("mcm.partition", method, instance, config, seed) for seed in range(seeds)]
         if instance == CNN and chips in _scale(SOLVER_CHIPS, profile):
             config = {"chips": chips, "seconds": SOLVER_SECONDS}
-            runs.append(Run(f"{MODULE}:partition_run", "cp-sat", instance, config, 0))
+            runs.append(Run("mcm.partition", "cp-sat", instance, config, 0))
     return runs
 
 
-def _assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
+def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
     rows: list[Record] = []
     for instance, chips in _optimum_cases(profile):
         name = "bert" if instance.startswith("bert") else f"{instance.removesuffix('_inference')}-{chips}"
@@ -210,26 +207,3 @@ def _mean_curve(results: Sequence[Record], points: int = 40) -> Record:
     y = [np.asarray(r["curve"]["y"])[np.searchsorted(r["curve"]["samples"], x, side="right") - 1] for r in results]
     means = interquartile_mean(np.array(y), axis=0)
     return {"curve": {"x": x.tolist(), "y": means.tolist(), "x_unit": "samples"}}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.fig2", 2, "One partition that breaks each constraint", _plan_example, _assemble_example, (MODULE,)),
-    Artifact(
-        "mcm.unconstrained",
-        2,
-        "Valid partitions among random ones, without a solver",
-        _plan_unconstrained,
-        _assemble_unconstrained,
-        (MODULE,),
-    ),
-    Artifact(
-        "mcm.optimum",
-        2,
-        "Every classical method against the exact optimum",
-        _plan_optimum,
-        _assemble_optimum,
-        (MODULE,),
-    ),
-    Artifact("mcm.repair", 2, "Repairs: speed, success, agreement", plan_repair, assemble_repair, (REPAIR_MODULE,)),
-)
-"""What stands in paper 2's chapters of the problem and of methods without learning."""

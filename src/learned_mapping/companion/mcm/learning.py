@@ -8,22 +8,19 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.contrasts import mean_ratio
 from learned_mapping.companion.datasets import mcm as graphs
-from learned_mapping.companion.mcm.learning_runs import MODULE as RUNS
 from learned_mapping.companion.mcm.levels import curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.mcm.agent.checkpoints import checkpoint_digest
-from learned_mapping.mcm.learned_methods import ALIASES, FINE_TUNED, LEARNED_METHODS, WEIGHTS, ZERO_SHOT
 
 Record = dict[str, Any]
 
 INSTANCE = "test16"
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
-    "random", "sa", "rl", "zeroshot-chips", "finetune-chips",
-    "random-weights", "cem-weights", "rl-weights", "zeroshot", "finetune",
+    "random", "sa", "rl", "zeroshot", "finetune", "costs-random", "costs-cem",
 )  # fmt: skip
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}
 """The paper's last level is reached after 3,652 samples."""
@@ -42,15 +39,14 @@ SHARES = (0, 50, 75, 90)
 """Per cent of the way from the careful greedy to the optimum, in logarithms of throughput."""
 PAPER_SAMPLES = {
     "random": (305, 915, 3612), "sa": (255, 979, None), "rl": (330, 676, 1496),
-    "zeroshot-chips": (196, 600, 3652), "finetune-chips": (171, 503, 1362),
+    "zeroshot": (196, 600, 3652), "finetune": (171, 503, 1362),
 }  # fmt: skip
 """Table 2."""
 PAPER_GAIN = {"random": 1.0436, "sa": 1.0649}
 """Section 5.2: learning over each."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("finetune-chips", "rl"), ("rl-weights", "random"), ("rl-weights", "sa"),
-    ("rl-weights", "random-weights"), ("rl-weights", "cem-weights"), ("finetune", "random-weights"),
-    ("finetune", "cem-weights"), ("finetune", "rl-weights"), ("finetune", "zeroshot"),
+    ("rl", "random"), ("rl", "sa"), ("finetune", "rl"), ("finetune", "zeroshot"), ("costs-cem", "rl"),
+    ("costs-cem", "costs-random"), ("costs-cem", "sa"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {
@@ -62,10 +58,7 @@ CLASSES = {
 
 def checkpoint_of(method: str) -> dict[str, str]:
     """What a run of a method keeps of the trained policy it starts from; nothing for all others."""
-    learned = LEARNED_METHODS.get(ALIASES.get(method, method))
-    if learned is None or learned.kind not in (ZERO_SHOT, FINE_TUNED):
-        return {}
-    return {"checkpoint": checkpoint_digest(learned.policy)}
+    return {"checkpoint": checkpoint_digest("chips")} if method in ("zeroshot", "finetune") else {}
 
 
 def available(methods: Sequence[str]) -> list[str]:
@@ -85,10 +78,10 @@ def plan_fig5(profile: str, seeds: int) -> list[Run]:
     """Rules once, searches by seed, all with the same number of samples."""
     runs = []
     for name in _graphs(profile):
-        runs += [Run(f"{RUNS}:model_run", rule, name, {"samples": 1}) for rule in RULES]
+        runs += [Run("mcm.solve", rule, name, {"samples": 1}) for rule in RULES]
         for method in available(SEARCHES):
             config = {"samples": SAMPLES[profile], **_network(profile), **checkpoint_of(method)}
-            runs += [Run(f"{RUNS}:model_run", method, name, config, seed) for seed in range(seeds)]
+            runs += [Run("mcm.solve", method, name, config, seed) for seed in range(seeds)]
     return runs
 
 
@@ -152,13 +145,8 @@ def _paper_levels() -> list[Record]:
     return rows
 
 
-def no_runs(profile: str, seeds: int) -> list[Run]:
-    """A table made of stored results alone."""
-    return []
-
-
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
-    """The levels of Figure 5, and how many times fewer samples than learning from scratch in the same numbers.
+    """The levels of Figure 5, and how many times fewer samples than learning from scratch.
 
     ``samples_at_least`` counts one more than the budget where a level is not reached.
     """
@@ -168,10 +156,8 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     for (method, target), row in needed.items():
         key = {"instance": INSTANCE, "method": method, "target": target, "n": row["n"]}
         rows = [*rows, {**key, "metric": "samples_at_least", "value": row["censored"]}]
-        learned = LEARNED_METHODS.get(ALIASES.get(method, method))
-        scratch = "rl-weights" if learned is not None and learned.policy == WEIGHTS else "rl"
-        if row["value"] and needed[scratch, target]["value"]:
-            rows.append({**key, "metric": "times_fewer", "value": needed[scratch, target]["value"] / row["value"]})
+        if row["value"] and needed["rl", target]["value"]:
+            rows.append({**key, "metric": "times_fewer", "value": needed["rl", target]["value"] / row["value"]})
     paper = results.select(figure, "paper", metric="samples")
     return {"rows": rows, "paper": paper, "validated": figure["validated"], "invalid": figure["invalid"]}
 
@@ -181,7 +167,7 @@ def plan_modes(profile: str, seeds: int) -> list[Run]:
     network = "paper" if profile == "paper" else "quick"
     base = {"samples": MODE_SAMPLES[profile], "network": network}
     return [
-        Run(f"{RUNS}:mode_run", "rl", name, base | mode, seed)
+        Run("mcm.mode", "rl", name, base | mode, seed)
         for name in _mode_graphs(profile)
         for mode in MODES
         for seed in range(seeds)
@@ -208,8 +194,8 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     """What Figure 5 has not: a solver alone, and assignments without one."""
     solver = {"seconds": SOLVER_SECONDS.get(profile, SOLVER_SECONDS["full"])}
     drawn = {"samples": UNCONSTRAINED_SAMPLES}
-    runs = [Run(f"{RUNS}:model_run", "cp-sat", name, solver) for name in _table1_graphs(profile)]
-    return runs + [Run(f"{RUNS}:share_run", "unconstrained", name, drawn) for name in _table1_graphs(profile)]
+    runs = [Run("mcm.solve", "cp-sat", name, solver) for name in _table1_graphs(profile)]
+    return runs + [Run("mcm.share", "unconstrained", name, drawn) for name in _table1_graphs(profile)]
 
 
 def _table1_graphs(profile: str) -> Sequence[str]:
@@ -247,11 +233,3 @@ def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str,
     whole = results.select(figure, instance=INSTANCE, method=method, metric="improvement")[0]
     seconds = results.value(figure, instance=INSTANCE, method=method, metric="seconds")
     return {"samples": whole["samples"], "seconds": seconds, "improvement": float(np.exp(np.mean(np.log(ratios))))}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.fig5", 2, "Improvement over the naive greedy against samples", plan_fig5, assemble_fig5, (RUNS,)),
-    Artifact("mcm.table2", 2, "Samples to reach a level", no_runs, assemble_table2, parts=("mcm.fig5",)),
-    Artifact("mcm.modes", 2, "FIX against SAMPLE, and whose choice is credited", plan_modes, assemble_modes, (RUNS,)),
-    Artifact("mcm.table1", 2, "Classes of methods", plan_table1, assemble_table1, (RUNS,), parts=("mcm.fig5",)),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,20 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.mcm import split_graphs as graphs
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.hardware.chip_package import MIB, ChipPackage
-from learned_mapping.hardware.silicon import SRAM_BYTES, Silicon, SiliconModel, silicon_package
+from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.search import run as learn
-from learned_mapping.mcm.learned_methods import all_methods
-from learned_mapping.mcm.methods import Method, Task
-from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.methods import PROBLEM, Task, searched
 from learned_mapping.mcm.rules.constraints import valid_count
-from learned_mapping.mcm.searches.balanced_start import balanced_start
 from learned_mapping.mcm.searches.greedy import naive_greedy
+from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.silicon_check import validate_on_silicon
-from learned_mapping.mcm.silicon_methods import silicon_methods
 from learned_mapping.mcm.validate import validate
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.learning_runs"
 PAPER_CHIPS = 36
 BATCH = 500
 
@@ -38,12 +34,6 @@ def _task(instance: str) -> Task:
     return Task(graphs.load(instance), ChipPackage(chips=graphs.chips(instance)))
 
 
-def _even_cut(task: Task, rng: np.random.Generator, budget: Budget):
-    assignment = balanced_start(task.model, task.arrays)
-    budget.record(task.model.throughput(assignment))
-    return assignment, {}
-
-
 def _budget(config: Record) -> Budget:
     """In samples, CPU time measured; with a limit in seconds, as a solver keeps it, in wall-clock time."""
     return Budget(seconds=config["seconds"]) if "seconds" in config else Budget(samples=config["samples"], cpu=True)
@@ -51,8 +41,7 @@ def _budget(config: Record) -> Budget:
 
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on a graph of the set ``mcm-graphs``, on its own number of chips, judged by the analytical model."""
-    named = all_methods(config.get("network", "full"))
-    return _judged(named[method], _task(instance), config, seed)
+    return _judged(PROBLEM.method(method, config.get("network", "full")).run, _task(instance), config, seed)
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -62,15 +51,15 @@ def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
     def run(task: Task, rng: np.random.Generator, budget: Budget):
         policy = make_policy(chosen)
         problem = Problem(task.model, arrays=task.arrays)
-        return learn(policy, new_learned(policy, rng), problem, rng, budget, learning=True)[0], {}
+        return learn(policy, new_learned(policy, rng), problem, rng, budget, learning=True)[0]
 
-    return _judged(Method("", run), _task(instance), config, seed)
+    return _judged(searched(run), _task(instance), config, seed)
 
 
-def _judged(method: Method, task: Task, config: Record, seed: int) -> Record:
+def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:
     budget = _budget(config)
-    assignment, _ = method.run(task, np.random.default_rng(seed), budget)
-    verdict = validate(task.graph, make_partition(assignment, task.model.package.chips), task.model.package)
+    partition, _ = run(task, np.random.default_rng(seed), budget)
+    verdict = validate(task.graph, partition, task.model.package)
     return {
         "valid": verdict.valid,
         "throughput": verdict.costs.get("throughput", 0.0),
@@ -101,34 +90,22 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     A chip has ``config["sram_mib"]`` of memory where that is given. ``ran`` counts the samples that ran, ``first_ran``
     is the number of the first of them, None without one; the curve is of measurements.
     """
-    package = silicon_package(PAPER_CHIPS, config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES)
-    graph = load_graph(instance)
-    silicon, task = Silicon(graph, package), Task(graph, package)
-    plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
-    task.model = model = SiliconModel(silicon, np.random.default_rng(noise_seed))
-    ran: list[bool] = []
-    measure = model.throughput
-    model.throughput = partial(_noting, measure, ran)
-    named = {**silicon_methods(config.get("network", "full")), "even-cut": Method("", _even_cut)}
+    memory = config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES
+    task = SILICON.task(load_graph(instance), package=silicon_package(PAPER_CHIPS, memory))
+    rng, silicon = SILICON.randomness(task, seed), task.silicon
     budget = _budget(config)
-    assignment, _ = named[method].run(task, np.random.default_rng(plan_seed), budget)
-    verdict = validate_on_silicon(make_partition(assignment, package.chips), silicon)
-    naive = silicon.throughput(naive_greedy(model, task.arrays))
+    partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)
+    verdict = validate_on_silicon(partition, silicon)
+    naive = silicon.throughput(naive_greedy(task.model, task.arrays))
     return {
         "valid": not any("silicon" not in violation.rule for violation in verdict.violations),
         "fits": verdict.valid,
         "throughput": verdict.costs.get("silicon_throughput", 0.0),
         "naive": naive,
-        "ran": sum(ran),
-        "first_ran": ran.index(True) + 1 if any(ran) else None,
+        "ran": sum(task.ran),
+        "first_ran": task.ran.index(True) + 1 if any(task.ran) else None,
         "seconds": budget.seconds,
         "samples": budget.samples,
         "curve": budget.curve(),
-        "ops": graph.num_ops,
+        "ops": task.graph.num_ops,
     }
-
-
-def _noting(measure, ran: list[bool], assignment: np.ndarray) -> float:
-    found = measure(assignment)
-    ran.append(found > 0)
-    return found

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.learning import checkpoint_of
 from learned_mapping.companion.mcm.learning_bert import GRAPH, INSTANCE
-from learned_mapping.companion.mcm.learning_runs import MODULE as RUNS
 from learned_mapping.companion.statistics import summary_row
 
 Record = dict[str, Any]
@@ -18,23 +17,23 @@ Record = dict[str, Any]
 MEMORIES_MIB = {"quick": (64.0,), "full": (63.0, 64.0, 65.0, 66.0)}
 """Around what the static optimum needs, 65.5 MiB."""
 RULES = ("greedy-careful", "even-cut", "optimum")
-SEARCHES = ("random-balanced", "class-search", "random-weights", "cem-weights", "zeroshot", "finetune")
+SEARCHES = ("random-balanced", "class-search", "costs-random", "costs-cem")
 SAMPLES = {"quick": 20, "full": 400}
 
 
-def plan(profile: str, seeds: int) -> list[Run]:
+def plan_memory(profile: str, seeds: int) -> list[Run]:
     """Rules once for each memory, searches by seed."""
     runs = []
     for memory in MEMORIES_MIB.get(profile, MEMORIES_MIB["full"]):
-        runs += [Run(f"{RUNS}:silicon_run", rule, GRAPH, {"samples": 1, "sram_mib": memory}) for rule in RULES]
+        runs += [Run("silicon.solve", rule, GRAPH, {"samples": 1, "sram_mib": memory}) for rule in RULES]
         for method in SEARCHES:
             config = {"samples": SAMPLES.get(profile, SAMPLES["full"]), "sram_mib": memory, **checkpoint_of(method)}
             config |= {"network": profile} if profile == "quick" else {}
-            runs += [Run(f"{RUNS}:silicon_run", method, GRAPH, config, seed) for seed in range(seeds)]
+            runs += [Run("silicon.solve", method, GRAPH, config, seed) for seed in range(seeds)]
     return runs
 
 
-def assemble(profile: str, records: Sequence[Record]) -> Record:
+def assemble_memory(profile: str, records: Sequence[Record]) -> Record:
     """By memory and method: seeds that end with a partition that runs, samples that ran, the first of them, throughput.
 
     Throughput is without noise and 0 where nothing ran. ``first_ran`` counts one more than the budget where none did.
@@ -58,9 +57,3 @@ def assemble(profile: str, records: Sequence[Record]) -> Record:
         ]
     invalid = sum(not r["result"]["valid"] for r in records)
     return {"rows": rows, "paper": [], "validated": len(records), "invalid": invalid}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.memory", 2, "BERT where the static optimum does not fit", plan, assemble, (RUNS,)),
-)
-"""Ours: the paper has no such table."""

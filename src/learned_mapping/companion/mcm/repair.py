@@ -21,7 +21,6 @@ from learned_mapping.mcm.validate import validate
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.repair"
 CHIPS = 36
 ENGINES = {
     "sample-chain": ("sample", "chain"),
@@ -80,7 +79,7 @@ def plan_repair(profile: str, seeds: int) -> list[Run]:
         for method in ENGINES:
             for kind in ("uniform",) if method == "sample-chain" else ("uniform", "near"):
                 config = {"chips": CHIPS, "repairs": REPAIRS.get(profile, REPAIRS["full"]), "candidates": kind}
-                runs += [Run(f"{MODULE}:repair_run", method, instance, config, seed) for seed in range(seeds)]
+                runs += [Run("mcm.repair", method, instance, config, seed) for seed in range(seeds)]
     return runs
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
-
 METHOD = "rl"
 """The paper's policy, of `mcm.learned_methods`."""
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
@@ -27,11 +25,6 @@ PAPER_TRAINING = {
     "samples": 20_000, "snapshots": 200, "graphs_train": 66, "graphs_validation": 5, "graphs_test": 16,
 }  # fmt: skip
 """Sections 5.1 and 5.2."""
-
-
-def no_runs(profile: str, seeds: int) -> list[Run]:
-    """Nothing to run: the numbers are those of the code."""
-    return []
 
 
 def _rows(instance: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -107,23 +100,3 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
 
 
 AGENT = "learned_mapping.mcm.agent"
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mcm.fig1",
-        2,
-        "The method: policy, solver, evaluation",
-        no_runs,
-        assemble_fig1,
-        (f"{AGENT}.config", "learned_mapping.hardware.chip_package"),
-    ),
-    Artifact("mcm.fig3", 2, "The network of the paper's policy", no_runs, assemble_fig3, (f"{AGENT}.chips",)),
-    Artifact(
-        "mcm.fig4",
-        2,
-        "Pre-training: the worker that trains and the one that validates",
-        no_runs,
-        assemble_fig4,
-        (f"{AGENT}.pretrain", "learned_mapping.companion.training.mcm_policy"),
-    ),
-)
-"""What `packages` name is what the numbers are read from; the runs are none."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.statistics import interquartile_mean, summary_row
 from learned_mapping.hardware.chip_package import MIB, ChipModel
@@ -30,7 +30,6 @@ from learned_mapping.mcm.silicon_check import validate_on_silicon
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.silicon"
 GRAPH, CHIPS = "bert_large_inference", 36
 PARTITIONS = {"quick": 200, "full": 2000}
 SAMPLES = {"quick": 100, "full": 400}
@@ -127,9 +126,9 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
     base = {"chips": CHIPS}
     partitions = base | {"partitions": PARTITIONS.get(profile, PARTITIONS["full"])}
     samples = base | {"samples": SAMPLES.get(profile, SAMPLES["full"])}
-    runs = [Run(f"{MODULE}:sampling_run", m, GRAPH, partitions, seed) for m in SAMPLERS for seed in range(seeds)]
-    runs += [Run(f"{MODULE}:method_run", method, GRAPH, base, 0) for method in RULES]
-    return runs + [Run(f"{MODULE}:method_run", m, GRAPH, samples, seed) for m in SEARCHES for seed in range(seeds)]
+    runs = [Run("silicon.sample", m, GRAPH, partitions, seed) for m in SAMPLERS for seed in range(seeds)]
+    runs += [Run("silicon.measure", method, GRAPH, base, 0) for method in RULES]
+    return runs + [Run("silicon.measure", m, GRAPH, samples, seed) for m in SEARCHES for seed in range(seeds)]
 
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
@@ -188,9 +187,3 @@ def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]
         "invalid_percent": 100.0 * float(np.mean(~valid)),
         "false_positive_percent": 100.0 * float(np.mean(y[fastest] > np.median(y))),
     }
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.fig7", 2, "Predicted against measured run time on silicon", plan_fig7, assemble_fig7, (MODULE,)),
-)
-"""The artifact of Figure 7."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.mcm.silicon import CHIPS, GRAPH, NEAR_OPTIMUM_SPREAD, SEED_OFFSET
-from learned_mapping.companion.mcm.silicon import MODULE as SILICON_MODULE
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.hardware.silicon import Silicon, silicon_package
@@ -21,7 +20,6 @@ from learned_mapping.mcm.rules.constraints import is_valid
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.silicon_ties"
 PARTITIONS = {"quick": 200, "full": 500}
 BUDGETS = {"quick": (10, 20), "full": (10, 20, 50)}
 SEARCHES = ("random-balanced", "class-search")
@@ -49,10 +47,10 @@ def ties_run(method: str, instance: str, config: dict[str, Any], seed: int) -> R
 def plan_ties(profile: str, seeds: int) -> list[Run]:
     """The ties by seed, and the searches with budgets far below that of ``mcm.fig7``."""
     config = {"chips": CHIPS, "partitions": PARTITIONS.get(profile, PARTITIONS["full"])}
-    runs = [Run(f"{MODULE}:ties_run", "tied-with-optimum", GRAPH, config, seed) for seed in range(seeds)]
+    runs = [Run("silicon.ties", "tied-with-optimum", GRAPH, config, seed) for seed in range(seeds)]
     for samples in BUDGETS.get(profile, BUDGETS["full"]):
         config = {"chips": CHIPS, "samples": samples}
-        runs += [Run(f"{SILICON_MODULE}:method_run", m, GRAPH, config, s) for m in SEARCHES for s in range(seeds)]
+        runs += [Run("silicon.measure", m, GRAPH, config, s) for m in SEARCHES for s in range(seeds)]
     return runs
 
 
@@ -71,9 +69,3 @@ def assemble_ties(profile: str, records: Sequence[Record]) -> Record:
         rows.append(summary_row("bert", method, "over_optimum", ratios, samples=samples))
     invalid = sum(not r["result"]["valid"] for r in searched) + sum(r["broken"] for r in ties)
     return {"rows": rows, "paper": [], "validated": len(searched), "invalid": invalid}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.ties", 2, "What the model cannot tell from its optimum", plan_ties, assemble_ties, (MODULE,)),
-)
-"""Ours: the paper has no such table."""

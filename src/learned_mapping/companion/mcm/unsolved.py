@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
@@ -17,7 +17,6 @@ from learned_mapping.mcm.agent.unsolved import REWARDS, learn_unsolved
 
 Record = dict[str, Any]
 
-MODULE = "learned_mapping.companion.mcm.unsolved"
 CHIPS = 36
 GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", "resnet50_inference", "bert_large_inference")}
 SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
@@ -38,7 +37,7 @@ def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     return found | {"ops": graph.num_ops}
 
 
-def plan(profile: str, seeds: int) -> list[Run]:
+def plan_unsolved(profile: str, seeds: int) -> list[Run]:
     """Both rewards on every graph; the small network but in the profile ``paper``."""
     runs = []
     for name in GRAPHS.get(profile, GRAPHS["full"]):
@@ -47,11 +46,11 @@ def plan(profile: str, seeds: int) -> list[Run]:
             config = {"chips": CHIPS, "samples": SAMPLES[profile], "reward": kind}
             config |= {"network": "paper" if profile == "paper" else "quick"}
             counts = range(1 if large else seeds)
-            runs += [Run(f"{MODULE}:unsolved_run", NAMES[kind], name, config, seed) for seed in counts]
+            runs += [Run("mcm.unsolved", NAMES[kind], name, config, seed) for seed in counts]
     return runs
 
 
-def assemble(profile: str, records: Sequence[Record]) -> Record:
+def assemble_unsolved(profile: str, records: Sequence[Record]) -> Record:
     """By graph and reward: samples and valid ones over all seeds, and per cent of edges that break the chain rule."""
     rows: list[Record] = []
     for instance, method in dict.fromkeys((r["instance"], r["method"]) for r in records):
@@ -64,9 +63,3 @@ def assemble(profile: str, records: Sequence[Record]) -> Record:
             rows.append(summary_row(instance, method, f"broken_edges_{end}_percent", values))
     paper = [{"instance": "bert_large_inference", "method": NAMES["sparse"], "metric": "valid", "value": 0}]
     return {"rows": rows, "paper": paper, "validated": 0, "invalid": 0}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mcm.unsolved", 2, "Valid partitions of policies trained without a solver", plan, assemble, (MODULE,)),
-)
-"""The paper says so in a sentence; here it is counted."""

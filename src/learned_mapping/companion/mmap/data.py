@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.manifest import FILE_NAME, read_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
@@ -87,10 +87,3 @@ def assemble_fig9(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
 
 def _row(instance: str, method: str, value: int) -> dict[str, Any]:
     return {"instance": instance, "method": method, "metric": "buffers", "value": value, "n": 1}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mmap.fig9", 1, "Buffers of each workload", plan_fig9, assemble_fig9, ("learned_mapping.companion.mmap.data",)
-    ),
-)

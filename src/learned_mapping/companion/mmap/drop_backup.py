@@ -6,26 +6,24 @@ same, so that random play needs to be performed only once: a game is lost if it 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
-from learned_mapping.companion.mmap.runs import code_of, counted, judged, load, manifest, program_digest
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap.runs import counted, load, manifest, plan_run, program_digest
 from learned_mapping.companion.mmap.table2 import CURVE_POINTS, grouped
 from learned_mapping.companion.statistics import bootstrap_interval, summary_row
+from learned_mapping.mmap.methods import METHODS
 from learned_mapping.mmap.rules.play import Game
 
-WITH, WITHOUT = "muzero-paper", "muzero-no-backup"
+WITH, WITHOUT = "muzero", "muzero-no-backup"
 LEARNING_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2")
 """Of the compiled programs with alias groups, those on which random play met a dead end when this was written."""
 QUICK_PROGRAMS = (*LEARNING_PROGRAMS, "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
-LEARNING = {"quick": {"samples": 4}, "full": {"seconds": 30.0}, "paper": {"seconds": 3600.0}}
-SIZE = "quick"
-"""Of the agent, in every profile: games have to end within a minute for there to be any dead ends to learn from."""
+LEARNING_SECONDS = {"full": 300.0, "paper": 3600.0}
 LAST_SHARE = 0.25
 """Of an agent's games, over which ``mean_return`` and ``dead_ends`` are taken."""
 
@@ -49,40 +47,24 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
     return {"returns": values, "dead_ends": dead_ends}
 
 
-def run_learning(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The paper's agent with Drop-backup or without: its best mapping, judged, and its learning curve."""
-    from learned_mapping.mmap.muzero.config import paper_config
-    from learned_mapping.mmap.muzero.solve import solve
-
-    program, _ = load(instance)
-    chosen = dataclasses.replace(paper_config(config["profile"]), drop_backup=method == WITH)
-    result = solve(
-        program, seed, seconds=config.get("seconds"), games=config.get("samples"), config=chosen, cpu=True
-    )  # fmt: skip
-    columns = ("games", "seconds", "return", "dead_ends")
-    return judged(program, result.solution) | {
-        "samples": result.samples,
-        "seconds": result.seconds,
-        "log": [{name: row[name] for name in columns} for row in result.log if row["return"] is not None],
-    }
-
-
-def plan_drop_backup(profile: str, seeds: int) -> list[Run]:
-    """Random play on every program with alias groups, once; the agent on two of them, with every seed."""
-
-    def run(function: str, method: str, name: str, config: dict[str, Any], seed: int = 0) -> Run:
-        return Run(f"{__name__}:{function}", method, name, {**config, "program": program_digest(name)}, seed)
-
+def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
+    """Random play on every program with alias groups, once; the agent on two of them, with every seed (long runs)."""
     names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
-    runs = [run("run_random", "random", name, {"games": RANDOM_GAMES[profile]}) for name in names]
-    for name in LEARNING_PROGRAMS[: 1 if profile == "quick" else None]:
-        for method in (WITH, WITHOUT):
-            config = {**LEARNING[profile], "profile": SIZE}
-            runs += [run("run_learning", method, name, config, s) for s in range(1 if profile == "quick" else seeds)]
-    return runs
+    runs = [
+        Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": program_digest(name)})
+        for name in names
+    ]
+    learners = [method for method in (WITH, WITHOUT) if method in METHODS and profile != "quick"]
+    config = {"seconds": LEARNING_SECONDS[profile]} if learners else {}
+    return runs + [
+        plan_run(method, name, config, seed, profile=profile)
+        for name in LEARNING_PROGRAMS
+        for method in learners
+        for seed in range(seeds)
+    ]
 
 
-def assemble_drop_backup(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_dropbackup(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """Rows ``dead_ends`` and ``mean_return`` per game, ``lost`` (share of games), and of the agent ``return``.
 
     ``random`` plays with Drop-backup, ``random-no-backup`` without. The agent's means are over its last games.
@@ -156,10 +138,3 @@ def _curve(logs: Sequence[Sequence[dict[str, Any]]]) -> dict[str, Any]:
         "high": [round(float(v), 6) for v in y.max(axis=0)],
         "x_unit": "games",
     }
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mmap.dropbackup", 1, "With Drop-backup and without", plan_drop_backup, assemble_drop_backup, code_of
-    ),
-)  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled_checks import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
@@ -38,15 +38,6 @@ TUNING_GAMES = {"quick": 60, "full": 400, "paper": 400}
 LATENCIES = {"latency_s": None, "latency_relaxed_s": 0.0, "latency_contended_s": 0.5}
 """Metrics: one copy at a time; several copies, which yield to the instructions (`yields` of 0); several copies, which
 take half of what bandwidth is short."""
-PACKAGES = (
-    "learned_mapping.mmap.searches.heuristic",
-    "learned_mapping.mmap.compiler.keep",
-    "learned_mapping.mmap.compiler.replay",
-    "learned_mapping.mmap.compiler.agreement",
-    "learned_mapping.mmap.methods",
-    "learned_mapping.mmap.validate",
-    "learned_mapping.hardware.copy_engines",
-)
 
 
 @functools.lru_cache(maxsize=4)
@@ -105,7 +96,7 @@ def plan_heuristic(profile: str, seeds: int) -> list[Run]:
     names = QUICK_PROGRAMS if profile == "quick" else compiled.names()
     return [
         Run(
-            "learned_mapping.companion.mmap.heuristic:run_method",
+            "mmap.plan",
             method,
             name,
             {"program": load(name)[0].digest[:16]}
@@ -195,15 +186,3 @@ def cycle_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for metric, value in ratios.items():
             rows.append({"instance": record["instance"], "method": "xla", "metric": metric, "value": value, "n": 1})
     return rows
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mmap.heuristic",
-        1,
-        "The compiler's heuristic on the compiled programs, under two copy rules",
-        plan_heuristic,
-        assemble_heuristic,
-        PACKAGES,
-    ),
-)

@@ -1,7 +1,7 @@
-"""Paper 1's Figure 8: the agent's layout of one program beside the compiler's, one tensor of several stays marked.
+"""Paper 1's Figure 8: the best layout found of one program beside the compiler's, a tensor of several stays marked.
 
-The paper shows alexnet_train_batch_32. Here the program is the one on which the agent is furthest ahead in
-`mmap.table3`, and the tensor the one that the agent gives most separate stays in fast memory.
+The paper shows alexnet_train_batch_32. Here the program is the one on which `OURS` is furthest ahead in `mmap.table3`,
+and the tensor the one that it gives most separate stays in fast memory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap import speedup as mmap_speedup
-from learned_mapping.companion.mmap.runs import COMPILER, code_of, counted, load, plan_run
-from learned_mapping.companion.mmap.speedup import AGENT, SECONDS
+from learned_mapping.companion.mmap.runs import COMPILER, counted, load, plan_run
+from learned_mapping.companion.mmap.speedup import AGENT, OURS, SECONDS
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, NO_OFFSET
 from learned_mapping.programs.program import Program
@@ -72,7 +72,7 @@ def marked_tensor(program: Program, mapping: Mapping) -> int:
 
 
 def chosen_program(profile: str) -> str:
-    """The program of the agent's largest speedup in the stored `mmap.table3`; without one, the table's first."""
+    """The program of the largest speedup in the stored `mmap.table3`; without one, the table's first."""
     table = results.stored("mmap.table3", profile)
     order = [] if table is None else mmap_speedup.ranked(table)
     return order[0]["instance"] if order else mmap_speedup.programs(profile)[0]
@@ -84,9 +84,9 @@ def has_offsets(mapping: Mapping) -> bool:
 
 
 def plan_fig8(profile: str, seeds: int) -> list[Run]:
-    """One run of the agent with the seconds of `mmap.table3`, its mapping kept; the compiler's mapping."""
+    """One run of `OURS` with the seconds of `mmap.table3`, its mapping kept; the compiler's mapping."""
     name, config = chosen_program(profile), {"seconds": SECONDS[profile], "keep": True}
-    runs = [plan_run(AGENT, name, config, profile=profile)]
+    runs = [plan_run(OURS, name, config, profile=profile)]
     if has_offsets(load(name)[1]):
         return runs + [plan_run(method, name, {}) for method in COMPILER]
     return [*runs, plan_run(WITHOUT_OFFSETS, name, config)]
@@ -102,7 +102,7 @@ def assemble_fig8(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     program, own = load(name)
     mapping = make_mapping(program, **agent["result"]["mapping"])
     stored = compiler["result"].get("mapping")
-    mappings = {AGENT: mapping, compiler["method"]: own if stored is None else make_mapping(program, **stored)}
+    mappings = {OURS: mapping, compiler["method"]: own if stored is None else make_mapping(program, **stored)}
     tensor = marked_tensor(program, mapping)
     rows: list[dict[str, Any]] = []
     for record in (agent, compiler):
@@ -129,7 +129,7 @@ def assemble_fig8(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         }
         rows += [_row(name, method, metric, value) for metric, value in numbers.items()]
     for metric, record in zip(("speedup", "speedup_kept"), (compiler, *within)):
-        rows.append(_row(name, AGENT, metric, latency_s(record) / latency_s(agent)) | {"baseline": record["method"]})
+        rows.append(_row(name, OURS, metric, latency_s(record) / latency_s(agent)) | {"baseline": record["method"]})
     paper = [_row(PAPER_FIG8[0], AGENT, "speedup", PAPER_FIG8[1])]
     return {"rows": rows, "paper": paper, **counted(records)}
 
@@ -146,8 +146,3 @@ def latency_s(record: dict[str, Any]) -> float:
 
 def _row(instance: str, method: str, metric: str, value: float) -> dict[str, Any]:
     return {"instance": instance, "method": method, "metric": metric, "value": value, "n": 1}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mmap.fig8", 1, "The agent's layout beside the compiler's", plan_fig8, assemble_fig8, code_of),
-)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.mmap.muzero.config import PROFILES, config_to_json
 
 SHOWN = ("paper", "full")
@@ -74,7 +74,7 @@ def run_network(method: str, instance: str, config: dict[str, Any], seed: int) -
 def plan_fig4(profile: str, seeds: int) -> list[Run]:
     """A run per profile of the network."""
     names = ("quick",) if profile == "quick" else SHOWN
-    return [Run(f"{__name__}:run_network", "muzero-paper", name) for name in names]
+    return [Run("mmap.network", "muzero", name) for name in names]
 
 
 def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -93,13 +93,3 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         row = {"instance": record["instance"], "method": method, "metric": "parameters_total", "value": total}
         rows.append({**row, **seen})
     return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mmap.fig4", 1, "The representation network", plan_fig4, assemble_fig4, ("learned_mapping.mmap.muzero.network",)
-    ),
-    Artifact(
-        "mmap.table6", 1, "Hyperparameters", plan_table6, assemble_table6, ("learned_mapping.mmap.muzero.config",)
-    ),
-)

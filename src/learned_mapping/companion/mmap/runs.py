@@ -1,4 +1,4 @@
-"""One run of paper 1: a compiled program mapped by one method, judged by the validator; and what its record rests on.
+"""One run of paper 1: a compiled program mapped by one method, judged by the validator.
 
 The compiler's own mapping is a method too: ``xla`` as it stands, ``xla-kept`` changed no more than the game's rules
 demand. It copies more freely than the game allows, so its time is the shorter of two: with one copy at a time, as for
@@ -20,41 +20,15 @@ from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_l
 from learned_mapping.mmap.compiler.keep import keep_placements
 from learned_mapping.mmap.compiler.replay import claimed_share
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.mmap.methods import METHODS
-from learned_mapping.mmap.searches.edits.checkpoints import checkpoint_digest
+from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero-paper", "muzero")
+LEARNED = ("muzero",)
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
-
-_COMMON = ("learned_mapping.mmap.validate", "learned_mapping.hardware.memory_hierarchy")
-_EVOLUTION = ("learned_mapping.mmap.searches.evolution",)
-_GREEDY = ("learned_mapping.mmap.searches.greedy",)
-_EDITS = ("learned_mapping.mmap.searches.edits", "learned_mapping.mmap.searches.segment_search")
-_CODE = {
-    "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.compiler.replay"),
-    "xla-kept": ("learned_mapping.mmap.compiler.keep",),
-    "random": ("learned_mapping.mmap.searches.search",),
-    "greedy": _GREEDY,
-    "greedy-tuned": _GREEDY,
-    "heuristic": ("learned_mapping.mmap.searches.heuristic", "learned_mapping.mmap.searches.search"),
-    "evolution-logits": _EVOLUTION,
-    "evolution-policy": _EVOLUTION,
-    "evolution-warm": _EVOLUTION,
-    "segment-search": ("learned_mapping.mmap.searches.segment_search",),
-    "muzero": _EDITS,
-    "muzero-scratch": _EDITS,
-}
-_LEARNED_CODE = ("learned_mapping.mmap.muzero",)
-
-
-def code_of(run: Run) -> tuple[str, ...]:
-    """Modules that one run's record rests on: those of its method, the validator and the latency model."""
-    return (*_COMMON, *_CODE.get(run.method, _LEARNED_CODE))
 
 
 @functools.lru_cache(maxsize=4)
@@ -92,26 +66,23 @@ def of_other_programs(result: dict[str, Any]) -> list[str]:
 
 
 def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, profile: str = "full") -> Run:
-    """A run of `run_method`. The program's digest is part of its key; so is the size of a method
-    that learns, and what it has learned before."""
+    """A run of `run_method`. The program's digest is part of its key, and the size of a method that learns."""
     config = {**config, "program": program_digest(instance)}
-    if method not in METHODS and method not in COMPILER:
+    if method in LEARNED:
         config["profile"] = profile
-    if method == "muzero":
-        config["checkpoint"] = checkpoint_digest(instance)
-    return Run("learned_mapping.companion.mmap.runs:run_method", method, instance, config, seed)
+    return Run("mmap.map", method, instance, config, seed, long=method in LEARNED and profile != "quick")
 
 
 def is_random(method: str) -> bool:
     """Whether the seed matters."""
-    return method not in COMPILER and (method not in METHODS or METHODS[method].random)
+    return method not in COMPILER and METHODS[method].random
 
 
 def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Maps a program under a budget of CPU seconds or games; the validator judges and prices the mapping.
 
     Args:
-      method: any of `learned_methods.solve`, or of `COMPILER`.
+      method: any of `mmap.methods`, or of `COMPILER`.
       instance: a compiled program.
       config: ``program``, its digest; ``seconds`` or ``samples``; ``profile`` of a method that learns; ``keep``, to
         have the mapping itself in the record.
@@ -125,11 +96,9 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
     if method in COMPILER:
         return _compiler_record(method, program, own)
-    from learned_mapping.mmap.learned_methods import solve
-
     limits = {name: config[name] for name in ("seconds", "samples", "profile") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
-    record = judged(program, result.solution, exact=method not in METHODS or METHODS[method].plays)
+    record = judged(program, result.solution, exact=method not in PLANS)
     record |= {
         "resets": result.metrics["resets"],
         "samples": result.samples,

@@ -1,8 +1,8 @@
-"""Paper 1's Tables 3 and 4 and Figure 10: the agent against the compiler's own mapping of the sixty programs.
+"""Paper 1's Tables 3 and 4 and Figure 10: searches against the compiler's own mapping of the sixty programs.
 
 Latencies are those of our model. ``speedup`` is over the compiler's mapping as it stands (``xla``), ``speedup_kept``
-over the same within the rules that the agent keeps to (``xla-kept``); `mmap_runs` says how both are timed. ``prod`` is
-the better of the agent's and that compiler's mapping, run for run.
+over the same within the rules that the searches keep to (``xla-kept``); `mmap.runs` says how both are timed. ``prod``
+is the better of the agent's and that compiler's mapping, run for run; ``edit-search-prod`` that of the edit search.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, code_of, counted, plan_run
+from learned_mapping.companion.mmap.runs import COMPILER, counted, plan_run
 from learned_mapping.companion.mmap.table2 import SECONDS_LEARNED_QUICK, grouped
 from learned_mapping.companion.statistics import bootstrap_interval, summary_row
+from learned_mapping.mmap.methods import METHODS
 
 AGENT, PROD = "muzero", "prod"
+OURS, OURS_PROD = "edit-search", "edit-search-prod"
+PRODS = {AGENT: PROD, OURS: OURS_PROD}
+"""A search -> the better of its mapping and the compiler's, run for run."""
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": SECONDS_LEARNED_QUICK, "full": 12.0, "paper": 600.0}
-"""CPU seconds per program, whatever its size, one core."""
+"""CPU seconds per program of the edit search, whatever the program's size, one core."""
+AGENT_SECONDS = {"quick": SECONDS_LEARNED_QUICK, "full": 300.0, "paper": 86_400.0}
+"""Of the agent, compilation apart."""
 REPEATED = (
     "inference_lstm", "wavenet_coherent_batch32", "alexnet_train_batch_32", "mnasnet_b1_batch_128", "inference_resnet",
     "AlphaTensor", "rnn_7", "rnn_6", "mlperf_nmt_1_shard_batch_64", "rnn_3", "tensor2tensor_transformer", "rnn_2",
@@ -52,17 +58,19 @@ def programs(profile: str) -> tuple[str, ...]:
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
-    """The compiler's mapping and the agent on every program; several seeds on those of `REPEATED`."""
+    """The compiler's mapping and the searches on every program; several seeds on those of `REPEATED`."""
     runs = [plan_run(method, name, {}) for name in programs(profile) for method in COMPILER]
-    config = {"seconds": SECONDS[profile]}
     for name in programs(profile):
         count = min(seeds, SEEDS_REPEATED) if name in REPEATED and profile != "quick" else 1
-        runs += [plan_run(AGENT, name, config, seed, profile=profile) for seed in range(count)]
+        for method, seconds in ((OURS, SECONDS), (AGENT, AGENT_SECONDS)):
+            if method in METHODS and (method == OURS or profile != "quick"):
+                config = {"seconds": seconds[profile]}
+                runs += [plan_run(method, name, config, seed, profile=profile) for seed in range(count)]
     return runs
 
 
 def assemble_table3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Per program: latency, stalls, return and both speedups of the compiler, the agent and prod; over all programs.
+    """Per program: latency, stalls, return and both speedups of the compiler, the searches and prod; over all programs.
 
     Rows over all: the mean of the programs' speedups with its interval over programs, the largest, the smallest, and
     how many programs gain; with ``_kept`` against the compiler within the rules.
@@ -71,20 +79,22 @@ def assemble_table3(profile: str, records: list[dict[str, Any]]) -> dict[str, An
     over: dict[tuple[str, str], list[float]] = {}
     groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
-        found = {method: [r["result"] for r in groups[name, method]] for method in (*COMPILER, AGENT)}
-        config = groups[name, AGENT][0]["config"]
-        extra = {"program": config["program"], "seconds": config["seconds"]}
+        present = [method for method in (*COMPILER, *PRODS) if (name, method) in groups]
+        found = {method: [r["result"] for r in groups[name, method]] for method in present}
+        extra = {"program": groups[name, COMPILER[0]][0]["config"]["program"]}
         for method, list_of in found.items():
             rows.append(_row(name, method, "latency_s", [_latency(result) for result in list_of], **extra))
             rows.append(_row(name, method, "stall_s", [sum(result["stalls"].values()) for result in list_of]))
             rows.append(_row(name, method, "return", [result["costs"].get("return", 0.0) for result in list_of]))
-        agent = np.array([_latency(result) for result in found[AGENT]])
         for metric, compiler in BASELINES.items():
             baseline = _latency(found[compiler][0])
-            speeds = {AGENT: baseline / agent, PROD: baseline / np.minimum(agent, baseline)}
-            for method, values in speeds.items():
-                rows.append(_row(name, method, metric, values.tolist(), baseline=compiler, **extra))
-                over.setdefault((method, metric), []).append(float(values.mean()))
+            for search in [method for method in PRODS if method in found]:
+                own = np.array([_latency(result) for result in found[search]])
+                more = extra | {"seconds": groups[name, search][0]["config"]["seconds"]}
+                speeds = {search: baseline / own, PRODS[search]: baseline / np.minimum(own, baseline)}
+                for method, values in speeds.items():
+                    rows.append(_row(name, method, metric, values.tolist(), baseline=compiler, **more))
+                    over.setdefault((method, metric), []).append(float(values.mean()))
             rows.append(_row(name, compiler, metric, [1.0], baseline=compiler))
     for (method, metric), values in over.items():
         rows += summaries(method, metric, values)
@@ -121,19 +131,20 @@ def _row(instance: str, method: str, metric: str, values: Sequence[float], **ext
     return summary_row(instance, method, metric, values, statistic=np.mean, **extra)
 
 
-def nothing_to_run(profile: str, seeds: int) -> list[Run]:
-    """All that is needed is in the parts."""
-    return []
+def leading(table: dict[str, Any]) -> str:
+    """The agent, where a result of `mmap.table3` has it on every program; else the edit search."""
+    programs = {row["instance"] for row in table["rows"]}
+    return AGENT if programs == {row["instance"] for row in results.select(table, method=AGENT)} else OURS
 
 
 def ranked(table: dict[str, Any], metric: str = "speedup") -> list[dict[str, Any]]:
-    """The agent's rows of a result of `mmap.table3`, fastest program first."""
-    rows = [row for row in results.select(table, method=AGENT, metric=metric) if row["instance"] != "all"]
+    """The rows of the `leading` method of a result of `mmap.table3`, fastest program first."""
+    rows = [row for row in results.select(table, method=leading(table), metric=metric) if row["instance"] != "all"]
     return sorted(rows, key=lambda row: (-row["value"], row["instance"]))
 
 
 def assemble_table4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """The agent's best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows."""
+    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows."""
     table = results.load("mmap.table3", profile)
     order = [row["instance"] for row in ranked(table)]
     ends = min(NAMED, len(order) // 2)
@@ -143,7 +154,7 @@ def assemble_table4(profile: str, records: list[dict[str, Any]]) -> dict[str, An
         for name in group
         for metric in BASELINES
         for row in results.select(table, instance=name, metric=metric)
-        if row["method"] in (AGENT, PROD)
+        if row["method"] in (*PRODS, *PRODS.values())
     ]
     paper = [
         {"instance": name, "method": AGENT, "metric": "speedup", "value": value} for name, value in PAPER_TABLE4.items()
@@ -152,29 +163,12 @@ def assemble_table4(profile: str, records: list[dict[str, Any]]) -> dict[str, An
 
 
 def assemble_fig10(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """The speedups of all programs, agent and prod, fastest first."""
+    """The speedups of all programs, searches and prod, fastest first."""
     table = results.load("mmap.table3", profile)
     rows = []
     for metric in BASELINES:
         for row in ranked(table, metric):
             rows.append(row)
-            rows += results.select(table, instance=row["instance"], method=PROD, metric=metric)
+            others = results.select(table, instance=row["instance"], metric=metric)
+            rows += [r for r in others if r["method"] in (*PRODS, *PRODS.values()) and r["method"] != row["method"]]
     return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "mmap.table3", 1, "Speedup over the compiler's mapping, sixty programs", plan_table3, assemble_table3, code_of
-    ),
-    Artifact(
-        "mmap.table4",
-        1,
-        "Programs with the largest and the smallest speedup",
-        nothing_to_run,
-        assemble_table4,
-        parts=("mmap.table3",),
-    ),
-    Artifact(
-        "mmap.fig10", 1, "Speedup of each program", nothing_to_run, assemble_fig10, parts=("mmap.table3",)
-    ),
-)  # fmt: skip

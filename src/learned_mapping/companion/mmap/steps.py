@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
@@ -32,7 +32,6 @@ FEATURES = {
 STATISTICS = ("min", "median", "mean", "max")
 ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
-PACKAGES = ("learned_mapping.mmap.rules.play",)
 
 
 def buffer_features(program: Program) -> dict[str, np.ndarray]:
@@ -142,7 +141,7 @@ def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 def _plan_state(is_output: bool) -> list[Run]:
     program, _ = compiled.load(INSTANCE)
     config = {"program": program.digest[:16], "is_output": is_output}
-    return [Run("learned_mapping.companion.mmap.steps:run_state", "state", INSTANCE, config)]
+    return [Run("mmap.state", "state", INSTANCE, config)]
 
 
 def plan_fig2(profile: str, seeds: int) -> list[Run]:
@@ -200,10 +199,4 @@ def _row(method: str, metric: str, value: float | str, **more: Any) -> dict[str,
     return {"instance": INSTANCE, "method": method, "metric": metric, "value": value, **more}
 
 
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mmap.table1", 1, "Features of a buffer", plan_table1, assemble_table1, PACKAGES),
-    Artifact("mmap.fig2", 1, "One step of the game, from a real state", plan_fig2, assemble_state, PACKAGES),
-    Artifact(
-        "mmap.fig3", 1, "What Copy, NoCopy and Drop trade, from a real state", plan_fig3, assemble_state, PACKAGES
-    ),
-)
+assemble_fig2 = assemble_fig3 = assemble_state

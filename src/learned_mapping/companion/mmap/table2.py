@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.contrasts import mean_difference, mean_ratio
 from learned_mapping.companion.mmap.runs import (
     COMPILER,
     LEARNED,
-    code_of,
     counted,
     is_random,
     num_buffers,
@@ -26,6 +25,7 @@ from learned_mapping.companion.statistics import (
     probability_of_improvement,
     summary_row,
 )
+from learned_mapping.mmap.methods import METHODS as ALL_METHODS
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
@@ -36,10 +36,10 @@ EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
 METHODS = (
-    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "segment-search", *LEARNED,
+    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", *LEARNED,
 )  # fmt: skip
-CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "segment-search", "random")
-"""What `muzero` is compared with, run for run."""
+CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
+"""What `AGENT` and ours are compared with, run for run."""
 SECONDS = {"quick": 0.5, "full": 20.0, "paper": 300.0}
 """CPU seconds of each search, one core."""
 SECONDS_LARGE = {"quick": 0.5, "full": 40.0, "paper": 600.0}
@@ -47,7 +47,7 @@ SECONDS_LARGE = {"quick": 0.5, "full": 40.0, "paper": 600.0}
 LARGE = 3000
 SECONDS_LEARNED_QUICK = 2.0
 """A network has learned little after half a second."""
-COMPILES_LONG = "muzero-paper"
+AGENT, OURS = "muzero", "edit-search"
 CURVE_POINTS = 40
 
 PAPER_TABLE2 = {
@@ -74,21 +74,21 @@ def seconds_for(profile: str, instance: str, method: str = "random") -> float:
 def plan_table2(profile: str, seeds: int) -> list[Run]:
     """Every method on every program for equal CPU seconds, those without randomness once; the compiler's mapping.
 
-    In ``quick`` a method that learns runs once, and `COMPILES_LONG`, which would do nothing but compile, does not.
+    A method that learns gets hours: its runs are long ones. In ``quick``, which has none, it does not take part.
     """
     runs = [plan_run(method, instance, {}) for instance in workloads(profile) for method in COMPILER]
     for instance in workloads(profile):
         for method in METHODS:
-            if profile == "quick" and method == COMPILES_LONG:
+            if method not in ALL_METHODS or (profile == "quick" and method in LEARNED):
                 continue
-            once = not is_random(method) or (profile == "quick" and method in LEARNED)
+            once = not is_random(method)
             config = {"seconds": seconds_for(profile, instance, method)}
             runs += [plan_run(method, instance, config, seed, profile=profile) for seed in range(1 if once else seeds)]
     return runs
 
 
 def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns, latencies, speedups and games per program and method; over all programs; and muzero against others.
+    """Returns, latencies, speedups and games per program and method; over all programs; `AGENT` and ours against others.
 
     ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
     """
@@ -116,10 +116,10 @@ def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, An
         rows.append(summary_row("all", method, "return", scores))
         if method != "xla":  # which does not keep to the game's rules
             rows.append(_improvement("all", method, scores, returns["greedy-tuned"]))
-    rows += contrasts(returns)
+    rows += contrasts(returns, AGENT) + contrasts(returns, OURS)
     paper = []
     for instance, (buffers, *values) in PAPER_TABLE2.items():
-        for method, value in zip(("muzero-paper", "evolution-logits", "random"), values):
+        for method, value in zip(("muzero", "evolution-logits", "random"), values):
             row = {"instance": instance, "method": method, "metric": "return", "value": value}
             paper.append({**row, "buffers": buffers})
     return {"rows": rows, "paper": paper, **counted(records)}
@@ -132,7 +132,7 @@ def _improvement(instance: str, method: str, scores: Scores, baseline: Scores) -
     return {**row, "n": sum(map(len, scores.values())), "baseline": "greedy-tuned"}
 
 
-def contrasts(returns: dict[str, dict[str, list[float]]], method: str = "muzero") -> list[dict[str, Any]]:
+def contrasts(returns: dict[str, dict[str, list[float]]], method: str) -> list[dict[str, Any]]:
     """Rows ``ratio`` and ``difference`` of mean returns, per program and over all, with 95% bootstrap intervals, and
     ``ahead``, the share of programs on which the mean is larger.
 
@@ -142,6 +142,8 @@ def contrasts(returns: dict[str, dict[str, list[float]]], method: str = "muzero"
     """
     rows: list[dict[str, Any]] = []
     for baseline in CONTRASTS:
+        if baseline == method:
+            continue
         theirs = best_evolution(returns) if baseline == BEST_EVOLUTION else returns.get(baseline, {})
         shared = [name for name in returns.get(method, {}) if name in theirs]
         for instance, names in [*((name, [name]) for name in shared), *([("all", shared)] if shared else [])]:
@@ -175,7 +177,7 @@ def plan_fig5(profile: str, seeds: int) -> list[Run]:
 def assemble_fig5(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``).
 
-    ``lead`` is how far `muzero` ends above the best evolution, for programs up to `LARGE` buffers and above.
+    ``lead`` is how far a method ends above the best evolution, for programs up to `LARGE` buffers and above.
     """
     table = results.load("mmap.table2", profile)
     rows: list[dict[str, Any]] = []
@@ -183,13 +185,14 @@ def assemble_fig5(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         if "curve" in row:
             plain = {key: value for key, value in row.items() if key != "games_curve"}
             rows += [plain, {**plain, "metric": "return_by_games", "curve": row["games_curve"]}]
-    sizes: dict[str, list[dict[str, Any]]] = {}
+    sizes: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if row["instance"] != "all":
-            sizes.setdefault("large" if num_buffers(row["instance"]) > LARGE else "small", []).append(row)
-    for size, found in sizes.items():
+            size = "large" if num_buffers(row["instance"]) > LARGE else "small"
+            sizes.setdefault((row["method"], size), []).append(row)
+    for (method, size), found in sizes.items():
         values = [row["value"] for row in found]
-        row = {"instance": size, "method": "muzero", "metric": "lead", "value": float(np.mean(values))}
+        row = {"instance": size, "method": method, "metric": "lead", "value": float(np.mean(values))}
         rows.append({**row, "n": len(values), "baseline": BEST_EVOLUTION})
     return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
 
@@ -222,16 +225,3 @@ def mean_curve(found: Sequence[dict[str, Any]], key: str, unit: str) -> dict[str
         "high": [round(float(v), 6) for v in y.max(axis=0)],
         "x_unit": unit,
     }
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mmap.table2", 1, "Final reward, for equal CPU seconds", plan_table2, assemble_table2, code_of),
-    Artifact(
-        "mmap.fig5",
-        1,
-        "Reward over CPU seconds and over games",
-        plan_fig5,
-        assemble_fig5,
-        parts=("mmap.table2",),
-    ),
-)

@@ -5,31 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
-from learned_mapping.companion.mmap import ablation as mmap_ablation
-from learned_mapping.companion.mmap import correlation as mmap_correlation
-from learned_mapping.companion.mmap import data as mmap_data
-from learned_mapping.companion.mmap import drop_backup as mmap_drop_backup
-from learned_mapping.companion.mmap import heuristic as mmap_heuristic
-from learned_mapping.companion.mmap import layouts as mmap_layouts
-from learned_mapping.companion.mmap import network as mmap_network
-from learned_mapping.companion.mmap import scaling as mmap_scaling
-from learned_mapping.companion.mmap import speedup as mmap_speedup
-from learned_mapping.companion.mmap import steps as mmap_steps
-from learned_mapping.companion.mmap import table2 as mmap_table2
-from learned_mapping.companion.mmap import transfer as mmap_transfer
-from learned_mapping.companion.mmap.runs import code_of, counted, load, of_other_programs, plan_run, program_digest
-from learned_mapping.companion.mmap.table2 import QUICK_WORKLOADS, WORKLOADS
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap.runs import counted, load, plan_run, program_digest
+from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.mmap.bounds.integer import integer_bound
 from learned_mapping.mmap.bounds.linear import upper_bound
 from learned_mapping.programs.program import Program
 
-__all__ = ["ARTIFACTS", "QUICK_WORKLOADS", "WORKLOADS", "of_other_programs", "workload"]
-
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
 BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 """Wall-clock limit of branch and bound, per program."""
-BOUND_PACKAGES = ("learned_mapping.mmap.bounds.linear", "learned_mapping.mmap.bounds.integer")
 
 
 def workload(name: str) -> Program:
@@ -55,8 +40,8 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
     """Two bounds per program; the methods' returns are those of `mmap.table2`."""
     config = {"bound-lp": {}, "bound": {"seconds": BOUND_SECONDS[profile]}}
     return [
-        Run(f"{__name__}:run_bound", method, name, config[method] | {"program": program_digest(name)})
-        for name in mmap_table2.workloads(profile)
+        Run("mmap.bound", method, name, config[method] | {"program": program_digest(name)})
+        for name in workloads(profile)
         for method in config
     ]
 
@@ -83,7 +68,7 @@ def assemble_bound(profile: str, records: list[dict[str, Any]]) -> dict[str, Any
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
     """One long search, counted in games so that it can be repeated exactly."""
     config = {"samples": FIG1_GAMES[profile], "keep": True}
-    return [plan_run("segment-search", "alexnet_train_batch_32", config)]
+    return [plan_run("edit-search", "alexnet_train_batch_32", config)]
 
 
 def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -97,29 +82,3 @@ def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
 
 def _row(instance: str, method: str, metric: str, value: float) -> dict[str, Any]:
     return {"instance": instance, "method": method, "metric": metric, "value": value, "n": 1}
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("mmap.fig1", 1, "Memory layout of an AlexNet training step", plan_fig1, assemble_fig1, code_of),
-    *mmap_table2.ARTIFACTS,
-    Artifact(
-        "mmap.bound",
-        1,
-        "Gap of every method to a proven bound",
-        plan_bound,
-        assemble_bound,
-        BOUND_PACKAGES,
-        parts=("mmap.table2",),
-    ),
-    *mmap_speedup.ARTIFACTS,
-    *mmap_correlation.ARTIFACTS,
-    *mmap_ablation.ARTIFACTS,
-    *mmap_transfer.ARTIFACTS,
-    *mmap_layouts.ARTIFACTS,
-    *mmap_drop_backup.ARTIFACTS,
-    *mmap_scaling.ARTIFACTS,
-    *mmap_network.ARTIFACTS,
-    *mmap_data.ARTIFACTS,
-    *mmap_steps.ARTIFACTS,
-    *mmap_heuristic.ARTIFACTS,
-)

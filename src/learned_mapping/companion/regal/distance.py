@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.distance_sets import graph_of, members
-from learned_mapping.companion.regal.methods import brought, code_of
+from learned_mapping.companion.regal.methods import brought
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
@@ -20,7 +20,7 @@ from learned_mapping.regal.validate import validate
 
 Record = dict[str, Any]
 
-METHODS = ("brkga", "spectral-law", "regal")
+METHODS = ("brkga", "spectral-law", "regal-imitation")
 MORE_DEVICES = 4
 DISTANCES: dict[str, dict[str, str]] = {
     "trained": {"traced-runtime": "traced-trained", "synthetic-runtime": "synthetic-trained"},
@@ -41,7 +41,7 @@ ROOM = 1.002
 """Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training."""
 
 
-def plan(profile: str, seeds: int) -> list[Run]:
+def plan_distance(profile: str, seeds: int) -> list[Run]:
     """A run per set, number of devices, method, network and seed; BRKGA's serves all networks of a set."""
     runs: dict[str, Run] = {}
     for distance, sets in DISTANCES.items():
@@ -50,7 +50,7 @@ def plan(profile: str, seeds: int) -> list[Run]:
                 for more in brought(method, dataset):
                     for seed in range(min(seeds, SEEDS[profile])):
                         config = _config(distance, name, profile) | more
-                        run = Run(f"{__name__}:schedule_set", method, _instance(distance, name), config, seed)
+                        run = Run("regal.distance", method, _instance(distance, name), config, seed)
                         runs.setdefault(run.digest, run)
     return list(runs.values())
 
@@ -105,7 +105,7 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     return {"graphs": found, "refused": ""}
 
 
-def assemble(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_distance(profile: str, records: list[Record]) -> dict[str, Any]:
     """Rows by distance and network, named ``network's dataset/distance``, over the graphs that leave BRKGA room.
 
     ``improvement_percent`` over BRKGA with as many evaluations; ``over_spectral_percent``, the network's over the law
@@ -146,7 +146,7 @@ def _rows(instance: str, records: list[Record]) -> Iterator[dict[str, Any]]:
     best = {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in room}
     mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
     for method in METHODS:
-        more = common | ({"training_seeds": len(networks)} if method == "regal" else {})
+        more = common | ({"training_seeds": len(networks)} if method == "regal-imitation" else {})
         if method in refused:
             row = {"instance": instance, "method": method, "metric": "refused", "value": True}
             yield row | {"says": refused[method]} | more
@@ -156,7 +156,7 @@ def _rows(instance: str, records: list[Record]) -> Iterator[dict[str, Any]]:
             if method == "brkga":
                 continue
             yield _below(instance, method, "improvement_percent", mean[method], mean["brkga"]) | more
-            if method == "regal" and "spectral-law" in mean:
+            if method == "regal-imitation" and "spectral-law" in mean:
                 yield _below(instance, method, "over_spectral_percent", mean[method], mean["spectral-law"]) | more
             for graph in room:
                 value = 100 * (1 - mean[method][graph] / mean["brkga"][graph])
@@ -175,20 +175,3 @@ def _below(instance: str, method: str, metric: str, ours: dict[str, float], thei
     """By how many percent ours is below theirs."""
     row = _above(instance, method, metric, [ours[graph] / theirs[graph] for graph in ours])
     return row | {"value": -row["value"], "low": -row["high"], "high": -row["low"]}
-
-
-def packages(run: Run) -> tuple[str, ...]:
-    """Modules that one run's record rests on."""
-    return (*code_of(run), "learned_mapping.companion.regal.distance_sets")
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact(
-        "regal.distance",
-        3,
-        "Gain over BRKGA with as many evaluations, by distance from the training graphs",
-        plan,
-        assemble,
-        packages,
-    ),
-)

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.companion.regal.methods import TRAINING_SEEDS, brought, code_of
+from learned_mapping.companion.regal.methods import TRAINING_SEEDS, brought
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
-from learned_mapping.regal.methods import EVALUATIONS
 
-RUNS = "learned_mapping.companion.regal.runs"
 MEMORY = "traced-memory"
 """The paper's dataset of both figures."""
 LIMIT_DATASETS = (MEMORY, "traced-runtime")
 """Of the right one; the second is not in the paper."""
-COMPARED = ("regal", "regal-paper", "spectral-law")
+COMPARED = ("regal-imitation", "regal-imitation-as-printed", "spectral-law")
 """With BRKGA, in the histogram."""
 LIMITS = {
     "quick": (1_000, 2_000, 5_000),
@@ -26,9 +24,21 @@ LIMITS = {
     "paper": (5_000, 10_000, 20_000, 50_000),
 }
 LIMIT_METHODS = {
-    "quick": ("brkga", "regal"),
-    "full": ("brkga", "regal", "regal-paper", "regal-mean", "regal-initial"),
-    "paper": ("brkga", "regal", "regal-paper", "regal-mean", "regal-initial"),
+    "quick": ("brkga", "regal-imitation"),
+    "full": (
+        "brkga",
+        "regal-imitation",
+        "regal-imitation-as-printed",
+        "regal-imitation-mean",
+        "regal-imitation-initial",
+    ),
+    "paper": (
+        "brkga",
+        "regal-imitation",
+        "regal-imitation-as-printed",
+        "regal-imitation-mean",
+        "regal-imitation-initial",
+    ),
 }
 """The use that validation graphs chose, the paper's, the mean of its laws, and the first population drawn too."""
 LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
@@ -39,7 +49,7 @@ LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
 
 def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """One row per module of the network that is shipped for traced running time: its weights."""
-    from learned_mapping.regal.learned_methods import learner_for
+    from learned_mapping.regal.methods import learner_for
     from learned_mapping.regal.rules.instance import Instance
 
     learner = learner_for(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
@@ -48,16 +58,13 @@ def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         name = module.split("/")[0]
         counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
     rows = [
-        {"instance": name, "method": "regal", "metric": "parameters", "value": count, "n": 1}
+        {"instance": name, "method": "regal-imitation", "metric": "parameters", "value": count, "n": 1}
         for name, count in counts.items()
     ]
-    rows.append({"instance": "rounds", "method": "regal", "metric": "rounds", "value": learner.rounds, "n": 1})
+    rows.append(
+        {"instance": "rounds", "method": "regal-imitation", "metric": "rounds", "value": learner.rounds, "n": 1}
+    )
     return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
-
-
-def no_runs(profile: str, seeds: int) -> list[Run]:
-    """Nothing to run."""
-    return []
 
 
 def assemble_fig2_left(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -101,7 +108,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS[profile])):
                 more = networks[seed % len(networks)]
-                runs.append(Run(f"{RUNS}:schedule_graphs", method, dataset, config | more, seed))
+                runs.append(Run("regal.schedule", method, dataset, config | more, seed))
     return runs
 
 
@@ -140,25 +147,4 @@ def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, A
 
 def _row(instance: str, method: str, metric: str, value: float, n: int) -> dict[str, Any]:
     row = {"instance": instance, "method": method, "metric": metric, "value": value, "n": n}
-    return row | ({"training_seeds": len(TRAINING_SEEDS)} if method.startswith("regal") else {})
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    Artifact("regal.fig1", 3, "The method", no_runs, assemble_fig1, ("learned_mapping.regal.agent.network",)),
-    Artifact(
-        "regal.fig2_left",
-        3,
-        f"Improvement over BRKGA with {EVALUATIONS:,} evaluations, graph by graph, peak memory",
-        no_runs,
-        assemble_fig2_left,
-        parts=("regal.table1",),
-    ),
-    Artifact(
-        "regal.fig2_right",
-        3,
-        "What more evaluations bring, with learned laws and without",
-        plan_fig2_right,
-        assemble_fig2_right,
-        code_of,
-    ),
-)
+    return row | ({"training_seeds": len(TRAINING_SEEDS)} if method.startswith("regal-imitation") else {})

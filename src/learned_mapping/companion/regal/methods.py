@@ -1,4 +1,4 @@
-"""Which modules a run of paper 3 rests on, method by method, and what a learner brings to it besides: its network."""
+"""What a learner of paper 3 brings to a run besides its name: its network, and how that is used."""
 
 from __future__ import annotations
 
@@ -6,52 +6,41 @@ import functools
 import hashlib
 from typing import Any
 
-from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.regal.agent.learner import read_learner, variant_to
-from learned_mapping.regal.learned_methods import checkpoint_folder, chosen, chosen_variant
+from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
 LAWS = ("constant-law", "spectral-law", "priority-law")
 """BRKGA with laws that no network makes."""
-NETWORKS = ("gas", "regal", "regal-paper", "regal-mean", "regal-initial", "regal-local-search", "idrs")
+NETWORKS = (
+    "gas",
+    "regal-imitation",
+    "regal-imitation-as-printed",
+    "regal-imitation-mean",
+    "regal-imitation-initial",
+    "regal-imitation-local-search",
+    "idrs",
+)
 """What asks a network, in the order of the tables."""
-CHOSEN = ("gas", "regal", "regal-local-search")
+CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")
 """Those that use it as validation graphs chose."""
-LEARNERS = ("constant-law", "spectral-law", "priority-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search")
+LEARNERS = (
+    "constant-law",
+    "spectral-law",
+    "priority-law",
+    "idrs",
+    "gas",
+    "regal-imitation-as-printed",
+    "regal-imitation",
+    "regal-imitation-local-search",
+)
 """In table 1, in the order of its rows."""
-QUICK_LEARNERS = ("spectral-law", "regal-paper", "regal")
+QUICK_LEARNERS = ("spectral-law", "regal-imitation-as-printed", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)
 """Networks of each model and dataset."""
 SEARCH_SEEDS = 3
 """Of a search with each network, at most."""
 DIGEST_LENGTH = 16
-
-_COMMON = (
-    "learned_mapping.regal.validate", "learned_mapping.regal.searches.list_schedule",
-    "learned_mapping.hardware.device_pair",
-    "learned_mapping.companion.regal.graphs",
-)  # fmt: skip
-"""The validator, the floor, the simulator and the graphs."""
-_LISTS = ("learned_mapping.regal.searches.list_schedule",)
-_TUNED = ("learned_mapping.regal.searches.brkga", "learned_mapping.regal.searches.tuned")
-_CLIMB = ("learned_mapping.regal.searches.local_search",)
-_CODE = {
-    "brkga": ("learned_mapping.regal.searches.brkga",),
-    "brkga-tuned": _TUNED,
-    "local-search": (*_CLIMB, "learned_mapping.regal.searches.tuned"),
-    "random": _CLIMB,
-    "gp-dfs": _LISTS,
-    "gp-list": _LISTS,
-    "list-scheduler": _LISTS,
-    "long-search": (*_TUNED, *_CLIMB, *_LISTS),
-    "cp-sat": ("learned_mapping.regal.bounds.cp_sat", *_TUNED, *_CLIMB, *_LISTS),
-}
-_LEARNED_CODE = ("learned_mapping.regal.learned_methods",)
-
-
-def code_of(run: Run) -> tuple[str, ...]:
-    """Modules that one run's record rests on: those of its method, the validator, the simulator and the graphs."""
-    return (*_COMMON, *_CODE.get(run.method, _LEARNED_CODE))
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Artifact, Run
-from learned_mapping.companion.regal import distance as regal_distance
-from learned_mapping.companion.regal import figures as regal_figures
+from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.companion.regal.methods import NETWORKS, TRAINING_SEEDS, brought, code_of
+from learned_mapping.companion.regal.methods import NETWORKS, TRAINING_SEEDS, brought
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, probability_of_improvement
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -21,7 +19,6 @@ Record = dict[str, Any]
 Costs = dict[str, dict[str, list[float]]]
 """Method -> graph -> cost of each seed."""
 
-MODULE = "learned_mapping.companion.regal.runs"
 SEARCHES = ("brkga", "brkga-tuned", "local-search", "random")
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
 
@@ -55,23 +52,23 @@ def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, 
 
 
 def _runs(
-    function: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
+    task: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
 ) -> list[Run]:
     """A run for each method, seed, and network of a method that asks one; at most `SEARCH_SEEDS` with each network.
 
     Of the networks only the first `networks`, where given.
     """
     return [
-        Run(f"{MODULE}:{function}", method, instance, config | more, seed)
+        Run(task, method, instance, config | more, seed)
         for method in methods
         for more in brought(method, instance)[:networks]
         for seed in range(min(seeds, regal_methods.SEARCH_SEEDS) if method in NETWORKS else seeds)
     ]
 
 
-def _per_graph(function: str, method: str, instance: str, config: dict[str, Any]) -> list[Run]:
+def _per_graph(task: str, method: str, instance: str, config: dict[str, Any]) -> list[Run]:
     """One run per graph, so that the dear ones can be spread and resumed."""
-    return [Run(f"{MODULE}:{function}", method, instance, config | {"graphs": [g]}, 0) for g in config["graphs"]]
+    return [Run(task, method, instance, config | {"graphs": [g]}, 0) for g in config["graphs"]]
 
 
 def plan_table1(profile: str, seeds: int) -> list[Run]:
@@ -80,10 +77,10 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
         config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
         learners = regal_methods.QUICK_LEARNERS if profile == "quick" else regal_methods.LEARNERS
         networks = 1 if profile == "quick" else None
-        runs += _runs("schedule_graphs", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
-        runs += _per_graph("long_search", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
+        runs += _runs("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
+        runs += _per_graph("regal.long", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
-            runs += _per_graph("prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
+            runs += _per_graph("regal.prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
     return runs
 
 
@@ -125,8 +122,8 @@ def plan_room(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, (kind, transfers) in _readings().items():
         config = _config(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
-        runs += _runs("schedule_graphs", ROOM_METHODS, instance, config, seeds)
-        runs += _per_graph("long_search", "long-search", instance, config | {"evaluations": LONG_EVALUATIONS[profile]})
+        runs += _runs("regal.schedule", ROOM_METHODS, instance, config, seeds)
+        runs += _per_graph("regal.long", "long-search", instance, config | {"evaluations": LONG_EVALUATIONS[profile]})
     return runs
 
 
@@ -148,9 +145,11 @@ def _readings() -> dict[str, tuple[str, str]]:
 
 def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
-    runs = _runs("time_sizes", (*SEARCHES, *RULES), "layered", config, seeds)
+    runs = _runs("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
     traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
-    return runs + _runs("schedule_graphs", ("brkga", "local-search", "regal"), "traced-runtime", traced, seeds, 1)
+    return runs + _runs(
+        "regal.schedule", ("brkga", "local-search", "regal-imitation"), "traced-runtime", traced, seeds, 1
+    )
 
 
 def assemble_time(profile: str, records: list[Record]) -> dict[str, Any]:
@@ -177,8 +176,10 @@ def plan_exact(profile: str, seeds: int) -> list[Run]:
         graphs = graph_names("synthetic", split)
         graphs = graphs[::3] if profile == "quick" else graphs
         config = _config("synthetic", objective, graphs, EVALUATIONS, split=split)
-        runs += _runs("schedule_graphs", (*SEARCHES, *RULES), f"{split}-{objective}", config, seeds)
-        runs += _per_graph("prove", "cp-sat", f"{split}-{objective}", config | {"solver_time": EXACT_TIME[profile]})
+        runs += _runs("regal.schedule", (*SEARCHES, *RULES), f"{split}-{objective}", config, seeds)
+        runs += _per_graph(
+            "regal.prove", "cp-sat", f"{split}-{objective}", config | {"solver_time": EXACT_TIME[profile]}
+        )
     return runs
 
 
@@ -287,17 +288,3 @@ def _proof_rows(instance: str, proofs: Mapping[str, list[dict[str, Any]]]) -> li
 def _result(rows: list[dict[str, Any]], paper: list[dict[str, Any]], records: list[Record]) -> dict[str, Any]:
     valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
     return {"rows": rows, "paper": paper, "validated": len(valid), "invalid": valid.count(False)}
-
-
-def _artifact(name: str, title: str, plan: Callable, assemble: Callable) -> Artifact:
-    return Artifact(f"regal.{name}", 3, title, plan, assemble, code_of)
-
-
-ARTIFACTS: tuple[Artifact, ...] = (
-    _artifact("table1", "Gap to the best known schedule", plan_table1, assemble_table1),
-    _artifact("time", "Seconds per graph", plan_time, assemble_time),
-    _artifact("room", "Two readings of a synchronous transfer, and the room each leaves", plan_room, assemble_room),
-    _artifact("exact", "Small graphs: every method against the proven optimum", plan_exact, assemble_exact),
-    *regal_figures.ARTIFACTS,
-    *regal_distance.ARTIFACTS,
-)

@@ -25,7 +25,7 @@ from learned_mapping.companion.training.regal_sets import (
 )
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from, variant_to
-from learned_mapping.regal.learned_methods import checkpoint_folder
+from learned_mapping.regal.methods import checkpoint_folder
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.laws import FREED_LATE, RULES, constant_law, ordered_law, priority_law, spectral_law

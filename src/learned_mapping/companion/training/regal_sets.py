@@ -15,8 +15,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.datasets import regal_synthetic, regal_traced
 from learned_mapping.companion.datasets.regal_traced_table import names
 from learned_mapping.companion.datasets.topology import topology_digest
-from learned_mapping.companion.provenance import source_digest
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.compiled import code_digest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
@@ -24,8 +24,7 @@ from learned_mapping.regal.agent.elites import Elites, find_elites, joined, orig
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.losses import Example
-from learned_mapping.regal.learned_methods import best_spectral_law
-from learned_mapping.regal.methods import EVALUATIONS
+from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import upward_rank
@@ -188,9 +187,7 @@ def _reference(instance: Instance) -> float:
 
 @functools.cache
 def _folder():
-    # The searches: what the features say decides which good schedules are found, not whether they are good.
-    rests_on = ("learned_mapping.regal.searches.brkga", "learned_mapping.regal.searches.local_search")
-    return build_folder() / "regal-training" / source_digest(rests_on)
+    return build_folder() / "regal-training" / code_digest()
 
 
 def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

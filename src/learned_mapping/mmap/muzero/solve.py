@@ -18,8 +18,8 @@ from learned_mapping.mmap.muzero.config import EXACT, FULL, MuZeroConfig
 from learned_mapping.mmap.muzero.curve import ResumableBudget
 from learned_mapping.mmap.muzero.exact_search import exact_move
 from learned_mapping.mmap.muzero.position import Position
-from learned_mapping.mmap.result import SECONDS, Result
 from learned_mapping.mmap.rules.play import PlayedGame
+from learned_mapping.problem import Result
 from learned_mapping.programs.program import Program
 
 
@@ -66,7 +66,7 @@ def solve(
       InputError: a budget that is not positive, or a checkpoint of another run.
     """
     if seconds is None and games is None:
-        seconds = SECONDS
+        seconds = 10.0
     budget = ResumableBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress)
     start = Position(program, drop_backup=config.drop_backup)
     if start.over:

@@ -1,0 +1,208 @@
+"""What every method does on small frozen instances: a result is fresh while its methods still do the same.
+
+A fingerprint is what a method ends with on the frozen instances of ``data/fingerprints``, with a fixed seed and a fixed
+number of samples: the costs by the independent validator, to six digits. Its digest also covers the method's `version`
+and the files it has learned from. A function renamed, a file moved or a comment edited changes none of it.
+
+The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``lmap fingerprint``; the test suite holds
+them to what the methods do. Listing what is stale only reads files.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.companion.artifact import Run, function_of
+from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
+from learned_mapping.programs.json_io import read_json, write_json
+
+SCHEMA = "learned-mapping/fingerprints/1"
+DIGITS = 6
+SEED = 20
+SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}
+"""What a search may evaluate on each instance."""
+INSTANCES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "mmap": (("small.program.json", {}), ("training-step.program.json", {})),
+    "mcm": (("layers.graph.json", {"chips": 3}), ("branches.graph.json", {"chips": 4})),
+    "silicon": (("layers.graph.json", {"chips": 3}), ("branches.graph.json", {"chips": 4})),
+    "regal": (("branches.graph.json", {}), ("branches.graph.json", {"objective": "memory"})),
+}
+"""Problem -> files of ``data/fingerprints``, and the options of their tasks."""
+SOLVES = {
+    "mmap.map": "mmap", "mmap.plan": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
+    "silicon.solve": "silicon", "silicon.measure": "silicon",
+    "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
+}  # fmt: skip
+"""Tasks whose method is one of a problem's."""
+PROBES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "mmap.bound": ("bound-lp", "rnn_0", {}),
+    "mmap.random": ("random", "mlperf_dlrm_batch_8192", {"games": 3}),
+    "mmap.state": ("state", "alexnet_train_batch_32", {"is_output": False}),
+    "mcm.example": ("valid", "example", {}),
+    "regal.long": ("long-search", "small", {"evaluations": 200, "kind": "synthetic", "split": "small",
+                                             "objective": "runtime", "transfers": "rendezvous"}),
+    "regal.prove": ("cp-sat", "small", {"evaluations": 200, "kind": "synthetic", "split": "small", "solver_time": 1.0,
+                                         "objective": "runtime", "transfers": "rendezvous"}),
+}  # fmt: skip
+"""Other tasks -> a small run of theirs, (method, instance, config), which is their fingerprint."""
+FILES = {
+    "mcm/zeroshot": "checkpoints/mcm/*.npz",
+    "mcm/finetune": "checkpoints/mcm/*.npz",
+    "silicon/zeroshot": "checkpoints/mcm/*.npz",
+    "silicon/finetune": "checkpoints/mcm/*.npz",
+    "regal/constant-law": "checkpoints/regal/chosen.json",
+    "regal/spectral-law": "checkpoints/regal/chosen.json",
+    "regal/priority-law": "checkpoints/regal/chosen.json",
+    "regal/gas": "checkpoints/regal/gas-*.npz",
+    "regal/idrs": "checkpoints/regal/[st]*.npz",
+} | {
+    f"regal/regal-imitation{use}": "checkpoints/regal/[st]*.npz"
+    for use in ("", "-as-printed", "-mean", "-initial", "-local-search", "-no-search")
+}
+"""What a method has learned from, as a pattern below the data folder: its content is part of the fingerprint."""
+CLOCKS = ("seconds", "x", "rate", "peak_bytes")
+"""What a run measures with a clock: never part of a fingerprint, nor of a comparison."""
+
+
+def path() -> Path:
+    """The file of the stored fingerprints."""
+    return data_folder() / "fingerprints" / "fingerprints.json"
+
+
+def key_of(run: Run) -> str:
+    """What a run's fingerprint is stored under: the problem and the method, or the task."""
+    problem = SOLVES.get(run.task)
+    if problem is None:
+        return run.task
+    return f"{problem}/{run.method.partition(':')[0]}"
+
+
+def current() -> dict[str, str]:
+    """Key -> digest of every stored fingerprint, with the files it covers as they are now; reads files only."""
+    file = path()
+    if not file.exists():
+        return {}
+    entries = _entries(str(file), file.stat().st_mtime_ns)
+    return {key: _digest(key, entry["costs"], entry["version"]) for key, entry in entries.items()}
+
+
+@functools.lru_cache(maxsize=4)
+def _entries(file: str, changed: int) -> dict[str, dict[str, Any]]:
+    value = read_json(file, "fingerprints").value
+    try:
+        return {key: {"costs": entry["costs"], "version": int(entry["version"])}
+                for key, entry in value["methods"].items()}  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(file, "methods", f"is missing or damaged ({error})") from None
+
+
+def _digest(key: str, costs: Any, version: int) -> str:
+    hasher = hashlib.sha256(json.dumps([key, costs, version], sort_keys=True).encode())
+    if key in FILES:
+        for file in sorted(data_folder().glob(FILES[key])):
+            hasher.update(f"{file.name} {_sha256(str(file), file.stat().st_mtime_ns)}\n".encode())
+    return hasher.hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256(file: str, changed: int) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:
+    """Lets methods play the frozen instances: key -> costs and version; of all, or of `keys`.
+
+    Raises:
+      InputError: an unknown key.
+    """
+    known = [key for key in _known() if not keys or key in keys]
+    for key in keys:
+        if key not in known:
+            raise InputError("fingerprint", key, f"is not known; there are: {', '.join(_known())}")
+    found = {}
+    for done, key in enumerate(known):
+        found[key] = _probe(key) if key in PROBES else _play(key)
+        if progress is not None:
+            progress(done + 1, len(known))
+    return found
+
+
+def _known() -> list[str]:
+    from learned_mapping.problem import problem
+
+    solved = [f"{name}/{method}" for name in INSTANCES for method in problem(name).methods("quick")]
+    return [*solved, *PROBES]
+
+
+def _play(key: str) -> dict[str, Any]:
+    from learned_mapping.problem import problem, solve
+
+    name, _, method = key.partition("/")
+    own = problem(name)
+    costs = []
+    for file, options in INSTANCES[name]:
+        instance = own.read(str(path().parent / file))
+        task = own.task(instance, **options)
+        result = solve(own, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
+        costs.append(_rounded(dict(own.validate(task, result.solution).costs)))
+    return {"costs": costs, "version": own.method(method).version}
+
+
+def _probe(task: str) -> dict[str, Any]:
+    method, instance, config = PROBES[task]
+    if task.startswith("regal."):
+        from learned_mapping.companion.regal.graphs import graph_names
+
+        config = config | {"graphs": list(graph_names("synthetic", "small"))[:1]}
+    return {"costs": _rounded(without_clocks(function_of(task)(method, instance, config, SEED))), "version": 1}
+
+
+def without_clocks(value: Any) -> Any:
+    """JSON without what was measured with a clock: by name, or by an ending such as ``_seconds``."""
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if not _is_clock(key)}
+        return {key: without_clocks(item) for key, item in kept.items()}
+    if isinstance(value, list | tuple):
+        return [without_clocks(item) for item in value]
+    return value
+
+
+def _is_clock(key: str) -> bool:
+    return key in CLOCKS or key.endswith(("_seconds", "_per_second"))
+
+
+def _rounded(value: Any) -> Any:
+    """JSON with floats to `DIGITS` significant digits, so that another processor's last bits do not matter."""
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _rounded(value.tolist())
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def changed(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The keys whose stored fingerprint is another, or missing."""
+    stored = _entries(str(path()), path().stat().st_mtime_ns) if path().exists() else {}
+    return [key for key, entry in found.items() if stored.get(key) != dict(entry)]
+
+
+def store(found: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
+    """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others stay."""
+    stored = {} if only_these or not path().exists() else _entries(str(path()), path().stat().st_mtime_ns)
+    merged = {**stored, **{key: dict(entry) for key, entry in found.items()}}
+    write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)
+
+
+def of_runs(runs: Iterable[Run]) -> dict[str, str]:
+    """Key -> digest of the fingerprints that runs rest on now; those without one are left out."""
+    known = current()
+    return {key: known[key] for key in dict.fromkeys(map(key_of, runs)) if key in known}

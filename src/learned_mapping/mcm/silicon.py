@@ -1,0 +1,105 @@
+"""Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from learned_mapping import problem
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
+from learned_mapping.mcm.bounds.linear_cut import balanced_search
+from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searched
+from learned_mapping.mcm.partition import Partition, make_partition
+from learned_mapping.mcm.searches.balanced_start import annealing_from_balance, balanced_start
+from learned_mapping.mcm.searches.class_search import class_search
+from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.problem import RULE, Found, Method, Result
+from learned_mapping.programs.graph import ComputationGraph
+
+
+def _even_cut(task: Task, rng: np.random.Generator, budget: Any) -> Found:
+    assignment = balanced_start(task.model, task.arrays)
+    budget.record(task.model.throughput(assignment))
+    return make_partition(assignment, task.model.package.chips), {}
+
+
+OWN_METHODS: dict[str, Method] = {
+    "even-cut": Method("the even cut of the model's costs", _even_cut, RULE),
+    "random-balanced": Method(
+        "even cuts of random orders by perturbed costs",
+        searched(lambda task, rng, budget: balanced_search(task.model, task.arrays, rng, budget)),
+    ),
+    "sa-balanced": Method(
+        "simulated annealing that begins at the even cut of the model's costs",
+        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, rng, budget)),
+    ),
+    "class-search": Method(
+        "cross-entropy search over a cost factor per class of ops, cut evenly",
+        searched(lambda task, rng, budget: class_search(task.model, task.arrays, rng, budget)),
+    ),
+}
+"""By name, what is for silicon alone."""
+
+
+class SiliconTask(Task):
+    """A graph on simulated chips. `model` knows the analytical costs; its throughput is measured, with noise.
+
+    ``ran`` has a truth value per measurement so far: whether the partition ran.
+    """
+
+    def __init__(self, graph: ComputationGraph, package: ChipPackage):
+        super().__init__(graph, package)
+        self.silicon, self.ran = Silicon(graph, package), []
+
+    def measure_with(self, rng: np.random.Generator) -> None:
+        """From here on throughput is measured, with this noise."""
+        self.model, self.ran = _NotingModel(self.silicon, rng), []
+        self.model.ran = self.ran
+
+
+class _NotingModel(SiliconModel):
+    ran: list[bool]
+
+    def throughput(self, assignment: np.ndarray) -> float:
+        found = super().throughput(assignment)
+        self.ran.append(found > 0)
+        return found
+
+
+class PartitioningOnSilicon(Partitioning):
+    """Paper 2 on the simulated chips; the methods are those of the analytical model and those that cut evenly."""
+
+    def methods(self, profile: str = "full") -> Mapping[str, Method]:
+        return all_methods(profile) | OWN_METHODS
+
+    def task(
+        self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, **options: Any
+    ) -> SiliconTask:
+        if options.get("start") is not None:
+            raise InputError("--start", "", "is for the analytical model")
+        return SiliconTask(instance, silicon_package(chips) if package is None else package)
+
+    def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:
+        plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
+        task.measure_with(np.random.default_rng(noise_seed))
+        return np.random.default_rng(plan_seed)
+
+    def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:
+        """``throughput``, without noise and 0 where the partition cannot run, and ``chips_used``."""
+        costs = validate_on_silicon(solution, task.silicon).costs
+        return {"throughput": costs.get("silicon_throughput", 0.0), "chips_used": float(solution.chips_used)}
+
+    def validate(self, task: SiliconTask, solution: Partition):
+        return validate_on_silicon(solution, task.silicon)
+
+
+PROBLEM = PartitioningOnSilicon()
+
+
+def solve(graph: ComputationGraph, method: str, *, chips: int = 36, **limits: Any) -> Result:
+    """Partitions `graph` for the silicon; limits and errors as in `problem.solve`; the curve is of measurements."""
+    return problem.solve(PROBLEM, PROBLEM.task(graph, chips=chips), method, **limits)

@@ -1,0 +1,184 @@
+"""What the three papers have in common: a problem, its methods, and one call that solves.
+
+A problem reads instances, knows its methods by name, and has an independent validator. A method takes a task (an
+instance on its hardware), randomness and a budget, and returns a solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.renamed import RENAMED
+from learned_mapping.verdict import Verdict
+
+RULE = "rule"
+SEARCH = "search"
+EXACT = "exact"
+PAPER = "paper's learner"
+OURS = "our learner"
+KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)
+"""What a method is. Colours and dashes of the figures follow it."""
+
+Found = tuple[Any, dict[str, float]]
+Progress = Callable[[int, float, float | None], None]
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to solve a problem."""
+
+    description: str
+    run: Callable[[Any, np.random.Generator, Budget], Found] = field(repr=False)
+    """(task, randomness, budget) -> the solution, and what more was found out, such as a bound."""
+    kind: str = SEARCH
+    """One of `KINDS`."""
+    random: bool = True
+    """Whether the seed matters."""
+    prepare: Callable[[], None] = field(default=_nothing, repr=False)
+    """Compiles what the method needs, so that no budget pays for it."""
+    version: int = 1
+    """Set by hand when behaviour changes in a way that the small frozen instances do not show."""
+
+    @property
+    def search(self) -> bool:
+        """Whether more budget gives a better solution; a rule needs one pass."""
+        return self.kind not in (RULE, EXACT)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A solution and how it came about."""
+
+    solution: Any
+    metrics: dict[str, float]
+    """What the problem measures of every solution, and what the method adds."""
+    curve: dict[str, Any]
+    """The best value over time and samples, as `Budget.curve` gives it."""
+    samples: int
+    """Games, partitions or schedules evaluated."""
+    seconds: float
+
+
+class Problem:
+    """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
+
+    name: str
+    """As on the command line, and in `RENAMED`."""
+    solution_schema: str
+    """The kind of the solution's file: mapping, partition or schedule."""
+    seconds: float | None = None
+    samples: int | None = None
+    """A search's limits unless it is told others."""
+
+    def methods(self, profile: str = "full") -> Mapping[str, Method]:
+        """Every method by name, in the order of the tables; the profile is the size of the networks."""
+        raise NotImplementedError
+
+    def method(self, name: str, profile: str = "full") -> Method:
+        """A method by name; raises `InputError`, which names those there are, or the new name of an old one."""
+        known = self.methods(profile)
+        if name in known:
+            return known[name]
+        if name in RENAMED[self.name]:
+            raise InputError("method", "", f"{name!r} is called {RENAMED[self.name][name]!r} now")
+        raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(known)}")
+
+    def read(self, path: str) -> Any:
+        """An instance from its file."""
+        raise NotImplementedError
+
+    def task(self, instance: Any, **options: Any) -> Any:
+        """What methods work on: the instance, with hardware and objective. Raises `InputError` for bad options."""
+        raise NotImplementedError
+
+    def randomness(self, task: Any, seed: int) -> np.random.Generator:
+        """All randomness of a run."""
+        return np.random.default_rng(seed)
+
+    def metrics(self, task: Any, solution: Any) -> dict[str, float]:
+        """What is measured of every solution, by the code the methods use."""
+        raise NotImplementedError
+
+    def validate(self, task: Any, solution: Any) -> Verdict:
+        """The independent judge."""
+        raise NotImplementedError
+
+    def read_solution(self, path: str, instance: Any) -> Any:
+        """A solution from its file."""
+        raise NotImplementedError
+
+    def write_solution(self, path: Any, solution: Any, instance: Any) -> None:
+        """Writes a solution's file."""
+        raise NotImplementedError
+
+
+def solve(
+    problem: Problem,
+    task: Any,
+    method: str,
+    *,
+    seed: int = 0,
+    seconds: float | None = None,
+    samples: int | None = None,
+    cpu: bool = False,
+    progress: Progress | None = None,
+    profile: str = "full",
+) -> Result:
+    """Solves a task.
+
+    Args:
+      problem: which of the three.
+      task: as `Problem.task` makes it.
+      method: a name of `Problem.methods`.
+      seed: decides every random choice. With a limit in samples the result depends on nothing else.
+      seconds, samples: the budget; the problem's own where both are None.
+      cpu, progress: as in `Budget`.
+      profile: the size of the networks: quick, full or paper.
+
+    Raises:
+      InputError: an unknown method, or a budget that is not positive.
+    """
+    chosen = problem.method(method, profile)
+    if seconds is None and samples is None:
+        seconds, samples = problem.seconds, problem.samples
+    Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
+    chosen.prepare()
+    rng = problem.randomness(task, seed)
+    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
+    solution, found = chosen.run(task, rng, budget)
+    metrics = problem.metrics(task, solution) | found
+    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+
+
+COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
+
+
+def read_graph_file(path: str) -> Any:
+    """A graph from ``.json``, ``.json.gz``, or TensorFlow's ``CostGraphDef`` text (``.pbtxt``, ``.pbtxt.gz``)."""
+    if path.endswith(COSTGRAPH_ENDINGS):
+        from learned_mapping.programs.costgraph import read_costgraph
+
+        return read_costgraph(path)
+    from learned_mapping.programs.formats import read_graph
+
+    return read_graph(path)
+
+
+def problem(name: str) -> Problem:
+    """A problem by name: mmap, mcm, silicon or regal. Imports that paper's methods, and no other's."""
+    from importlib import import_module
+
+    rooms = {"mmap": "mmap.methods", "mcm": "mcm.methods", "silicon": "mcm.silicon", "regal": "regal.methods"}
+    if name not in rooms:
+        raise InputError("problem", "", f"{name!r} is none of {', '.join(rooms)}")
+    return import_module(f"learned_mapping.{rooms[name]}").PROBLEM
