@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import html
 
-from learned_mapping.companion.claims import NOT_TESTABLE, VERDICTS, Judged, count_verdicts
+from learned_mapping.companion.claims import NOT_TESTABLE, VERDICTS, Judged, Measured, count_verdicts
 from learned_mapping.companion.display import Html, number, simple_table
 
 MEANING = {
-    "reproduced": "the stored result reaches the paper's number",
+    "reproduced": "the stored result reaches the paper's number, with its whole interval",
     "same direction": "it points the same way and stays short of the number",
+    "undecided": "its interval holds both directions",
     "not reproduced": "it does not",
+    "not yet run": "the method it names has not run, or with fewer games, samples or updates than stated",
     "not testable here": "what it would take is out of reach, and the table says what",
-    "not yet run": "no stored result has the rows that the rule needs",
 }
 PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
 
@@ -32,8 +33,11 @@ def verdict_counts(judged: list[Judged]) -> Html:
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
-    """The claims of one paper: what it says, the verdict, its number, and ours."""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("claim", "verdict", "the paper's number", "ours"))
+    """The claims of one paper: what it says, the verdict, its number, and ours: by its method, and by our own."""
+    head = "".join(
+        f'<th scope="col">{name}</th>'
+        for name in ("claim", "verdict", "the paper's number", "its method here", "our own method")
+    )
     body = ""
     for item in judged:
         claim = item.claim
@@ -45,6 +49,22 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
             f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b></td>'
-            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td>{number(item.measured)}</td></tr>'
+            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td>{_cell(item.measured)}</td>'
+            f'<td class="lm-wrap">{_ours(item)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
+
+
+def _cell(measured: Measured | None) -> str:
+    """A number with its interval."""
+    if measured is None:
+        return "–"
+    if measured.low == measured.high:
+        return number(measured.value)
+    return f"{number(measured.value)}<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+
+
+def _ours(item: Judged) -> str:
+    if item.ours is None:
+        return ""
+    return f"{_cell(item.ours)}<br><code>{html.escape(item.claim.ours.get('method', ''))}</code>"

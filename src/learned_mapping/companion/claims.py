@@ -1,13 +1,15 @@
 """The papers' claims, each with a rule that turns stored results into a verdict; no verdict is ever typed.
 
-``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim whose
-artifact has no stored result, or none of the rows the rule needs, is *not yet run*.
+``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim is decided
+by the rows of the methods it names. Where their interval lies on both sides of a threshold of direction it is
+*undecided*. Where there are no such rows, or a learner has learned less than `LEARNERS` asks for, it is *not yet run*.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +21,23 @@ from learned_mapping.companion import results, statistics
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node, read_bytes
 
-REPRODUCED, SAME_DIRECTION, NOT_REPRODUCED = "reproduced", "same direction", "not reproduced"
-NOT_TESTABLE, NOT_YET_RUN = "not testable here", "not yet run"
-VERDICTS = (REPRODUCED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN)
+REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecided"
+NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here", "not yet run"
+VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
+LEARNERS: dict[str, dict[str, float]] = {
+    "muzero": {"games": 200, "updates": 1000},
+    "prod": {"games": 200, "updates": 1000},
+    "learning-only": {"games": 200, "updates": 1000},
+    "muzero-no-backup": {"games": 200, "updates": 1000},
+    "rl": {"updates": 20},
+    "rl-balanced": {"updates": 20},
+    "finetune": {"updates": 20, "pretraining_samples": 20_000},
+    "zeroshot": {"pretraining_samples": 20_000},
+    "regal": {"updates": 1000},
+}
+"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided."""
+DRAWS = 2000
+"""Of a bootstrap over instances."""
 
 KINDS = ("value", "ratio", "difference", "share_better")
 OVER: dict[str, Callable[[list[float]], float]] = {
@@ -52,6 +68,15 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a rule measures: the number, and its 95% interval where the rows have one (else the number twice)."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Claim:
     """One claim of a paper."""
 
@@ -69,6 +94,8 @@ class Claim:
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""
     """Why the claim cannot be tested here; empty where it can."""
+    ours: Mapping[str, str] = field(default_factory=dict)
+    """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +105,9 @@ class Judged:
     claim: Claim
     verdict: str
     """One of `VERDICTS`."""
-    measured: float | None = None
+    measured: Measured | None = None
+    ours: Measured | None = None
+    """What our own method reaches by the same rule."""
 
 
 def claims_path() -> Path:
@@ -104,7 +133,7 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
 
 
 def _claim(node: Node) -> Claim:
-    optional = ("measure", "reproduced", "same_direction", "not_testable")
+    optional = ("measure", "reproduced", "same_direction", "not_testable", "ours")
     cells = node.object(("id", "paper", "text", "number", "artifact"), optional)
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
@@ -115,6 +144,8 @@ def _claim(node: Node) -> Claim:
         parts["measure"] = _measure(cells["measure"])
     else:
         parts["not_testable"] = cells["not_testable"].string()
+    if "ours" in cells:
+        parts["ours"] = {key: value.string() for key, value in cells["ours"].mapping(10).items()}
     names = ("id", "text", "number", "artifact")
     return Claim(paper=cells["paper"].integer(1, 3), **{name: cells[name].string() for name in names}, **parts)
 
@@ -146,21 +177,52 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     """The verdict that a result bears out, by the claim's own rule."""
     if claim.not_testable:
         return Judged(claim, NOT_TESTABLE)
-    measured = None if result is None else measure(claim.measure, result["rows"])
-    if measured is None:
-        return Judged(claim, NOT_YET_RUN)
-    if claim.reproduced[0] <= measured <= claim.reproduced[1]:
-        return Judged(claim, REPRODUCED, measured)
-    if claim.same_direction[0] <= measured <= claim.same_direction[1]:
-        return Judged(claim, SAME_DIRECTION, measured)
-    return Judged(claim, NOT_REPRODUCED, measured)
+    rows = [] if result is None else result["rows"]
+    ours = _measure_ours(claim, rows)
+    measured = measure(claim.measure, rows)
+    if measured is None or not has_learned(claim.measure, rows):
+        return Judged(claim, NOT_YET_RUN, None, ours)
+    return Judged(claim, _verdict(claim, measured), measured, ours)
 
 
-def measure(rule: Measure, rows: list[dict[str, Any]]) -> float | None:
-    """The number a rule asks for; None where rows are missing."""
+def _verdict(claim: Claim, measured: Measured) -> str:
+    """Reproduced or in the same direction only where the whole interval is; undecided where it holds both sides."""
+    (low, high), (least, most) = claim.reproduced, claim.same_direction
+    if low <= measured.low and measured.high <= high:
+        return REPRODUCED
+    if min(low, least) <= measured.low and measured.high <= max(high, most):
+        return SAME_DIRECTION
+    if measured.high < min(low, least) or measured.low > max(high, most):
+        return NOT_REPRODUCED
+    return UNDECIDED
+
+
+def _measure_ours(claim: Claim, rows: list[dict[str, Any]]) -> Measured | None:
+    if not claim.ours:
+        return None
+    rule = claim.measure
+    return measure(Measure(rule.kind, {**rule.rows, **claim.ours}, rule.against, rule.over), rows)
+
+
+def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
+    """Whether every learner that a rule names has the games and updates behind it that `LEARNERS` asks for."""
+    for method in {rule.rows.get("method"), rule.against.get("method")} & set(LEARNERS):
+        for metric, least in LEARNERS[method].items():
+            found = [row["value"] for row in rows if row["method"] == method and row["metric"] == metric]
+            if not found or min(found) < least:
+                return False
+    return True
+
+
+def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
+    """The number a rule asks for, with its interval; None where rows are missing.
+
+    The interval of one row is its own, of a contrast of two rows what their intervals allow at most, of several
+    instances a bootstrap over the instances.
+    """
     ours = _by_instance(rows, rule.rows)
     if rule.kind == "value":
-        return OVER[rule.over](list(ours.values())) if ours else None
+        return _joined(rule, list(ours.values())) if ours else None
     theirs = _by_instance(rows, {**rule.rows, **rule.against})
     if "instance" in rule.against:  # one instance compared with another
         pairs = list(zip(ours.values(), theirs.values()))
@@ -169,22 +231,40 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> float | None:
     if not pairs:
         return None
     if rule.kind == "share_better":
-        return sum(a > b for a, b in pairs) / len(pairs)
+        return _joined(rule, [_exactly(float(a.value > b.value)) for a, b in pairs])
     if rule.kind == "ratio":
-        if any(b == 0 for _, b in pairs):
+        if any(b.low <= 0 for _, b in pairs):
             return None
-        return OVER[rule.over]([a / b for a, b in pairs])
-    return OVER[rule.over]([a - b for a, b in pairs])
+        return _joined(rule, [Measured(a.value / b.value, a.low / b.high, a.high / b.low) for a, b in pairs])
+    return _joined(rule, [Measured(a.value - b.value, a.low - b.high, a.high - b.low) for a, b in pairs])
 
 
-def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, float]:
+def _exactly(value: float) -> Measured:
+    return Measured(value, value, value)
+
+
+def _joined(rule: Measure, each: list[Measured]) -> Measured:
+    """One number of several instances, and its interval."""
+    if len(each) == 1:
+        return each[0]
+    over, values = OVER[rule.over], [entry.value for entry in each]
+    if rule.over in ("min", "max"):
+        return Measured(over(values), over([entry.low for entry in each]), over([entry.high for entry in each]))
+    rng = random.Random(0)
+    drawn = sorted(over(rng.choices(values, k=len(values))) for _ in range(DRAWS))
+    return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1])
+
+
+def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
     found = {}
     for row in rows:
         if row["instance"] == "all" and "instance" not in keys:
             continue  # a summary over instances is none of them
         numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
         if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
-            found[row["instance"]] = float(row["value"])
+            ends = (row.get(end) for end in ("low", "high"))
+            value = float(row["value"])
+            found[row["instance"]] = Measured(value, *(value if end is None else float(end) for end in ends))
     return found
 
 

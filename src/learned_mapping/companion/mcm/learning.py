@@ -13,7 +13,10 @@ from learned_mapping.companion.contrasts import mean_ratio
 from learned_mapping.companion.datasets import mcm as graphs
 from learned_mapping.companion.mcm.levels import curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.statistics import summary_row
-from learned_mapping.mcm.agent.checkpoints import checkpoint_digest
+from learned_mapping.learning.checkpoint import read_checkpoint
+from learned_mapping.mcm.agent.checkpoints import checkpoint_digest, checkpoint_path
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.methods import LEARNERS
 
 Record = dict[str, Any]
 
@@ -44,6 +47,8 @@ PAPER_SAMPLES = {
 """Table 2."""
 PAPER_GAIN = {"random": 1.0436, "sa": 1.0649}
 """Section 5.2: learning over each."""
+LEARNT = ("updates", "pretraining_samples")
+"""Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
     ("rl", "random"), ("rl", "sa"), ("finetune", "rl"), ("finetune", "zeroshot"), ("costs-cem", "rl"),
     ("costs-cem", "costs-random"), ("costs-cem", "sa"),
@@ -59,6 +64,19 @@ CLASSES = {
 def checkpoint_of(method: str) -> dict[str, str]:
     """What a run of a method keeps of the trained policy it starts from; nothing for all others."""
     return {"checkpoint": checkpoint_digest("chips")} if method in ("zeroshot", "finetune") else {}
+
+
+def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Record]:
+    """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
+    if method not in LEARNERS:
+        return []
+    rollouts = agent_config("chips", records[0]["config"].get("network", "full")).rollouts
+    updates = min(r["result"]["samples"] for r in records) // rollouts
+    found = {"updates": 0 if method == "zeroshot" else updates}
+    if checkpoint_of(method):
+        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path("chips"))[1]["facts"]["samples"])
+    key = {"instance": instance, "method": method, "n": len(records)}
+    return [{**key, "metric": metric, "value": value} for metric, value in found.items()]
 
 
 def available(methods: Sequence[str]) -> list[str]:
@@ -115,6 +133,7 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
                 for share in SHARES:
                     level = float(np.exp(end["greedy-careful"] + share / 100 * span))
                     rows.append(level_row(method, level, f"{share}%", logs, INSTANCE))
+        rows += learning_rows(INSTANCE, method, here)
     rows += _contrast_rows(records)
     invalid = sum(not r["result"]["valid"] for r in records)
     return {"rows": rows, "paper": _paper_levels(), "validated": len(records), "invalid": invalid}
@@ -158,6 +177,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
         rows = [*rows, {**key, "metric": "samples_at_least", "value": row["censored"]}]
         if row["value"] and needed["rl", target]["value"]:
             rows.append({**key, "metric": "times_fewer", "value": needed["rl", target]["value"] / row["value"]})
+    rows = rows + [row for metric in LEARNT for row in results.select(figure, metric=metric)]
     paper = results.select(figure, "paper", metric="samples")
     return {"rows": rows, "paper": paper, "validated": figure["validated"], "invalid": figure["invalid"]}
 
@@ -186,6 +206,7 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
             here = [r for r in records if r["instance"] == name and mode.items() <= r["config"].items()]
             rows.append(summary_row(name, "rl", "throughput", [r["result"]["throughput"] for r in here], **mode))
             rows.append(summary_row(name, "rl", "seconds", [r["result"]["seconds"] for r in here], **mode))
+        rows += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
     invalid = sum(not r["result"]["valid"] for r in records)
     return {"rows": rows, "paper": [], "validated": len(records), "invalid": invalid}
 
@@ -221,6 +242,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
                 found["seconds"] = float(np.mean([r["seconds"] for r in own]))
                 found["improvement"] = float(np.exp(np.mean(np.log(ratios))))
         rows += [{**key, "metric": metric, "value": value} for metric, value in found.items()]
+        rows += [row for metric in LEARNT for row in results.select(figure, method=method, metric=metric)]
     judged = [r["result"]["valid"] for r in records if r["method"] == "cp-sat"]
     return {"rows": rows, "paper": [], "validated": len(judged), "invalid": judged.count(False)}
 

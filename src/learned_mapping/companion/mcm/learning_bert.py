@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mcm.learning import available, checkpoint_of
+from learned_mapping.companion.mcm.learning import LEARNT, available, checkpoint_of, learning_rows
 from learned_mapping.companion.mcm.levels import LEAST, curve_of, level_row, log_curves
 from learned_mapping.companion.statistics import summary_row
 
@@ -80,6 +80,7 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         ran = [100.0 * r["ran"] / r["samples"] for r in found]
         rows.append(summary_row(INSTANCE, method, "samples_that_run_percent", ran))
         rows.append(summary_row(INSTANCE, method, "seconds", [r["seconds"] for r in found]))
+        rows += learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
         rows += _level_rows(method, here, naive, [(level, f"{level:.2f}") for level in LEVELS])
@@ -119,4 +120,5 @@ def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
         rows.append({**key, "metric": "samples_at_least", "value": row["censored"]})
         minutes = None if row["value"] is None else row["value"] * SECONDS_A_SAMPLE / 60
         rows.append({**key, "metric": "minutes", "value": minutes})
+    rows = rows + [row for metric in LEARNT for row in results.select(figure, metric=metric)]
     return {"rows": rows, "paper": figure["paper"], "validated": figure["validated"], "invalid": figure["invalid"]}
