@@ -10,7 +10,7 @@ from learned_mapping.companion.regal.graphs import DATASETS, SYNTHETIC_OPS, TRAC
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
-from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES
 from learned_mapping.regal.methods import METHODS
 from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
 

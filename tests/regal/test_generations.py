@@ -9,7 +9,7 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.programs.synthetic_graphs import random_graph
+from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.methods import schedule_fitness
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga

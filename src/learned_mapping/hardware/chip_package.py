@@ -13,8 +13,7 @@ links are busy:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
@@ -28,13 +27,7 @@ MIB = 2**20
 MAX_CHIPS = 4096
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s", "op_overhead_s",
-    ],
-    meta_fields=["chips"],
-)  # fmt: skip
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChipPackage:
     """A multi-chip edge TPU, as far as the public record describes one.
@@ -43,7 +36,7 @@ class ChipPackage:
     Edge TPU's data sheet. What neither says is a round number of the right order, and says so below.
     """
 
-    chips: int = 36
+    chips: int = field(default=36, metadata={"static": True})
     """C, the number of chips on the ring (paper 2, Section 5.1)."""
     flop_per_s: float = 4e12
     """Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS)."""

@@ -7,17 +7,13 @@ any mapping and says what it takes when copies overlap, slow each other and the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.copies import DROP, MappingLike, copies_by_step
-from learned_mapping.hardware.memory_hierarchy import (
-    LatencyBreakdown,
-    MemoryHierarchy,
-    check_hierarchy,
-    machine_of,
-    placed_latency_s,
-)
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, check_hierarchy, machine_of
+from learned_mapping.hardware.replay import DROP, LatencyBreakdown, MappingLike, Replay
 from learned_mapping.programs.program import Program
 
 DONE = 1e-12
@@ -65,15 +61,11 @@ def shared_copy_latency(
         raise InputError("machine", "engines", f"must be at least 1, got {engines}")
     if not 0 <= yields <= 1:
         raise InputError("machine", "yields", f"must be in [0, 1], got {yields}")
-    replay = _Replay(program, mapping, machine, engines, yields)
-    for t in range(program.num_instructions):
-        replay.step(t)
-    return replay.finish()
+    return _SharedCopies(program, mapping, machine, engines, yields).run()
 
 
-def all_slow_latency(program: Program, machine: MemoryHierarchy | None = None) -> float:
+def all_slow_latency(program: Program) -> float:
     """Seconds of the program with everything in HBM: no copies, nothing to wait for."""
-    check_hierarchy(machine_of(program) if machine is None else machine)
     return float(program.slow_s.sum())
 
 
@@ -82,76 +74,52 @@ class _Copy:
 
     __slots__ = ("bytes", "end", "label", "left", "source", "start")
 
-    def __init__(self, label: int, size: int, source: _Copy | None):
-        self.label, self.bytes, self.source = label, size, source
-        self.left = float(size)
-        self.start = self.end = None
+    def __init__(self, label: int, size: int, source: _Copy | None, end: float | None = None):
+        self.label, self.bytes, self.left, self.source = label, size, float(size), source
+        self.start, self.end = None, end
 
     @property
     def done(self) -> bool:
         return self.end is not None
 
 
-class _Replay:
-    """The clock, the copies under way and waiting, and where each tensor is."""
+class _SharedCopies(Replay):
+    """Copies under way and copies waiting, moved on from event to event."""
+
+    HERE = _Copy(0, 0, None, end=0.0)
 
     def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines, yields: float):
-        self.program, self.engines, self.yields = program, engines, yields
+        super().__init__(program, mapping)
+        self.engines, self.yields = engines, yields
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)
         self.copy_share = min(float(machine.copy_bytes_per_s) / self.hbm_bytes_per_s, 1.0)
-        action = np.asarray(mapping.action)
-        self.action: list[int] = action.tolist()
-        self.offset: list[int] = np.asarray(mapping.offset).tolist()
-        self.size: list[int] = program.buffer_bytes.tolist()
-        self.tensor: list[int] = program.buffer_tensor.tolist()
-        self.is_output: list[bool] = program.buffer_is_output.tolist()
-        self.first_buffer: list[int] = program.buffer_offsets.tolist()
-        latency = placed_latency_s(program, action != DROP)
-        slow_bytes = np.bincount(
-            program.buffer_instruction, program.buffer_bytes * (action == DROP), program.num_instructions
-        )
+        latency, dropped = np.array(self.latency), np.array(self.action) == DROP
+        slow_bytes = np.bincount(program.buffer_instruction, program.buffer_bytes * dropped, program.num_instructions)
         share = np.divide(slow_bytes, latency * self.hbm_bytes_per_s, out=np.zeros_like(latency), where=latency > 0)
-        self.latency: list[float] = latency.tolist()
         self.hbm_share: list[float] = np.minimum(share, 1.0).tolist()
-        self.copies_at = copies_by_step(program, mapping)
-
-        self.now = 0.0
         self.waiting: list[_Copy] = []
         self.active: list[_Copy] = []
-        self.finished: list[_Copy] = []
-        # Per tensor: None where it is not, True where it is, else the copy that brings it.
-        self.in_hbm: list[_Copy | bool | None] = [p or None for p in program.tensor_is_parameter.tolist()]
-        self.in_cmem: list[_Copy | bool] = [True] * program.num_tensors
-        self.leaving: list[tuple[_Copy, int, int]] = []
-        self.arrival = self.overwrite = self.write_back = self.contention = 0.0
-        self.starts: list[float] = []
-        self.ends: list[float] = []
 
-    def _queue(self, label: int, size: int, source: _Copy | bool | None) -> _Copy | bool:
-        """The copy, queued; True where there is nothing to copy or wait for."""
-        source = source if isinstance(source, _Copy) and not source.done else None
+    def _copy(self, label: int, size: int, source: _Copy) -> _Copy:
         if size == 0:
-            return source or True
-        copy = _Copy(label, size, source)
-        self.waiting.append(copy)
-        return copy
+            return source
+        self.waiting.append(_Copy(label, size, source))
+        return self.waiting[-1]
 
-    def _write_back(self, tensor: int) -> None:
-        arriving = self.in_cmem[tensor]
-        self.in_hbm[tensor] = self._queue(-1 - tensor, int(self.program.tensor_bytes[tensor]), arriving)
+    def _done(self, place: _Copy) -> bool:
+        return place.done
 
-    def _start_copies(self, t: int) -> None:
-        for b in self.copies_at.get(t, ()):
-            tensor, size = self.tensor[b], self.size[b]
-            if self.is_output[b]:
-                copy = self._queue(b, size, True)
-                self.in_hbm[tensor] = copy
-                if isinstance(copy, _Copy):
-                    self.leaving.append((copy, self.offset[b], self.offset[b] + size))
-            else:
-                if self.in_hbm[tensor] is None:
-                    self._write_back(tensor)
-                self.in_cmem[tensor] = self._queue(b, size, self.in_hbm[tensor])
+    def _wait(self, places: Iterable[_Copy]) -> Iterator[float]:
+        for copy in places:
+            yield self._advance(0.0, 0.0, copy)
+
+    def _drain(self) -> None:
+        while self.active or self.waiting:
+            self._admit()
+            self._advance(0.0, 0.0, self.active[0])
+
+    def _run(self, t: int) -> float:
+        return self._advance(self.latency[t], self.hbm_share[t]) - self.latency[t]
 
     def _admit(self) -> None:
         """Starts what may start (2)."""
@@ -160,7 +128,7 @@ class _Replay:
         still = []
         for copy in self.waiting:
             full = self.engines is not None and len(self.active) >= self.engines
-            if full or (copy.source is not None and not copy.source.done):
+            if full or not copy.source.done:
                 still.append(copy)
             else:
                 copy.start = self.now
@@ -186,66 +154,6 @@ class _Replay:
                     copy.left -= elapsed * rate
                     if copy.left <= DONE * copy.bytes:
                         copy.end = self.now
-                        self.finished.append(copy)
+                        self.copies.append((copy.label, copy.start, copy.end))
                 self.active = [copy for copy in self.active if not copy.done]
         return self.now - began
-
-    def _await(self, where: _Copy | bool | None) -> float:
-        return self._advance(0.0, 0.0, where) if isinstance(where, _Copy) and not where.done else 0.0
-
-    def step(self, t: int) -> None:
-        """Starts the copies of step t, waits for what instruction t needs, runs it."""
-        self._start_copies(t)
-        buffers = range(self.first_buffer[t], self.first_buffer[t + 1])
-        for b in buffers:
-            if not self.is_output[b]:
-                tensor = self.tensor[b]
-                self.arrival += self._await(self.in_hbm[tensor] if self.action[b] == DROP else self.in_cmem[tensor])
-        for b in buffers:
-            if not self.is_output[b] and self.action[b] == DROP and self.in_hbm[self.tensor[b]] is None:
-                self._write_back(self.tensor[b])
-                self.write_back += self._await(self.in_hbm[self.tensor[b]])
-        self.leaving = [entry for entry in self.leaving if not entry[0].done]
-        for b in buffers:
-            if self.is_output[b] and self.action[b] != DROP and self.size[b] > 0:
-                low, high = self.offset[b], self.offset[b] + self.size[b]
-                for copy, other_low, other_high in self.leaving:
-                    if other_low < high and low < other_high:
-                        self.overwrite += self._await(copy)
-        self.starts.append(self.now)
-        self.contention += self._advance(self.latency[t], self.hbm_share[t]) - self.latency[t]
-        self.ends.append(self.now)
-        for b in buffers:
-            if self.is_output[b]:
-                if self.action[b] == DROP:
-                    self.in_hbm[self.tensor[b]] = True
-                else:
-                    self.in_cmem[self.tensor[b]] = True
-
-    def finish(self) -> LatencyBreakdown:
-        """Copies of the last step, write-backs of results, and the sum."""
-        self._start_copies(self.program.num_instructions)
-        computed = self.now
-        while self.active or self.waiting:
-            self._admit()
-            self._await(self.active[0])
-        drained = self.now
-        results = [n for n in np.flatnonzero(self.program.tensor_is_output).tolist() if self.in_hbm[n] is None]
-        for tensor in results:
-            self._write_back(tensor)
-        for tensor in results:
-            self._await(self.in_hbm[tensor])
-        self.write_back += self.now - drained
-        copies = sorted(self.finished, key=lambda copy: (copy.start, copy.end, copy.label))
-        return LatencyBreakdown(
-            total_s=self.now,
-            compute_s=sum(self.latency),
-            arrival_stall_s=self.arrival,
-            overwrite_stall_s=self.overwrite,
-            write_back_s=self.write_back,
-            contention_s=max(self.contention, 0.0),
-            drain_s=drained - computed,
-            instruction_start_s=np.array(self.starts),
-            instruction_end_s=np.array(self.ends),
-            copies=tuple((copy.label, copy.start, copy.end) for copy in copies),
-        )

@@ -8,8 +8,7 @@ that also returns the traces the figures draw; `regal.rules.decode` holds the co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 
 import jax
 import numpy as np
@@ -25,11 +24,7 @@ MAX_TOTAL_BYTES = 2**61
 """Largest sum of all tensors and weights a simulation accepts, so that 64-bit sums cannot overflow."""
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["memory_bytes", "flop_per_s", "bytes_per_s"],
-    meta_fields=["devices", "transfers"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DevicePair:
     """Homogeneous devices. The defaults are one TPU v3 core each.
@@ -45,9 +40,9 @@ class DevicePair:
     """Peak arithmetic of each device, FLOP/s. Used only where a graph brings no times of its own."""
     bytes_per_s: float = 450e9
     """Memory bandwidth of each device, bytes/s. Used only where a graph brings no times of its own."""
-    devices: int = 2
+    devices: int = field(default=2, metadata={"static": True})
     """Number of devices d (paper: 2)."""
-    transfers: str = "rendezvous"
+    transfers: str = field(default="rendezvous", metadata={"static": True})
     """``rendezvous``: a transfer waits until both devices reach it, then both go on. ``free``: it never makes the
     sender wait, and the receiver waits only where it needs the tensor."""
 

@@ -7,28 +7,21 @@ and two memories, so that reward and latency can disagree (paper 1, section 4.2 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.copies import DROP, MappingLike, copies_by_step
+from learned_mapping.hardware.replay import LatencyBreakdown, MappingLike, Replay
+from learned_mapping.hardware.replay import placed_latency_s as placed_latency_s
 from learned_mapping.programs.program import Program
-from learned_mapping.programs.roofline import instruction_latency_table as instruction_latency_table
 
 MIB = 2**20
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s", "overhead_s",
-        "contention",
-    ],
-    meta_fields=[],
-)  # fmt: skip
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MemoryHierarchy:
     """One core with a large slow memory (HBM), a small fast one (CMEM) and one copy engine between them.
@@ -74,41 +67,6 @@ def machine_of(program: Program, machine: MemoryHierarchy | None = None) -> Memo
     return replace(base, copy_bytes_per_s=program.copy_bytes_per_s, cmem_bytes=float(program.fast_bytes))
 
 
-@dataclass(frozen=True)
-class LatencyBreakdown:
-    """Where the time of a mapped program goes. The parts add up to `total_s`. All in seconds."""
-
-    total_s: float
-    """From the start of the first instruction to the end of the last instruction, copy or write-back."""
-    compute_s: float
-    """Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``."""
-    arrival_stall_s: float
-    """Instructions waiting for data that is still being copied."""
-    overwrite_stall_s: float
-    """Instructions waiting to write where a copy to HBM still reads."""
-    write_back_s: float
-    """Instructions waiting for tensors that lived in CMEM alone and that they read from HBM, and, at the end, results
-    of the program whose only copy is in CMEM."""
-    contention_s: float
-    """Slowdown of instructions while the copy engine takes HBM bandwidth."""
-    drain_s: float
-    """Copies still under way after the last instruction."""
-    instruction_start_s: np.ndarray
-    """[T] float64: when each instruction starts."""
-    instruction_end_s: np.ndarray
-    """[T] float64."""
-    copies: tuple[tuple[int, float, float], ...]
-    """(buffer, start, end) of each copy in the order of the engine; buffer -1 - n is the write-back of tensor n."""
-
-
-def placed_latency_s(program: Program, placed: np.ndarray) -> np.ndarray:
-    """[T] float64, seconds: L_I(S) of each instruction, S its buffers that are `placed` ([B] bool) in CMEM."""
-    bit = np.where(placed & (program.buffer_bit >= 0), 1 << np.maximum(program.buffer_bit, 0).astype(np.int64), 0)
-    subset = np.zeros(program.num_instructions, np.int64)
-    np.add.at(subset, program.buffer_instruction, bit)
-    return program.latency_s[program.latency_offsets[:-1] + subset]
-
-
 def program_latency(program: Program, mapping: MappingLike, machine: MemoryHierarchy | None = None) -> LatencyBreakdown:
     """Replays a valid mapped program in order and says how long it takes.
 
@@ -138,146 +96,60 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
     """
     machine = machine_of(program) if machine is None else machine
     check_hierarchy(machine)
-    replay = _Replay(program, mapping, machine)
-    for t in range(program.num_instructions):
-        replay.step(t)
-    return replay.finish()
+    return _OneCopy(program, mapping, machine).run()
 
 
-class _Replay:
-    """The state of `program_latency` between instructions: the clock, the engine, and where each tensor is."""
+class _OneCopy(Replay):
+    """One copy at a time: each is known by the second it ends when it is queued."""
+
+    HERE = 0.0
 
     def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy):
-        self.program, self.machine = program, machine
-        action = np.asarray(mapping.action)
-        self.action: list[int] = action.tolist()
-        self.offset: list[int] = np.asarray(mapping.offset).tolist()
-        self.size: list[int] = program.buffer_bytes.tolist()
-        self.tensor: list[int] = program.buffer_tensor.tolist()
-        self.is_output: list[bool] = program.buffer_is_output.tolist()
-        self.first_buffer: list[int] = program.buffer_offsets.tolist()
-        self.latency: list[float] = placed_latency_s(program, action != DROP).tolist()
-        self.copies_at = copies_by_step(program, mapping)
-
-        self.now = 0.0
+        super().__init__(program, mapping)
+        self.copy_bytes_per_s = machine.copy_bytes_per_s
+        self.speed = 1.0 - machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
         self.engine_free = 0.0
-        self.in_hbm: list[float | None] = [0.0 if p else None for p in program.tensor_is_parameter.tolist()]
-        self.in_cmem: list[float] = [0.0] * program.num_tensors
-        self.leaving: list[tuple[float, int, int]] = []  # unfinished copies to HBM: end, offset range
-        self.engine: list[tuple[int, float, float]] = []
-        self.first_busy = 0  # engine entries before this one ended in the past
-        self.compute = self.arrival = self.overwrite = self.write_back = self.contention = 0.0
-        self.starts: list[float] = []
-        self.ends: list[float] = []
+        self.first_busy = 0  # copies before this one ended in the past
 
-    def _run_engine(self, label: int, earliest: float, size: int) -> float:
-        """Queues a copy of `size` bytes; returns when it ends. Nothing to copy does not wait for the engine."""
-        if size == 0:
+    def _copy(self, label: int, size: int, source: float) -> float:
+        earliest = max(self.now, source)
+        if size == 0:  # nothing to copy does not wait for the engine
             return earliest
         start = max(self.engine_free, earliest)
-        self.engine_free = start + size / self.machine.copy_bytes_per_s
-        self.engine.append((label, start, self.engine_free))
+        self.engine_free = start + size / self.copy_bytes_per_s
+        self.copies.append((label, start, self.engine_free))
         return self.engine_free
 
-    def _write_back(self, tensor: int, earliest: float) -> float:
-        end = self._run_engine(-1 - tensor, earliest, int(self.program.tensor_bytes[tensor]))
-        self.in_hbm[tensor] = end
-        return end
+    def _done(self, place: float) -> bool:
+        return place <= self.now
 
-    def _start_copies(self, t: int) -> None:
-        for b in self.copies_at.get(t, ()):
-            tensor, size = self.tensor[b], self.size[b]
-            if self.is_output[b]:
-                end = self._run_engine(b, self.now, size)
-                self.in_hbm[tensor] = end
-                if size:
-                    self.leaving.append((end, self.offset[b], self.offset[b] + size))
-            else:
-                source = self.in_hbm[tensor]
-                if source is None:
-                    source = self._write_back(tensor, self.now)
-                self.in_cmem[tensor] = self._run_engine(b, max(self.now, source), size)
+    def _wait(self, places: Iterable[float]) -> Iterator[float]:
+        began, self.now = self.now, max([self.now, *places])
+        yield self.now - began
 
-    def step(self, t: int) -> None:
-        """Starts the copies of step t, waits for what instruction t needs, runs it."""
-        self._start_copies(t)
-        buffers = range(self.first_buffer[t], self.first_buffer[t + 1])
-        ready = self.now
-        for b in buffers:
-            if not self.is_output[b]:
-                here = self.in_cmem[self.tensor[b]] if self.action[b] != DROP else self.in_hbm[self.tensor[b]]
-                if here is not None:
-                    ready = max(ready, here)
-        self.arrival += ready - self.now
-        self.now = ready
+    def _drain(self) -> None:
+        self.now = max(self.now, self.engine_free)
 
-        for b in buffers:
-            if not self.is_output[b] and self.action[b] == DROP and self.in_hbm[self.tensor[b]] is None:
-                end = max(self.now, self._write_back(self.tensor[b], self.now))
-                self.write_back += end - self.now
-                self.now = end
+    def _run(self, t: int) -> float:
+        lost = self._lost_s(self.latency[t])
+        self.now += self.latency[t] + lost
+        return lost
 
-        self.leaving = [entry for entry in self.leaving if entry[0] > self.now]
-        for b in buffers:
-            if self.is_output[b] and self.action[b] != DROP and self.size[b] > 0:
-                low, high = self.offset[b], self.offset[b] + self.size[b]
-                for end, other_low, other_high in self.leaving:
-                    if other_low < high and low < other_high and end > self.now:
-                        self.overwrite += end - self.now
-                        self.now = end
-
-        self.starts.append(self.now)
-        slowdown = self._contention_s(self.latency[t])
-        self.compute += self.latency[t]
-        self.contention += slowdown
-        self.now += self.latency[t] + slowdown
-        self.ends.append(self.now)
-        for b in buffers:
-            if self.is_output[b]:
-                if self.action[b] == DROP:
-                    self.in_hbm[self.tensor[b]] = self.now
-                else:
-                    self.in_cmem[self.tensor[b]] = self.now
-
-    def _contention_s(self, work: float) -> float:
+    def _lost_s(self, work: float) -> float:
         """Extra seconds that `work` seconds of an instruction starting now take beside the engine's queue."""
-        speed = 1.0 - self.machine.contention * self.machine.copy_bytes_per_s / self.machine.hbm_bytes_per_s
-        while self.first_busy < len(self.engine) and self.engine[self.first_busy][2] <= self.now:
-            self.first_busy += 1
-        if speed == 1.0:
+        if self.speed == 1.0:
             return 0.0
+        while self.first_busy < len(self.copies) and self.copies[self.first_busy][2] <= self.now:
+            self.first_busy += 1
         clock, left = self.now, work
-        for _, start, end in self.engine[self.first_busy :]:
+        for _, start, end in self.copies[self.first_busy :]:
             gap = max(0.0, start - clock)
             if gap >= left:
                 break
             left -= gap
             clock = max(clock, start)
-            if (end - clock) * speed >= left:
-                return clock + left / speed - self.now - work
-            left -= (end - clock) * speed
+            if (end - clock) * self.speed >= left:
+                return clock + left / self.speed - self.now - work
+            left -= (end - clock) * self.speed
             clock = end
         return clock + left - self.now - work
-
-    def finish(self) -> LatencyBreakdown:
-        """Copies of the last step, write-backs of results, and the sum."""
-        self._start_copies(self.program.num_instructions)
-        computed = self.now
-        drained = max(computed, self.engine_free)
-        self.now = drained
-        for tensor in np.flatnonzero(self.program.tensor_is_output).tolist():
-            if self.in_hbm[tensor] is None:
-                self.now = max(self.now, self._write_back(tensor, self.now))
-        self.write_back += self.now - drained
-        return LatencyBreakdown(
-            total_s=self.now,
-            compute_s=self.compute,
-            arrival_stall_s=self.arrival,
-            overwrite_stall_s=self.overwrite,
-            write_back_s=self.write_back,
-            contention_s=self.contention,
-            drain_s=drained - computed,
-            instruction_start_s=np.array(self.starts),
-            instruction_end_s=np.array(self.ends),
-            copies=tuple(self.engine),
-        )

@@ -1,14 +1,225 @@
 """The files of graphs and programs: ``learned-mapping/graph/1`` and ``learned-mapping/program/1``.
 
-Code that experiments rest on imports `graph_format` or `program_format`, so that results about graphs do not rest on
-programs. Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.partition`, `regal.schedule`.
+Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.partition`, `regal.schedule`.
 """
 
-from learned_mapping.programs.graph_format import graph_from_json as graph_from_json
-from learned_mapping.programs.graph_format import graph_to_json as graph_to_json
-from learned_mapping.programs.graph_format import read_graph as read_graph
-from learned_mapping.programs.graph_format import write_graph as write_graph
-from learned_mapping.programs.program_format import program_from_json as program_from_json
-from learned_mapping.programs.program_format import program_to_json as program_to_json
-from learned_mapping.programs.program_format import read_program as read_program
-from learned_mapping.programs.program_format import write_program as write_program
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from learned_mapping.programs.graph import (
+    MAX_BYTES,
+    MAX_FLOP,
+    MAX_OPS,
+    MAX_SECONDS,
+    ComputationGraph,
+    check_distinct,
+    make_graph,
+)
+from learned_mapping.programs.json_io import Node, expect_schema, plain_number, read_json, write_json
+from learned_mapping.programs.program import (
+    MAX_BUFFERS,
+    MAX_INSTRUCTIONS,
+    MAX_VARIED,
+    NO_ALIAS,
+    NOT_VARIED,
+    Program,
+    make_program,
+)
+
+
+def read_graph(path: str | os.PathLike) -> ComputationGraph:
+    """Reads a graph file; raises `InputError` naming file and field."""
+    return graph_from_json(read_json(path))
+
+
+def write_graph(path: str | os.PathLike, graph: ComputationGraph) -> None:
+    """Writes a graph file, whole or not at all."""
+    write_json(path, graph_to_json(graph))
+
+
+def read_program(path: str | os.PathLike) -> Program:
+    """Reads a program file; raises `InputError` naming file and field."""
+    return program_from_json(read_json(path))
+
+
+def write_program(path: str | os.PathLike, program: Program) -> None:
+    """Writes a program file, whole or not at all."""
+    write_json(path, program_to_json(program))
+
+
+def graph_to_json(graph: ComputationGraph) -> dict[str, Any]:
+    """The JSON object of a graph; `graph_from_json` turns it back into an equal one."""
+    ops = []
+    for i, (name, kind) in enumerate(zip(graph.op_names, graph.op_kinds)):
+        op: dict[str, Any] = {"name": name, "kind": kind, "flop": plain_number(graph.op_flop[i])}
+        if graph.op_weight_bytes[i]:
+            op["weight_bytes"] = int(graph.op_weight_bytes[i])
+        if graph.op_seconds is not None:
+            op["seconds"] = plain_number(graph.op_seconds[i])
+        ops.append(op)
+    tensors = []
+    for i, name in enumerate(graph.tensor_names):
+        producer, consumers = graph.op_names[graph.tensor_producer[i]], [graph.op_names[c] for c in graph.consumers(i)]
+        tensor = {"name": name, "producer": producer, "bytes": int(graph.tensor_bytes[i]), "consumers": consumers}
+        tensors.append(tensor | ({"output": True} if graph.tensor_is_output[i] else {}))
+    result = {"schema": "learned-mapping/graph/1", "name": graph.name, "ops": ops, "tensors": tensors}
+    return result | ({"metadata": dict(graph.metadata)} if graph.metadata else {})
+
+
+def program_to_json(program: Program) -> dict[str, Any]:
+    """The JSON object of a program; `program_from_json` turns it back into an equal one."""
+    tensors = []
+    for i, name in enumerate(program.tensor_names):
+        tensor: dict[str, Any] = {"name": name, "bytes": int(program.tensor_bytes[i])}
+        if program.tensor_is_parameter[i]:
+            tensor["parameter"] = True
+        if program.tensor_is_output[i]:
+            tensor["output"] = True
+        tensors.append(tensor)
+    instructions = []
+    for t, (name, kind) in enumerate(zip(program.instruction_names, program.instruction_kinds)):
+        buffers, varied = [], {}
+        for j, b in enumerate(range(program.buffer_offsets[t], program.buffer_offsets[t + 1])):
+            role = "output" if program.buffer_is_output[b] else "input"
+            buffer: dict[str, Any] = {"tensor": program.tensor_names[program.buffer_tensor[b]], "role": role}
+            if program.buffer_alias[b] != NO_ALIAS:
+                buffer["alias"] = int(program.buffer_alias[b])
+            if program.buffer_bit[b] >= 0:
+                varied[int(program.buffer_bit[b])] = j
+            buffers.append(buffer)
+        table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]]
+        tables = {"varied": [varied[bit] for bit in range(len(varied))], "latency_s": [plain_number(v) for v in table]}
+        instructions.append({"name": name, "kind": kind, "buffers": buffers, **tables})
+    memory = {"fast_bytes": program.fast_bytes, "copy_bytes_per_s": program.copy_bytes_per_s}
+    result = {"schema": "learned-mapping/program/1", "name": program.name, "memory": memory}
+    result |= {"tensors": tensors, "instructions": instructions}
+    return result | ({"metadata": dict(program.metadata)} if program.metadata else {})
+
+
+def graph_from_json(node: Node) -> ComputationGraph:
+    """The graph a JSON value describes; raises `InputError` naming file and field."""
+    expect_schema(node, "graph")
+    top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
+    ops = [op.object(("name", "kind", "flop"), ("weight_bytes", "seconds")) for op in top["ops"].array(MAX_OPS)]
+    names = [op["name"].string() for op in ops]
+    check_distinct(node.source, "ops", names)
+    index = {name: i for i, name in enumerate(names)}
+    timed = [i for i, op in enumerate(ops) if "seconds" in op]
+    if timed and len(timed) < len(ops):
+        missing = min(set(range(len(ops))) - set(timed))
+        top["ops"].fail(f"ops[{missing}] has no 'seconds' while ops[{timed[0]}] has: give all or none")
+
+    tensor_names, producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], [], []
+    for i, item in enumerate(top["tensors"].array(MAX_OPS * 8)):
+        tensor = item.object(("name", "producer", "bytes", "consumers"), ("output",))
+        tensor_names.append(tensor["name"].string())
+        producer.append(_index_of(tensor["producer"], "op", index))
+        sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
+        outputs.append("output" in tensor and tensor["output"].boolean())
+        consumers = set()
+        for ref in tensor["consumers"].array(MAX_OPS):
+            consumer = _index_of(ref, "op", index)
+            if consumer in consumers:
+                ref.fail(f"consumer {ref.value!r} is listed twice")
+            consumers.add(consumer)
+            edge_tensor.append(i)
+            edge_consumer.append(consumer)
+    return make_graph(
+        name=top["name"].string(),
+        op_names=names,
+        op_kinds=[op["kind"].string() for op in ops],
+        op_flop=[op["flop"].number(0, MAX_FLOP) for op in ops],
+        op_weight_bytes=[op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0 for op in ops],
+        op_seconds=[op["seconds"].number(0, MAX_SECONDS) for op in ops] if timed else None,
+        tensor_names=tensor_names,
+        tensor_producer=producer,
+        tensor_bytes=sizes,
+        tensor_is_output=outputs,
+        edge_tensor=edge_tensor,
+        edge_consumer=edge_consumer,
+        metadata=top["metadata"].metadata() if "metadata" in top else {},
+        source=node.source,
+    )
+
+
+def program_from_json(node: Node) -> Program:
+    """The program a JSON value describes; raises `InputError` naming file and field."""
+    expect_schema(node, "program")
+    top = node.object(("schema", "name", "memory", "tensors", "instructions"), ("metadata",))
+    memory = top["memory"].object(("fast_bytes", "copy_bytes_per_s"))
+    tensors = [t.object(("name", "bytes"), ("parameter", "output")) for t in top["tensors"].array(MAX_BUFFERS)]
+    names = [t["name"].string() for t in tensors]
+    check_distinct(node.source, "tensors", names)
+    index = {name: i for i, name in enumerate(names)}
+    instruction_names, kinds, instruction_of, tensor_of, is_output, alias, bits = [], [], [], [], [], [], []
+    offsets, latencies, groups = [0], [], {}
+    for t, item in enumerate(top["instructions"].array(MAX_INSTRUCTIONS)):
+        instruction = item.object(("name", "kind", "buffers", "latency_s"), ("varied",))
+        instruction_names.append(instruction["name"].string())
+        kinds.append(instruction["kind"].string())
+        buffers = instruction["buffers"].array(10_000)
+        varied = _varied(instruction, len(buffers))
+        for j, entry in enumerate(buffers):
+            buffer = entry.object(("tensor", "role"), ("alias",))
+            instruction_of.append(t)
+            tensor_of.append(_index_of(buffer["tensor"], "tensor", index))
+            is_output.append(buffer["role"].choice("input", "output") == "output")
+            if "alias" in buffer:
+                group = buffer["alias"].integer(0, 2**31)
+                alias.append(groups.setdefault(group, len(groups)))
+            else:
+                alias.append(NO_ALIAS)
+            bits.append(varied.get(j, NOT_VARIED))
+        table = [v.number(0, MAX_SECONDS) for v in instruction["latency_s"].array(1 << MAX_VARIED)]
+        if len(table) != 1 << len(varied):
+            instruction["latency_s"].fail(
+                f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            )
+        latencies.extend(table)
+        offsets.append(len(latencies))
+    return make_program(
+        name=top["name"].string(),
+        fast_bytes=memory["fast_bytes"].integer(0, MAX_BYTES),
+        copy_bytes_per_s=memory["copy_bytes_per_s"].number(1e-9, 1e18),
+        instruction_names=instruction_names,
+        instruction_kinds=kinds,
+        tensor_names=names,
+        tensor_bytes=[t["bytes"].integer(0, MAX_BYTES) for t in tensors],
+        tensor_is_parameter=["parameter" in t and t["parameter"].boolean() for t in tensors],
+        tensor_is_output=["output" in t and t["output"].boolean() for t in tensors],
+        buffer_instruction=instruction_of,
+        buffer_tensor=tensor_of,
+        buffer_is_output=is_output,
+        buffer_alias=alias,
+        buffer_bit=bits,
+        latency_offsets=offsets,
+        latency_s=latencies,
+        metadata=top["metadata"].metadata() if "metadata" in top else {},
+        source=node.source,
+    )
+
+
+def _index_of(node: Node, kind: str, index: dict[str, int]) -> int:
+    name = node.string()
+    if name not in index:
+        node.fail(f"no {kind} is named {name!r}")
+    return index[name]
+
+
+def _varied(instruction: dict[str, Node], num_buffers: int) -> dict[int, int]:
+    """Position in the instruction -> bit. Without a ``varied`` field all buffers vary, in order."""
+    if "varied" not in instruction:
+        if num_buffers > MAX_VARIED:
+            instruction["buffers"].fail(
+                f"{num_buffers} buffers need a 'varied' field of at most {MAX_VARIED} positions"
+            )
+        return {j: j for j in range(num_buffers)}
+    varied: dict[int, int] = {}
+    for bit, item in enumerate(instruction["varied"].array(MAX_VARIED)):
+        position = item.integer(0, num_buffers - 1)
+        if position in varied:
+            item.fail(f"position {position} is listed twice")
+        varied[position] = bit
+    return varied

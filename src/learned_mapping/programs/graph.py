@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import heapq
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,9 +140,9 @@ class ComputationGraph:
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
-        flop, weights = float(self.op_flop.sum()), int(self.op_weight_bytes.sum())
+        name, flop, weights = html.escape(self.name), float(self.op_flop.sum()), int(self.op_weight_bytes.sum())
         return (
-            f"<b>{_escape(self.name)}</b>: {self.num_ops} ops, {self.num_tensors} tensors, {self.num_edges} edges, "
+            f"<b>{name}</b>: {self.num_ops} ops, {self.num_tensors} tensors, {self.num_edges} edges, "
             f"{flop / 1e9:.3g} GFLOP, {weights / 2**20:.3g} MiB of weights"
         )
 
@@ -183,49 +185,43 @@ def make_graph(
         raise InputError(source, "ops", f"{n} ops, at most {MAX_OPS} are supported")
     if len(edge_tensor) > MAX_EDGES:
         raise InputError(source, "edges", f"{len(edge_tensor)} edges, at most {MAX_EDGES} are supported")
-    op_weight_bytes = np.zeros(n) if op_weight_bytes is None else op_weight_bytes
-    tensor_is_output = np.zeros(m, bool) if tensor_is_output is None else tensor_is_output
     check_distinct(source, "ops", op_names)
     check_distinct(source, "tensors", tensor_names)
-    check_values(source, "op_flop", op_flop, n, MAX_FLOP)
-    check_values(source, "op_weight_bytes", op_weight_bytes, n, MAX_BYTES)
-    check_values(source, "tensor_bytes", tensor_bytes, m, MAX_BYTES)
-    if op_seconds is not None:
-        check_values(source, "op_seconds", op_seconds, n, MAX_SECONDS)
-    check_values(source, "tensor_producer", tensor_producer, m, n - 1)
-    check_values(source, "tensor_is_output", tensor_is_output, m, 1)
-    check_values(source, "edge_tensor", edge_tensor, len(edge_tensor), m - 1)
-    check_values(source, "edge_consumer", edge_consumer, len(edge_tensor), n - 1)
+    uses = len(edge_tensor)
+    columns = check_columns(
+        source,
+        op_flop=(op_flop, np.float64, n, 0, MAX_FLOP),
+        op_weight_bytes=(np.zeros(n) if op_weight_bytes is None else op_weight_bytes, np.int64, n, 0, MAX_BYTES),
+        tensor_bytes=(tensor_bytes, np.int64, m, 0, MAX_BYTES),
+        op_seconds=(op_seconds, np.float64, n, 0, MAX_SECONDS),
+        tensor_producer=(tensor_producer, np.int32, m, 0, n - 1),
+        tensor_is_output=(np.zeros(m) if tensor_is_output is None else tensor_is_output, bool, m, 0, 1),
+        edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
+        edge_consumer=(edge_consumer, np.int32, uses, 0, n - 1),
+    )
     if len(op_kinds) != n:
         raise InputError(source, "op_kinds", f"{len(op_kinds)} entries for {n} ops")
-    producer = frozen_array(tensor_producer, np.int32)
-    edges = np.stack([np.asarray(edge_tensor, np.int64), np.asarray(edge_consumer, np.int64)], axis=1)
-    edges = np.unique(edges.reshape(-1, 2), axis=0)
-    loops = np.flatnonzero(producer[edges[:, 0]] == edges[:, 1]) if len(edges) else []
+    edges = np.unique(np.stack([columns["edge_tensor"], columns["edge_consumer"]], axis=1), axis=0)
+    loops = np.flatnonzero(columns["tensor_producer"][edges[:, 0]] == edges[:, 1])
     if len(loops):
-        raise InputError(
-            source, f"ops[{edges[loops[0], 1]}]", f"op {op_names[edges[loops[0], 1]]!r} uses its own output"
-        )
+        op = edges[loops[0], 1]
+        raise InputError(source, f"ops[{op}]", f"op {op_names[op]!r} uses its own output")
+    columns |= {
+        "edge_tensor": frozen_array(edges[:, 0], np.int32),
+        "edge_consumer": frozen_array(edges[:, 1], np.int32),
+    }
     graph = ComputationGraph(
         name=str(name),
         op_names=tuple(op_names),
         op_kinds=tuple(op_kinds),
-        op_flop=frozen_array(op_flop, np.float64),
-        op_weight_bytes=frozen_array(op_weight_bytes, np.int64),
-        op_seconds=None if op_seconds is None else frozen_array(op_seconds, np.float64),
         tensor_names=tuple(tensor_names),
-        tensor_producer=producer,
-        tensor_bytes=frozen_array(tensor_bytes, np.int64),
-        tensor_is_output=frozen_array(tensor_is_output, bool),
-        edge_tensor=frozen_array(edges[:, 0], np.int32),
-        edge_consumer=frozen_array(edges[:, 1], np.int32),
+        **columns,
         metadata=dict(metadata or {}),
     )
     if len(graph.topological_order) < n:
         stuck = sorted(set(range(n)) - set(graph.topological_order.tolist()))
-        raise InputError(
-            source, f"ops[{stuck[0]}]", f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
-        )
+        fault = f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
+        raise InputError(source, f"ops[{stuck[0]}]", fault)
     return graph
 
 
@@ -236,28 +232,34 @@ def check_distinct(source: object, field: str, names: Sequence[str]) -> None:
         if not isinstance(name, str) or not name:
             raise InputError(source, f"{field}[{i}].name", f"expected a non-empty string, got {name!r}")
         if name in seen:
-            raise InputError(
-                source, f"{field}[{i}].name", f"duplicate name {name!r}, first used by {field}[{seen[name]}]"
-            )
+            fault = f"duplicate name {name!r}, first used by {field}[{seen[name]}]"
+            raise InputError(source, f"{field}[{i}].name", fault)
         seen[name] = i
 
 
-def check_values(source: object, field: str, values: Any, length: int, high: float) -> None:
-    """Raises `InputError` unless `values` is `length` finite numbers in [0, high]."""
-    array = np.asarray(values)
-    if array.shape != (length,):
-        raise InputError(source, field, f"shape {array.shape}, expected ({length},)")
-    if length and array.dtype.kind not in "biuf":
-        raise InputError(source, field, f"expected numbers, got {array.dtype}")
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0) & (array <= high))) if length else []
-    if len(bad):
-        raise InputError(source, f"{field}[{bad[0]}]", f"{array[bad[0]]} is outside [0, {high:g}]")
+def check_columns(source: object, **columns: tuple[Any, Any, int, float, float]) -> dict[str, np.ndarray | None]:
+    """Frozen arrays of columns given as (values, type, length, lowest, highest); a column of no values stays None.
+
+    Raises:
+      InputError: a column is not `length` finite numbers in that range.
+    """
+    checked = {}
+    for name, (values, dtype, length, low, high) in columns.items():
+        if values is not None:
+            array = np.asarray(values)
+            if array.shape != (length,):
+                raise InputError(source, name, f"shape {array.shape}, expected ({length},)")
+            if length and array.dtype.kind not in "biuf":
+                raise InputError(source, name, f"expected numbers, got {array.dtype}")
+            bad = np.flatnonzero(~(np.isfinite(array) & (array >= low) & (array <= high))) if length else []
+            if len(bad):
+                raise InputError(source, f"{name}[{bad[0]}]", f"{array[bad[0]]} is outside [{low}, {high:g}]")
+        checked[name] = None if values is None else frozen_array(values, dtype)
+    return checked
 
 
 def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> list[int]:
     """Kahn's algorithm with a heap, so that ties go to the lower index; shorter than n where there is a cycle."""
-    import heapq
-
     waiting = np.bincount(consumers, minlength=n).tolist()
     order_by_producer = np.argsort(producers, kind="stable")
     offsets = np.searchsorted(producers[order_by_producer], np.arange(n + 1)).tolist()
@@ -272,7 +274,3 @@ def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> 
             if waiting[target] == 0:
                 heapq.heappush(heap, target)
     return order
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, check_distinct, check_values, digest_of, frozen_array
+from learned_mapping.programs.graph import (
+    MAX_BYTES,
+    MAX_SECONDS,
+    check_columns,
+    check_distinct,
+    digest_of,
+    frozen_array,
+)
 
 MAX_INSTRUCTIONS = 200_000
 MAX_BUFFERS = 1_000_000
@@ -193,16 +200,20 @@ def make_program(
     if len(instruction_kinds) != t:
         raise InputError(source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions")
     _check_memory(source, fast_bytes, copy_bytes_per_s)
-    check_values(source, "tensor_bytes", tensor_bytes, n, MAX_BYTES)
-    check_values(source, "tensor_is_parameter", tensor_is_parameter, n, 1)
-    check_values(source, "tensor_is_output", tensor_is_output, n, 1)
-    check_values(source, "buffer_instruction", buffer_instruction, b, t - 1)
-    check_values(source, "buffer_tensor", buffer_tensor, b, n - 1)
-    check_values(source, "buffer_is_output", buffer_is_output, b, 1)
-    check_values(source, "buffer_alias + 1", np.asarray(buffer_alias) + 1, b, 2**31 - 1)
-    check_values(source, "buffer_bit + 1", np.asarray(buffer_bit) + 1, b, MAX_VARIED)
-    check_values(source, "latency_s", latency_s, len(latency_s), MAX_SECONDS)
-    check_values(source, "latency_offsets", latency_offsets, t + 1, len(latency_s))
+    columns = check_columns(
+        source,
+        tensor_bytes=(tensor_bytes, np.int64, n, 0, MAX_BYTES),
+        tensor_is_parameter=(tensor_is_parameter, bool, n, 0, 1),
+        tensor_is_output=(tensor_is_output, bool, n, 0, 1),
+        buffer_instruction=(buffer_instruction, np.int32, b, 0, t - 1),
+        buffer_tensor=(buffer_tensor, np.int32, b, 0, n - 1),
+        buffer_is_output=(buffer_is_output, bool, b, 0, 1),
+        buffer_alias=(buffer_alias, np.int32, b, NO_ALIAS, 2**31 - 2),
+        buffer_bit=(buffer_bit, np.int8, b, NOT_VARIED, MAX_VARIED - 1),
+        latency_s=(latency_s, np.float64, len(latency_s), 0, MAX_SECONDS),
+        latency_offsets=(latency_offsets, np.int64, t + 1, 0, len(latency_s)),
+    )
+    columns["buffer_alias"] = _renumbered(columns["buffer_alias"])
     program = Program(
         name=str(name),
         fast_bytes=int(fast_bytes),
@@ -210,16 +221,7 @@ def make_program(
         instruction_names=tuple(instruction_names),
         instruction_kinds=tuple(instruction_kinds),
         tensor_names=tuple(tensor_names),
-        tensor_bytes=frozen_array(tensor_bytes, np.int64),
-        tensor_is_parameter=frozen_array(tensor_is_parameter, bool),
-        tensor_is_output=frozen_array(tensor_is_output, bool),
-        buffer_instruction=frozen_array(buffer_instruction, np.int32),
-        buffer_tensor=frozen_array(buffer_tensor, np.int32),
-        buffer_is_output=frozen_array(buffer_is_output, bool),
-        buffer_alias=_renumbered(np.asarray(buffer_alias, np.int32)),
-        buffer_bit=frozen_array(buffer_bit, np.int8),
-        latency_offsets=frozen_array(latency_offsets, np.int64),
-        latency_s=frozen_array(latency_s, np.float64),
+        **columns,
         metadata=dict(metadata or {}),
     )
     _check_order(program, source)
@@ -230,8 +232,8 @@ def make_program(
 
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
-    check_values(source, "memory.fast_bytes", [fast_bytes], 1, MAX_BYTES)
-    check_values(source, "memory.copy_bytes_per_s", [copy_bytes_per_s], 1, 1e18)
+    memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
+    check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
     if not copy_bytes_per_s > 0:
         raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
 
@@ -246,10 +248,8 @@ def _check_order(p: Program, source: object) -> None:
     key = p.buffer_instruction.astype(np.int64) * 2 + p.buffer_is_output
     bad = np.flatnonzero(np.diff(key) < 0)
     if len(bad):
-        t = p.buffer_instruction[bad[0] + 1]
-        raise InputError(
-            source, f"instructions[{t}].buffers", "buffers must stand by instruction, inputs before outputs"
-        )
+        where = f"instructions[{p.buffer_instruction[bad[0] + 1]}].buffers"
+        raise InputError(source, where, "buffers must stand by instruction, inputs before outputs")
     key = p.buffer_instruction.astype(np.int64) * 2 * max(p.num_tensors, 1) + p.buffer_tensor * 2 + p.buffer_is_output
     unique, first = np.unique(key, return_index=True)
     if len(unique) < len(key):
@@ -261,25 +261,22 @@ def _check_order(p: Program, source: object) -> None:
 def _check_data_flow(p: Program, source: object) -> None:
     written_at = np.full(p.num_tensors, -1, np.int64)
     written_at[p.tensor_is_parameter] = -2
-    for t, tensor, is_output in zip(
-        p.buffer_instruction.tolist(), p.buffer_tensor.tolist(), p.buffer_is_output.tolist()
-    ):
+    uses = (p.buffer_instruction.tolist(), p.buffer_tensor.tolist(), p.buffer_is_output.tolist())
+    for t, tensor, is_output in zip(*uses):
         name, where = p.tensor_names[tensor], f"instructions[{t}].buffers"
         if is_output:
             if written_at[tensor] == -2:
                 raise InputError(source, where, f"parameter {name!r} is written; an in-place update is a new tensor")
             if written_at[tensor] >= 0:
-                raise InputError(
-                    source, where, f"tensor {name!r} is written twice, first by instruction {written_at[tensor]}"
-                )
+                fault = f"tensor {name!r} is written twice, first by instruction {written_at[tensor]}"
+                raise InputError(source, where, fault)
             written_at[tensor] = t
         elif written_at[tensor] == -1 or written_at[tensor] == t:
             raise InputError(source, where, f"tensor {name!r} is read before it is written")
     unused = np.flatnonzero((written_at == -1) & ~p.tensor_is_parameter)
     if len(unused):
-        raise InputError(
-            source, f"tensors[{unused[0]}]", f"tensor {p.tensor_names[unused[0]]!r} is neither parameter nor written"
-        )
+        fault = f"tensor {p.tensor_names[unused[0]]!r} is neither parameter nor written"
+        raise InputError(source, f"tensors[{unused[0]}]", fault)
 
 
 def _check_aliases(p: Program, source: object) -> None:
@@ -289,11 +286,9 @@ def _check_aliases(p: Program, source: object) -> None:
             continue
         first = groups.setdefault(group, i)
         if p.buffer_bytes[i] != p.buffer_bytes[first]:
-            raise InputError(
-                source, f"instructions[{p.buffer_instruction[i]}].buffers",
-                f"alias group of {p.tensor_names[p.buffer_tensor[first]]!r} and {p.tensor_names[p.buffer_tensor[i]]!r} "
-                f"mixes sizes {p.buffer_bytes[first]} and {p.buffer_bytes[i]}",
-            )  # fmt: skip
+            one, other = (p.tensor_names[p.buffer_tensor[j]] for j in (first, i))
+            fault = f"alias group of {one!r} and {other!r} mixes sizes {p.buffer_bytes[first]} and {p.buffer_bytes[i]}"
+            raise InputError(source, f"instructions[{p.buffer_instruction[i]}].buffers", fault)
 
 
 def _check_latencies(p: Program, source: object) -> None:
@@ -306,8 +301,5 @@ def _check_latencies(p: Program, source: object) -> None:
             raise InputError(source, f"instructions[{t}].varied", f"bits {varied} are not 0, 1, 2, ...")
         entries = int(p.latency_offsets[t + 1] - p.latency_offsets[t])
         if entries != 1 << len(varied):
-            raise InputError(
-                source,
-                f"instructions[{t}].latency_s",
-                f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}",
-            )
+            fault = f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            raise InputError(source, f"instructions[{t}].latency_s", fault)

@@ -19,8 +19,8 @@ from learned_mapping.companion.datasets.mcm_members import SPLITS, generate, mem
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
+from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.graph_format import read_graph, write_graph
 
 SET = SETS["mcm-graphs"]
 

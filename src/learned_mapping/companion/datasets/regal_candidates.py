@@ -13,7 +13,7 @@ import numpy as np
 from learned_mapping.companion.datasets.regal_room import KEPT, room
 from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
-from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES, random_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 SEED = 2019
 """First entry of every seed of the set."""

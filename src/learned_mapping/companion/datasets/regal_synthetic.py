@@ -28,8 +28,8 @@ from learned_mapping.companion.datasets.regal_candidates import (
 from learned_mapping.compiled import code_digest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder, data_folder
+from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.graph_format import write_graph
 from learned_mapping.programs.json_io import read_json, write_json
 
 NAME = "regal-synthetic"

@@ -31,8 +31,8 @@ from learned_mapping.companion.datasets.regal_traced_table import (
 from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
+from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
-from learned_mapping.programs.graph_format import read_graph, write_graph
 from learned_mapping.programs.trace.graph import trace
 
 NAME = "regal-traced"

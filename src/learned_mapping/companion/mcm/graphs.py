@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from learned_mapping.folders import data_folder
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
+from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.graph_format import read_graph
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.programs.synthetic_graphs import random_graph
+from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.decode import fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga

@@ -20,7 +20,7 @@ from learned_mapping.companion.datasets.regal_traced_table import configuration,
 from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
-from learned_mapping.programs.synthetic_graphs import random_graph
+from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.zoo.mobile import EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
 
 SEED = 2020

@@ -9,9 +9,9 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
+from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.graph_format import read_graph
-from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES, random_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 DATASETS = {
     "traced-runtime": ("traced", "runtime"),

@@ -11,7 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.programs.synthetic_graphs import random_graph
+from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode

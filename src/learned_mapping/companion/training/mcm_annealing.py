@@ -12,7 +12,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.methods import Budget, Task
 from learned_mapping.mcm.searches.annealing import AnnealingParameters, annealing
 from learned_mapping.programs.json_io import write_json
-from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES, random_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 GRID = {
     "redrawn": (0.01, 0.05, 0.2, 0.5),

@@ -29,11 +29,10 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.ordering import order_instructions
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
-from learned_mapping.programs.trace.fusion import Instruction, fuse
+from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
 from learned_mapping.programs.trace.user_function import load_example
 
 ALLOCATION_BYTES = 512
