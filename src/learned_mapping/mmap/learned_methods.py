@@ -99,18 +99,17 @@ def _edit(
     progress: Any,
     pretrained: bool,
 ) -> Result:
-    from learned_mapping.mmap.searches.edits.agent import edit_agent
-    from learned_mapping.mmap.searches.edits.checkpoints import scorer_for
-    from learned_mapping.mmap.searches.edits.scorer import new_scorer
-    from learned_mapping.mmap.searches.edits.search import warm_up as warm_up_edits
+    from learned_mapping.mmap.searches.edit_search import search as edits
+    from learned_mapping.mmap.searches.edit_search.checkpoints import scorer_for
+    from learned_mapping.mmap.searches.edit_search.scorer import new_scorer
 
     if seconds is None and samples is None:
         seconds = methods.SECONDS
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     warm_up()
-    warm_up_edits()
+    edits.warm_up()
     rng = np.random.default_rng(seed)
     scorer = scorer_for(program.name) if pretrained else new_scorer(rng)
     search = Search(program, Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress))
-    edit_agent(search, rng, scorer)
+    edits.edit_search(search, rng, scorer)
     return result_of(search)

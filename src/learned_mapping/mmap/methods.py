@@ -13,12 +13,12 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.result import SECONDS, Result
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edits.search import warm_up as warm_up_edits
+from learned_mapping.mmap.searches.edit_search.search import edit_search as segment_search
+from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.search import Search, random_play
-from learned_mapping.mmap.searches.segment_search import segment_search
 from learned_mapping.programs.program import Program
 
 

@@ -21,7 +21,7 @@ from learned_mapping.mmap.compiler.keep import keep_placements
 from learned_mapping.mmap.compiler.replay import claimed_share
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS
-from learned_mapping.mmap.searches.edits.checkpoints import checkpoint_digest
+from learned_mapping.mmap.searches.edit_search.checkpoints import checkpoint_digest
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.program import Program
 
@@ -34,7 +34,7 @@ STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s"
 _COMMON = ("learned_mapping.mmap.validate", "learned_mapping.hardware.memory_hierarchy")
 _EVOLUTION = ("learned_mapping.mmap.searches.evolution",)
 _GREEDY = ("learned_mapping.mmap.searches.greedy",)
-_EDITS = ("learned_mapping.mmap.searches.edits", "learned_mapping.mmap.searches.segment_search")
+_EDITS = ("learned_mapping.mmap.searches.edit_search",)
 _CODE = {
     "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.compiler.replay"),
     "xla-kept": ("learned_mapping.mmap.compiler.keep",),
@@ -45,7 +45,7 @@ _CODE = {
     "evolution-logits": _EVOLUTION,
     "evolution-policy": _EVOLUTION,
     "evolution-warm": _EVOLUTION,
-    "segment-search": ("learned_mapping.mmap.searches.segment_search",),
+    "segment-search": _EDITS,
     "muzero": _EDITS,
     "muzero-scratch": _EDITS,
 }

@@ -20,8 +20,7 @@ from learned_mapping.companion.mmap import table2 as mmap_table2
 from learned_mapping.companion.mmap import transfer as mmap_transfer
 from learned_mapping.companion.mmap.runs import code_of, counted, load, of_other_programs, plan_run, program_digest
 from learned_mapping.companion.mmap.table2 import QUICK_WORKLOADS, WORKLOADS
-from learned_mapping.mmap.bounds.integer import integer_bound
-from learned_mapping.mmap.bounds.linear import upper_bound
+from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.programs.program import Program
 
 __all__ = ["ARTIFACTS", "QUICK_WORKLOADS", "WORKLOADS", "of_other_programs", "workload"]
@@ -29,7 +28,7 @@ __all__ = ["ARTIFACTS", "QUICK_WORKLOADS", "WORKLOADS", "of_other_programs", "wo
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
 BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 """Wall-clock limit of branch and bound, per program."""
-BOUND_PACKAGES = ("learned_mapping.mmap.bounds.linear", "learned_mapping.mmap.bounds.integer")
+BOUND_PACKAGES = ("learned_mapping.mmap.bounds.upper",)
 
 
 def workload(name: str) -> Program:

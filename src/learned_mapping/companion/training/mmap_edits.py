@@ -13,8 +13,8 @@ import numpy as np
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.mmap.methods import warm_up
-from learned_mapping.mmap.searches.edits.agent import pretrain
-from learned_mapping.mmap.searches.edits.checkpoints import FOLDS, checkpoint_path, fold_of, save_scorer
+from learned_mapping.mmap.searches.edit_search.checkpoints import FOLDS, checkpoint_path, fold_of, save_scorer
+from learned_mapping.mmap.searches.edit_search.search import pretrain
 from learned_mapping.programs.program import Program
 
 

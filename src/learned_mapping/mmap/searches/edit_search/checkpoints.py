@@ -14,7 +14,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
-from learned_mapping.mmap.searches.edits.scorer import HIDDEN, NUM_FEATURES, Scorer, new_scorer
+from learned_mapping.mmap.searches.edit_search.scorer import HIDDEN, NUM_FEATURES, Scorer, new_scorer
 
 FAMILIES_A = (
     "transformer", "wavenet", "alphatensor", "alphazero", "alexnet", "resnet", "rnn_", "unet", "mobilenet", "mnasnet",
