@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from learned_mapping.mmap.bounds.integer import integer_bound
-from learned_mapping.mmap.bounds.linear import upper_bound
 from learned_mapping.mmap.bounds.relaxation import LinearProgram, Relaxation, minimal_copies
+from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS, solve
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program

@@ -8,7 +8,8 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.ablation import ARMS
 from learned_mapping.companion.mmap.runs import code_of, plan_run
 from learned_mapping.mmap.learned_methods import ABLATIONS, solve
-from learned_mapping.mmap.searches.edits import agent, checkpoints
+from learned_mapping.mmap.searches.edit_search import checkpoints
+from learned_mapping.mmap.searches.edit_search import search as edits
 from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
 
@@ -20,10 +21,10 @@ def test_from_scratch_means_a_new_network(monkeypatch):
 
     def kept(search, rng, scorer):
         begun.append(scorer.first.copy())
-        edit_agent(search, rng, scorer)
+        edit_search(search, rng, scorer)
 
-    edit_agent = agent.edit_agent
-    monkeypatch.setattr(agent, "edit_agent", kept)
+    edit_search = edits.edit_search
+    monkeypatch.setattr(edits, "edit_search", kept)
     found = [
         solve(program, m, seed=s, samples=30) for m, s in (("muzero", 0), ("muzero-scratch", 0), ("muzero-scratch", 1))
     ]

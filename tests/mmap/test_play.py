@@ -7,7 +7,8 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import make_mapping
-from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, play, toy_program
+from learned_mapping.mmap.rules import play
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
 

@@ -9,8 +9,8 @@ import pytest
 
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.rules.reference import ReferenceGame
 from learned_mapping.programs.program import Program, make_program
+from mmap_reference import ReferenceGame
 
 
 def build(steps: list[str], sizes: dict[str, int], fast_bytes: int, supply_s: float = 1.0) -> Program:

@@ -13,12 +13,12 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import read_mapping, write_mapping
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edits.search import warm_up as warm_up_edits
+from learned_mapping.mmap.searches.edit_search.search import edit_search
+from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.search import Search, random_play
-from learned_mapping.mmap.searches.segment_search import segment_search
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import COSTGRAPH_ENDINGS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.formats import program_from_json
@@ -77,7 +77,7 @@ METHODS: dict[str, Method] = {
     "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy),
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
-                           "not worse", segment_search, edits=True),
+                           "not worse", edit_search, edits=True),
 }  # fmt: skip
 """By name, in the order of the tables."""
 

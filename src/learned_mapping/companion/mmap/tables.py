@@ -8,8 +8,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, load, plan_run, program_digest
 from learned_mapping.companion.mmap.table2 import workloads
-from learned_mapping.mmap.bounds.integer import integer_bound
-from learned_mapping.mmap.bounds.linear import upper_bound
+from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.programs.program import Program
 
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}

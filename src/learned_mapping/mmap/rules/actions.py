@@ -55,6 +55,9 @@ COPY, NO_COPY, DROP = 0, 1, 2
 """The three actions, in the order of every array with an action axis."""
 NUM_ACTIONS = 3
 ACTION_NAMES = ("Copy", "NoCopy", "Drop")
+NEAREST = np.array([(COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP), (DROP, NO_COPY, COPY)])
+"""[3, 3]: what is taken, best first, where the wanted action is illegal: one that leaves the buffer in the same memory
+before another."""
 UNDECIDED, PLACED, DROPPED = 0, 1, 2
 """States of an alias group."""
 NO_OFFSET = -1

@@ -4,8 +4,6 @@ The cost of a move does not grow with the program: it depends on how many alloca
 Decisions come in program order, so every allocation starts at or before the current step t, and one overlaps an
 interval [s, e] with e >= t exactly if it ends at s or later. Those that end at t or later stand in ``live``, sorted by
 offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
-
-All compiled functions stand in this one file, because numba's cache notices a change of a function's own file only.
 """
 
 from __future__ import annotations
@@ -13,7 +11,17 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.mmap.rules.actions import (
+    COPY,
+    DROP,
+    DROPPED,
+    NEAREST,
+    NEVER,
+    NO_COPY,
+    NO_OFFSET,
+    PLACED,
+    UNDECIDED,
+)
 from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.state import NONE, GameState
 
@@ -37,6 +45,23 @@ log_density and -ln(threshold) on one is the greedy rule "place what saves more 
 NUM_FEATURES = len(FEATURES)
 RANDOM, PREFERENCES, SAMPLED, LINEAR = 0, 1, 2, 3
 """What a compiled game chooses its moves by."""
+
+
+@numba.njit(cache=True)
+def benefit_s(program: ProgramArrays, b: int, placed: int) -> float:
+    """L(B') - L(B' + b), seconds: what buffer b in fast memory saves its instruction beside the buffers `placed`."""
+    buffer = program.buffers[b]
+    if buffer.bit < 0:
+        return 0.0
+    without = program.table_start[buffer.instruction] + (placed & ~(1 << buffer.bit))
+    return program.latency_s[without] - program.latency_s[without + (1 << buffer.bit)]
+
+
+@numba.njit(cache=True)
+def copy_span(program: ProgramArrays, b: int, start: int, end: int) -> tuple[int, int]:
+    """First and last step that the copy of buffer b takes where I(b) = [start, end]."""
+    t = program.buffers[b].instruction
+    return (t + 1, end) if program.buffers[b].is_output != 0 else (start, t - 1)
 
 
 @numba.njit(cache=True)
@@ -75,21 +100,21 @@ def _leave_live(state: GameState, r: int) -> None:
 def _link(state: GameState, r: int, end: int) -> None:
     first = state.steps[end].ended
     rectangle = state.rectangles[r]
-    rectangle.end, rectangle.next, rectangle.last = end, first, NONE
+    rectangle.end, rectangle.next, rectangle.previous = end, first, NONE
     if first != NONE:
-        state.rectangles[first].last = r
+        state.rectangles[first].previous = r
     state.steps[end].ended = r
 
 
 @numba.njit(cache=True)
 def _unlink(state: GameState, r: int) -> None:
     rectangle = state.rectangles[r]
-    if rectangle.last == NONE:
+    if rectangle.previous == NONE:
         state.steps[rectangle.end].ended = rectangle.next
     else:
-        state.rectangles[rectangle.last].next = rectangle.next
+        state.rectangles[rectangle.previous].next = rectangle.next
     if rectangle.next != NONE:
-        state.rectangles[rectangle.next].last = rectangle.last
+        state.rectangles[rectangle.next].previous = rectangle.previous
 
 
 @numba.njit(cache=True)
@@ -258,34 +283,38 @@ def _evaluate_no_copy(program: ProgramArrays, state: GameState, b: int) -> None:
 
 
 @numba.njit(cache=True)
+def evaluate_action(program: ProgramArrays, state: GameState, action: int) -> bool:
+    """Fills the outcome of one action on the buffer at the cursor; whether it is legal."""
+    b = state.game[0].cursor
+    buffer, outcome = program.buffers[b], state.outcomes[action]
+    _move_now(state, buffer.instruction)
+    outcome.legal, outcome.start, outcome.end, outcome.offset = 0, NONE, NONE, NO_OFFSET
+    outcome.leftover_s = outcome.reward_s = 0.0
+    if buffer.alias != NONE:
+        group = state.groups[buffer.alias]
+        if action == DROP and group.status == PLACED:
+            return False
+        if action != DROP and (group.status == DROPPED or group.forced != 0):
+            return False
+    if action == COPY:
+        _evaluate_copy(program, state, b)
+    elif action == NO_COPY:
+        _evaluate_no_copy(program, state, b)
+    else:
+        outcome.legal = 1
+    if action != DROP and outcome.legal != 0:
+        outcome.reward_s = benefit_s(program, b, state.steps[buffer.instruction].placed)
+    return outcome.legal != 0
+
+
+@numba.njit(cache=True)
 def evaluate(program: ProgramArrays, state: GameState) -> int:
     """Fills ``state.outcomes`` for the buffer at the cursor; returns how many actions are legal."""
     game = state.game[0]
-    b = game.cursor
-    buffer = program.buffers[b]
-    may_place, may_drop = True, True
-    if buffer.alias != NONE:
-        group = state.groups[buffer.alias]
-        may_place = group.status != DROPPED and group.forced == 0
-        may_drop = group.status != PLACED
-    if game.evaluated != b:
-        _move_now(state, buffer.instruction)
+    if game.evaluated != game.cursor:
         for action in range(3):
-            outcome = state.outcomes[action]
-            outcome.legal, outcome.start, outcome.end, outcome.offset = 0, NONE, NONE, NO_OFFSET
-            outcome.leftover_s = outcome.reward_s = 0.0
-        if may_place:
-            _evaluate_copy(program, state, b)
-            _evaluate_no_copy(program, state, b)
-        if may_drop:
-            state.outcomes[DROP].legal = 1
-        if buffer.bit >= 0:
-            entry = program.table_start[buffer.instruction] + state.steps[buffer.instruction].placed
-            reward = program.latency_s[entry] - program.latency_s[entry + (1 << buffer.bit)]
-            for action in (COPY, NO_COPY):
-                if state.outcomes[action].legal != 0:
-                    state.outcomes[action].reward_s = reward
-        game.evaluated = b
+            evaluate_action(program, state, action)
+        game.evaluated = game.cursor
     return state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
 
 
@@ -337,9 +366,8 @@ def apply(program: ProgramArrays, state: GameState, action: int) -> float:
     move.in_hbm_from, move.open_groups, move.backup = tensor.in_hbm_from, game.open_groups, game.backup
     move.num_drained, move.num_rectangles, move.opened_group = game.num_drained, game.num_rectangles, 0
     if action == COPY and buffer.bytes > 0:
-        first, last, far = outcome.start, t - 1, outcome.start
-        if buffer.is_output != 0:
-            first, last, far = t + 1, outcome.end, outcome.end
+        first, last = copy_span(program, b, outcome.start, outcome.end)
+        far = last if buffer.is_output != 0 else first
         for u in range(first, last + 1):
             _drain(state, u, outcome.leftover_s if u == far else 0.0)
         for u in range(first, last):
@@ -392,9 +420,7 @@ def rewind(program: ProgramArrays, state: GameState, prefix: int) -> None:
         tensor.end, tensor.offset, tensor.rectangle = move.tensor_end, move.tensor_offset, move.tensor_rectangle
         tensor.in_hbm_from = move.in_hbm_from
         if move.action == COPY and move.num_drained < game.num_drained:
-            first, last = move.start, buffer.instruction - 1
-            if buffer.is_output != 0:
-                first, last = buffer.instruction + 1, move.end
+            first, last = copy_span(program, b, move.start, move.end)
             for u in range(first, last):
                 state.steps[u].joined = 0
             for i in range(game.num_drained - 1, move.num_drained - 1, -1):
@@ -439,6 +465,31 @@ def step(program: ProgramArrays, state: GameState, action: int) -> float:
             break
         drop_backup(program, state)
     return reward
+
+
+@numba.njit(cache=True)
+def nearest_legal(state: GameState, wanted: int) -> int:
+    """The first legal action of ``NEAREST[wanted]``; one is legal."""
+    for action in NEAREST[wanted]:
+        if state.outcomes[action].legal != 0:
+            return action
+    return NONE
+
+
+@numba.njit(cache=True)
+def follow(program: ProgramArrays, state: GameState, wanted: int) -> bool:
+    """Plays the action wanted, or the nearest legal one; False, and nothing played, where none is legal.
+
+    The others are looked at only where it is illegal: Drop costs nothing to judge, the two others a search for an
+    offset each.
+    """
+    game = state.game[0]
+    if game.evaluated == game.cursor or not evaluate_action(program, state, wanted):
+        if evaluate(program, state) == 0:
+            return False
+        wanted = nearest_legal(state, wanted)
+    apply(program, state, wanted)
+    return True
 
 
 @numba.njit(cache=True)

@@ -27,9 +27,11 @@ STEP = np.dtype(
     ]
 )
 GROUP = np.dtype([("status", "i8"), ("offset", "i8"), ("forced", "i8")])
-RECTANGLE = np.dtype([("offset", "i8"), ("top", "i8"), ("end", "i8"), ("tensor", "i8"), ("next", "i8"), ("last", "i8")])
+RECTANGLE = np.dtype(
+    [("offset", "i8"), ("top", "i8"), ("end", "i8"), ("tensor", "i8"), ("next", "i8"), ("previous", "i8")]
+)
 """An allocation: bytes [offset, top), up to step `end`. It begins at or before the step being decided, so its start
-never matters. `next` and `last` link those of equal end."""
+never matters. `next` and `previous` link those of equal end."""
 LIVE = np.dtype([("offset", "i8"), ("top", "i8"), ("rectangle", "i8")])
 OUTCOME = np.dtype(
     [("legal", "i8"), ("start", "i8"), ("end", "i8"), ("offset", "i8"), ("leftover_s", "f8"), ("reward_s", "f8")]

@@ -12,15 +12,12 @@ from learned_mapping.mmap.learned_methods import solve
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.edits import checkpoints, scorer
-from learned_mapping.mmap.searches.edits.agent import LEARNED, pretrain
-from learned_mapping.mmap.searches.edits.improve import BETTER, BY_TRIAL, COUNTS, PLAYED, TAKEN_BACK, improve
-from learned_mapping.mmap.searches.edits.incumbent import new_incumbent, refresh, take
-from learned_mapping.mmap.searches.edits.parameters import EditParameters
-from learned_mapping.mmap.searches.edits.proposals import EJECT, KINDS, chain, new_edit
-from learned_mapping.mmap.searches.edits.replay import follow, nearest_legal
-from learned_mapping.mmap.searches.edits.room import make_room
-from learned_mapping.mmap.searches.edits.search import EditSearch
+from learned_mapping.mmap.searches.edit_search import checkpoints, scorer
+from learned_mapping.mmap.searches.edit_search.eviction import evict
+from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent, refresh
+from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
+from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, chain, new_edits
+from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParameters, EditSearch, pretrain
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
@@ -28,7 +25,7 @@ from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
 
 EAGER = EditParameters(trial=0.8, trial_loss=50.0, jump=0.1)
-"""Loses and takes back a lot."""
+"""Loses and undoes a lot."""
 
 
 def started(program, seed=0):
@@ -40,18 +37,19 @@ def started(program, seed=0):
 
 @pytest.mark.parametrize("parameters", [EditParameters(), EAGER, LEARNED, EAGER._replace(candidates=8)])
 def test_the_incumbent_is_always_a_game(parameters):
-    """Catches an edit judged, adopted or taken back where the games did not agree again: a replay of the incumbent's
+    """Catches an edit judged, accepted or undone where the games did not agree again: a replay of the incumbent's
     actions from the start must meet the same intervals, offsets and savings, after every few edits."""
     counts = np.zeros((len(KINDS), COUNTS), np.int64)
     for seed in range(6):
         program = hard_program(seed, 60 + 60 * seed)
         search, rng = started(program, seed)
         arrays, state = search.game.program, search.game.state
-        incumbent, edit, net = new_incumbent(arrays, program.num_tensors), new_edit(arrays), scorer.new_scorer(rng)
-        take(arrays, state, incumbent, search.best.action.astype(np.int64))
+        incumbent, net = new_incumbent(arrays, program.num_tensors), scorer.new_scorer(rng)
+        edits = new_edits(arrays, parameters.candidates)
+        begin(arrays, state, incumbent, search.best.action.astype(np.int64))
         best = incumbent.saved_s[-1]
         for _ in range(25):
-            improve(arrays, state, incumbent, edit, net, parameters, 30, counts, rng)
+            improve(arrays, state, incumbent, edits, net, parameters, 30, counts, rng)
             saved = incumbent.saved_s.copy()
             assert saved[-1] >= best * (1 - 1e-12)
             best = saved[-1]
@@ -60,7 +58,7 @@ def test_the_incumbent_is_always_a_game(parameters):
             assert (incumbent.want == -1).all()
     assert counts[:, BETTER].sum() > 15 and (counts[:, PLAYED] > 30).all()
     if parameters.trial > 0.5:
-        assert counts[:, BY_TRIAL].sum() > 0 and counts[:, TAKEN_BACK].sum() > 50
+        assert counts[:, BY_TRIAL].sum() > 0 and counts[:, UNDONE].sum() > 50
 
 
 def test_one_action_looked_at_is_as_good_as_all_three():
@@ -74,14 +72,14 @@ def test_one_action_looked_at_is_as_good_as_all_three():
         two.restart()
         while one.state.game["cursor"][0] < program.num_buffers:
             wanted = int(rng.integers(3))
-            if not follow(one.program, one.state, wanted):
+            if not kernel.follow(one.program, one.state, wanted):
                 dead_ends += 1
                 assert kernel.evaluate(two.program, two.state) == 0
                 kernel.drop_backup(one.program, one.state)
                 kernel.drop_backup(two.program, two.state)
                 continue
             kernel.evaluate(two.program, two.state)
-            kernel.apply(two.program, two.state, nearest_legal(two.state, wanted))
+            kernel.apply(two.program, two.state, kernel.nearest_legal(two.state, wanted))
             c = one.state.game["cursor"][0]
             assert one.state.moves[c - 1] == two.state.moves[c - 1]
             if rng.random() < 0.05:
@@ -108,13 +106,13 @@ def test_edits_improve_and_stay_valid():
 
 
 def test_room_is_made_where_it_costs_least():
-    """The pushed-out allocations are the ones at the cheapest offset, by a search over all offsets."""
+    """The evicted allocations are the ones at the cheapest offset, by a search over all offsets."""
     rng = np.random.default_rng(2)
     program = random_program(rng, 200, alias_fraction=0.0, fast_fraction=0.08, copy_ratio=0.5)
     search, _ = started(program)
     arrays, state = search.game.program, search.game.state
-    incumbent, edit = new_incumbent(arrays, program.num_tensors), new_edit(arrays)
-    take(arrays, state, incumbent, search.best.action.astype(np.int64))
+    incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays, 1)
+    begin(arrays, state, incumbent, search.best.action.astype(np.int64))
     moves, tried = incumbent.moves, 0
     for b in range(program.num_buffers):
         output = bool(arrays.buffers["is_output"][b])
@@ -123,11 +121,13 @@ def test_room_is_made_where_it_costs_least():
         game = Game(arrays)
         for action in moves["action"][:b]:
             game.step(int(action))
-        size = chain(arrays, incumbent, edit, b, 0, rng)
-        start, end = int(edit.facts[2]), int(edit.facts[3])
-        new_size = make_room(arrays, game.state, incumbent, edit, 0, size, 0.0, rng)
-        pushed = set(edit.buffer[size:new_size].tolist())
-        assert set(edit.action[size:new_size].tolist()) <= {DROP}
+        edits.facts[:] = 0
+        _, end = chain(arrays, incumbent, edits, 0, b, rng)
+        start, size = int(arrays.buffers["instruction"][b]), int(edits.facts["size"][0])
+        assert evict(arrays, game.state, incumbent, edits, 0, 0, 0.0, rng)
+        new = edits.wanted[0, size : edits.facts["size"][0]]
+        evicted = set(new["buffer"].tolist())
+        assert set(new["action"].tolist()) <= {DROP}
         stands = {}
         for d in range(program.num_buffers):
             held = moves["action"][d] != DROP and moves["end"][d] >= moves["start"][d]
@@ -140,7 +140,7 @@ def test_room_is_made_where_it_costs_least():
             if offset + need <= arrays.fast_bytes:
                 costs.append(sum(max(incumbent.value_s[r], 0.0) for r, (low, size_) in stands.items()
                                  if low < offset + need and low + size_ > offset))  # fmt: skip
-        assert sum(max(incumbent.value_s[r], 0.0) for r in pushed) <= min(costs) + 1e-12
+        assert sum(max(incumbent.value_s[r], 0.0) for r in evicted) <= min(costs) + 1e-12
         tried += 1
     assert tried > 4
 
@@ -150,7 +150,7 @@ def test_values_of_allocations_add_up_to_the_return():
     search, _ = started(program)
     arrays, state = search.game.program, search.game.state
     incumbent = new_incumbent(arrays, program.num_tensors)
-    take(arrays, state, incumbent, search.best.action.astype(np.int64))
+    begin(arrays, state, incumbent, search.best.action.astype(np.int64))
     roots = np.unique(incumbent.root[incumbent.root >= 0])
     assert incumbent.value_s[roots].sum() == pytest.approx(search.best.value * program.possible_saving_s)
     assert set(incumbent.moves["action"][roots].tolist()) <= {COPY, NO_COPY}

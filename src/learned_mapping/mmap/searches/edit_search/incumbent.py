@@ -16,7 +16,6 @@ from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP
 from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.state import MOVE, NONE, GameState
-from learned_mapping.mmap.searches.edits.replay import follow, nearest_legal
 
 
 class Incumbent(NamedTuple):
@@ -49,7 +48,7 @@ class Incumbent(NamedTuple):
 
 
 def new_incumbent(program: ProgramArrays, num_tensors: int) -> Incumbent:
-    """An empty one; `take` fills it."""
+    """An empty one; `begin` fills it."""
     count, steps = program.num_buffers, program.num_instructions
     next_buffer, first_buffer = np.full(count, NONE, np.int64), np.full(num_tensors, NONE, np.int64)
     for b in range(count - 1, -1, -1):
@@ -72,7 +71,26 @@ def new_incumbent(program: ProgramArrays, num_tensors: int) -> Incumbent:
 
 
 @numba.njit(cache=True)
-def take(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.ndarray) -> None:
+def _legal(state: GameState) -> int:
+    outcomes = state.outcomes
+    return (outcomes[0].legal != 0) + 2 * (outcomes[1].legal != 0) + 4 * (outcomes[2].legal != 0)
+
+
+@numba.njit(cache=True)
+def _same(new, old) -> bool:
+    """Whether two `MOVE` are one decision with one outcome."""
+    return new.action == old.action and new.start == old.start and new.end == old.end and new.offset == old.offset
+
+
+@numba.njit(cache=True)
+def _copy_moves(state: GameState, inc: Incumbent, low: int, high: int) -> None:
+    for d in range(low, high):
+        inc.moves[d] = state.moves[d]
+        inc.saved_s[d] = state.moves[d].saved_s
+
+
+@numba.njit(cache=True)
+def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.ndarray) -> None:
     """Plays the game of actions [B] from the start, as far as they are legal, and makes it the incumbent."""
     count = len(action)
     kernel.restart(program, state)
@@ -81,13 +99,10 @@ def take(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.nd
             kernel.drop_backup(program, state)
             continue
         c = state.game[0].cursor
-        outcomes = state.outcomes
-        inc.legal[c] = (outcomes[0].legal != 0) + 2 * (outcomes[1].legal != 0) + 4 * (outcomes[2].legal != 0)
-        kernel.apply(program, state, nearest_legal(state, action[c]))
+        inc.legal[c] = _legal(state)
+        kernel.apply(program, state, kernel.nearest_legal(state, action[c]))
     inc.tries[:] = 0.0
-    for b in range(count):
-        inc.moves[b] = state.moves[b]
-        inc.saved_s[b] = state.moves[b].saved_s
+    _copy_moves(state, inc, 0, count)
     inc.saved_s[count] = state.game[0].saved_s
     inc.reach_step[count] = len(inc.placed)
     _reach(program, inc, count - 1, 0)
@@ -95,7 +110,7 @@ def take(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.nd
     for first in inc.first_buffer:
         if first != NONE:
             _roots(program, inc, first)
-    fill_levels(program, inc)
+    _fill_levels(program, inc)
 
 
 @numba.njit(cache=True)
@@ -104,26 +119,22 @@ def refresh(program: ProgramArrays, state: GameState, inc: Incumbent) -> bool:
     kernel.restart(program, state)
     count = len(inc.moves)
     while state.game[0].cursor < count:
-        if kernel.evaluate(program, state) == 0:
-            return False
         c = state.game[0].cursor
-        outcomes, move = state.outcomes, inc.moves[c]
-        inc.legal[c] = (outcomes[0].legal != 0) + 2 * (outcomes[1].legal != 0) + 4 * (outcomes[2].legal != 0)
-        if outcomes[move.action].legal == 0:
+        kernel.evaluate(program, state)
+        inc.legal[c] = _legal(state)
+        if state.outcomes[inc.moves[c].action].legal == 0:
             return False
-        kernel.apply(program, state, move.action)
-        made = state.moves[c]
-        if made.start != move.start or made.end != move.end or made.offset != move.offset:
+        kernel.apply(program, state, inc.moves[c].action)
+        if not _same(state.moves[c], inc.moves[c]):
             return False
-        inc.moves[c] = made
-        inc.saved_s[c] = made.saved_s
+    _copy_moves(state, inc, 0, count)
     inc.saved_s[count] = state.game[0].saved_s
-    fill_levels(program, inc)
+    _fill_levels(program, inc)
     return True
 
 
 @numba.njit(cache=True)
-def fill_levels(program: ProgramArrays, inc: Incumbent) -> None:
+def _fill_levels(program: ProgramArrays, inc: Incumbent) -> None:
     """Bytes held at each step, from the intervals."""
     inc.used_bytes[:] = 0.0
     steps = len(inc.used_bytes)
@@ -138,12 +149,12 @@ def fill_levels(program: ProgramArrays, inc: Incumbent) -> None:
 
 
 @numba.njit(cache=True)
-def go_to(program: ProgramArrays, state: GameState, inc: Incumbent, cursor: int) -> None:
+def load(program: ProgramArrays, state: GameState, inc: Incumbent, cursor: int) -> None:
     """Sets the game to the incumbent's position before decision `cursor`; it agrees with it up to where it stands."""
     state.groups["forced"][:] = 0
     kernel.rewind(program, state, cursor)
     while state.game[0].cursor < cursor:
-        if not follow(program, state, inc.moves[state.game[0].cursor].action):
+        if not kernel.follow(program, state, inc.moves[state.game[0].cursor].action):
             kernel.drop_backup(program, state)
 
 
@@ -191,7 +202,7 @@ def synced(program: ProgramArrays, state: GameState, inc: Incumbent, low: int) -
     reach, drained = inc.reach_step[cursor], NONE
     for d in range(low, cursor):
         new, old, buffer = state.moves[d], inc.moves[d], program.buffers[d]
-        if new.action == old.action and new.start == old.start and new.end == old.end and new.offset == old.offset:
+        if _same(new, old):
             # The same copy-out may leave another rest where the supply before it differs.
             if new.action == COPY and buffer.is_output != 0 and buffer.instruction < drained:
                 drained = max(drained, new.end)
@@ -201,7 +212,7 @@ def synced(program: ProgramArrays, state: GameState, inc: Incumbent, low: int) -
         if buffer.bytes > 0:
             for move in (new, old):
                 if move.action == COPY:
-                    drained = max(drained, move.end if buffer.is_output != 0 else buffer.instruction - 1)
+                    drained = max(drained, kernel.copy_span(program, d, move.start, move.end)[1])
             if drained >= reach:
                 return False
             both = new.action != DROP and old.action != DROP
@@ -237,20 +248,16 @@ def _tensor_agrees(state: GameState, inc: Incumbent, d: int, t: int, cursor: int
 
 
 @numba.njit(cache=True)
-def adopt(program: ProgramArrays, state: GameState, inc: Incumbent, low: int, gain_s: float) -> bool:
-    """Makes the game at hand, `synced` or over, the incumbent; False if it is the incumbent already."""
+def accept(program: ProgramArrays, state: GameState, inc: Incumbent, low: int, gain_s: float) -> None:
+    """Makes the game at hand, `synced` or over, the incumbent."""
     cursor = state.game[0].cursor
-    changed = False
+    first = low
+    while first < cursor and _same(state.moves[first], inc.moves[first]):
+        first += 1
+    if first == cursor:
+        return
+    _copy_moves(state, inc, low, cursor)
     for d in range(low, cursor):
-        new, old = state.moves[d], inc.moves[d]
-        if new.action != old.action or new.start != old.start or new.end != old.end or new.offset != old.offset:
-            changed = True
-            break
-    if not changed:
-        return False
-    for d in range(low, cursor):
-        inc.moves[d] = state.moves[d]
-        inc.saved_s[d] = state.moves[d].saved_s
         buffer = program.buffers[d]
         if buffer.bit >= 0:
             if inc.moves[d].action != DROP:
@@ -271,4 +278,3 @@ def adopt(program: ProgramArrays, state: GameState, inc: Incumbent, low: int, ga
             if move.action != DROP:
                 break
             n = inc.next_buffer[n]
-    return True

@@ -14,11 +14,15 @@ import numpy as np
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY
 from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.state import NONE
-from learned_mapping.mmap.searches.edits.incumbent import Incumbent
-from learned_mapping.mmap.searches.edits.proposals import EJECT, GAIN, KINDS, LAST_STEP, PARTS, Edit, marginal_s
+from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
+from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, Edits, marginal_s
 
 NUM_FEATURES = 33
 HIDDEN = 32
+NUM_ARMS = 2 * len(KINDS)
+"""Ways to propose: the kinds of edits by chance, then the kinds by the network."""
+RATE_DECAY = 0.995
+"""Per use of an arm."""
 
 
 class Scorer(NamedTuple):
@@ -35,7 +39,7 @@ class Scorer(NamedTuple):
     steps: np.ndarray
     """[1]: updates made."""
     rates: np.ndarray
-    """[arms, 2]: running sums of gains and of decisions by way of proposing; see `improve`."""
+    """[arms, 2]: running sums of gains and of decisions by way of proposing."""
     gain: np.ndarray
     """[1]: running mean of the gains of successes."""
 
@@ -47,7 +51,7 @@ def new_scorer(rng: np.random.Generator) -> Scorer:
         moments=np.zeros((2, HIDDEN * (NUM_FEATURES + 1) + 1)),
         hidden=np.zeros(HIDDEN),
         steps=np.zeros(1),
-        rates=np.full((2 * len(KINDS), 2), 1.0) * np.array([1.0, 1000.0]),
+        rates=np.tile([1.0, 1000.0], (NUM_ARMS, 1)),
         gain=np.zeros(1),
     )
 
@@ -63,6 +67,27 @@ def logit(net: Scorer, x: np.ndarray) -> float:
         net.hidden[i] = max(s, 0.0)
         total += net.second[i] * net.hidden[i]
     return total
+
+
+@numba.njit(cache=True)
+def draw_arm(net: Scorer, rng) -> int:
+    """A way to propose, as often as it has lately gained per decision."""
+    total = 0.0
+    for arm in range(NUM_ARMS):
+        total += net.rates[arm, 0] / net.rates[arm, 1]
+    draw = rng.random() * total
+    for arm in range(NUM_ARMS):
+        draw -= net.rates[arm, 0] / net.rates[arm, 1]
+        if draw <= 0:
+            return arm
+    return 0
+
+
+@numba.njit(cache=True)
+def credit(net: Scorer, arm: int, gain: float, decisions: int) -> None:
+    """Running sums of an arm's gains and of the decisions they took."""
+    net.rates[arm, 0] = RATE_DECAY * net.rates[arm, 0] + gain
+    net.rates[arm, 1] = RATE_DECAY * net.rates[arm, 1] + decisions + 1.0
 
 
 @numba.njit(cache=True)
@@ -105,54 +130,51 @@ def learn(net: Scorer, x: np.ndarray, target: float, weight: float, rate: float)
 
 
 @numba.njit(cache=True)
-def describe(program: ProgramArrays, inc: Incumbent, edit: Edit, kind: int, size: int, x: np.ndarray) -> None:
-    """Fills the features x [NUM_FEATURES] of an edit."""
+def describe(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, x: np.ndarray) -> None:
+    """Fills the features x [NUM_FEATURES] of candidate k; their order is that of the stored weights."""
     unit = program.possible_saving_s / len(inc.moves)
-    x[:] = 0.0
-    x[0] = 1.0
-    x[1 + min(kind, 2)] = 1.0
-    x[31] = 1.0 if kind > EJECT else 0.0
-    x[32] = edit.facts[PARTS] if kind > EJECT else 0.0
-    b = edit.buffer[0]
+    edit, wanted = edits.facts[k], edits.wanted[k]
+    b = wanted[0].buffer
     buffer, move = program.buffers[b], inc.moves[b]
-    x[4 + move.action] = 1.0
-    x[7 + edit.action[0]] = 1.0
     gain, loss, placed, dropped = 0.0, 0.0, 0, 0
-    for i in range(size):
-        n, wanted = edit.buffer[i], edit.action[i]
+    for i in range(edit.size):
+        n = wanted[i].buffer
         old = inc.moves[n].action
-        if wanted != DROP and old == DROP:
+        if wanted[i].action != DROP and old == DROP:
             gain += marginal_s(program, inc, n)
             placed += 1
-        elif wanted == DROP and old != DROP:
+        elif wanted[i].action == DROP and old != DROP:
             loss += inc.moves[n].reward_s
             dropped += 1
             if inc.root[n] == n:
                 loss += 0.5 * max(inc.value_s[n] - inc.moves[n].reward_s, 0.0)
-    if kind >= EJECT:
-        gain = edit.facts[GAIN]
-    x[10] = np.log1p(max(gain, 0.0) / unit)
-    x[11] = np.log1p(max(loss, 0.0) / unit)
-    x[12] = np.tanh((gain - loss) / unit)
-    x[13] = np.log1p(placed)
-    x[14] = np.log1p(dropped)
-    x[15] = np.log1p(abs(edit.buffer[size - 1] - b))
-    bytes_ = buffer.bytes / program.fast_bytes
-    x[16] = np.log(max(bytes_, 1e-6)) / 5.0
-    x[17] = min(bytes_, 2.0)
-    first = buffer.instruction
-    last = program.buffers[edit.buffer[size - 1]].instruction
-    if kind >= EJECT:
-        last = int(edit.facts[LAST_STEP])
-    elif edit.action[0] == NO_COPY and buffer.is_output != 0:
+    first, last_wanted = buffer.instruction, wanted[edit.size - 1].buffer
+    last = program.buffers[last_wanted].instruction
+    if edit.kind >= EJECT:
+        gain, last = edit.gain_s, edit.last_step
+    elif wanted[0].action == NO_COPY and buffer.is_output != 0:
         last = buffer.live_end
     last = max(last, first)
-    x[18] = np.log1p(last - first) / 3.0
     fill, most, samples = 0.0, 0.0, min(last - first + 1, 16)
     for i in range(samples):
         level = inc.used_bytes[first + (last - first) * i // max(samples - 1, 1)] / program.fast_bytes
         fill += level / samples
         most = max(most, level)
+    bytes_ = buffer.bytes / program.fast_bytes
+    x[:] = 0.0
+    x[0] = 1.0
+    x[1 + min(edit.kind, 2)] = 1.0
+    x[4 + move.action] = 1.0
+    x[7 + wanted[0].action] = 1.0
+    x[10] = np.log1p(max(gain, 0.0) / unit)
+    x[11] = np.log1p(max(loss, 0.0) / unit)
+    x[12] = np.tanh((gain - loss) / unit)
+    x[13] = np.log1p(placed)
+    x[14] = np.log1p(dropped)
+    x[15] = np.log1p(abs(last_wanted - b))
+    x[16] = np.log(max(bytes_, 1e-6)) / 5.0
+    x[17] = min(bytes_, 2.0)
+    x[18] = np.log1p(last - first) / 3.0
     x[19], x[20] = fill, most
     x[21] = 1.0 if most + bytes_ > 1.0 else 0.0
     x[22] = np.log1p(max(gain, 0.0) / unit / max(bytes_ * (last - first + 1), 1e-6)) / 3.0
@@ -164,3 +186,5 @@ def describe(program: ProgramArrays, inc: Incumbent, edit: Edit, kind: int, size
     x[28] = np.log1p(buffer.demand_s / unit) / 3.0
     x[29] = inc.legal[b] & 1
     x[30] = (inc.legal[b] >> 1) & 1
+    if edit.kind > EJECT:
+        x[31], x[32] = 1.0, edit.parts

@@ -1,0 +1,235 @@
+"""Edits of a game: a run of decisions redrawn, a tensor's uses redecided, or room made for a tensor that has none.
+
+An edit is a list of decisions and the actions wanted for them. Everything else follows the incumbent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.arrays import ProgramArrays
+from learned_mapping.mmap.rules.kernel import benefit_s
+from learned_mapping.mmap.rules.state import NONE
+from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
+
+SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3
+KINDS = ("segment", "tensor", "eject", "complete")
+"""Those from `EJECT` on make room."""
+MOST = 96
+"""Decisions of an edit before others are evicted."""
+NEAR = 50
+"""Buffers looked at for one to evict others for."""
+SUBSETS = 64
+"""Subsets of an instruction's buffers that are looked at, drawn at random where there are more."""
+AHEAD = 20
+"""Instructions looked at for one to complete."""
+BACK = 32
+"""Steps by which an edit may begin earlier than the use it is for."""
+
+EDIT = np.dtype(
+    [
+        ("kind", "i8"),
+        ("place", "i8"),  # the buffer it is tried at
+        ("size", "i8"),  # decisions wanted; 0 where nothing could be drawn
+        ("parts", "i8"),  # tensors to make room for
+        ("last_step", "i8"),  # of the intervals of its parts
+        ("gain_s", "f8"),  # what the wanted placements save at most, seconds
+        ("cost_s", "f8"),  # what the evicted allocations saved, seconds
+        ("effort", "f8"),  # ln of the decisions that playing it will take
+    ]
+)
+WANTED = np.dtype([("buffer", "i8"), ("action", "i8")])
+PART = np.dtype([("first", "i8"), ("last_step", "i8")])
+"""A tensor to make room for: where its decisions begin among those wanted, and until when it is to stay."""
+OBSTACLE = np.dtype([("offset", "i8"), ("top", "i8"), ("root", "i8"), ("cost_s", "f8")])
+"""An allocation in the way: its bytes [offset, top), the decision that made it, and what all its uses save."""
+
+
+class Edits(NamedTuple):
+    """Candidate edits, and room to draw them in."""
+
+    facts: np.ndarray
+    """[candidates] `EDIT`."""
+    wanted: np.ndarray
+    """[candidates, 2 B + T + 8] `WANTED`, the first `size` in use."""
+    parts: np.ndarray
+    """[candidates, 64] `PART`, the first `parts` in use."""
+    obstacles: np.ndarray
+    """[2 B + T + 8] `OBSTACLE`, of the part looked at."""
+    mark: np.ndarray
+    """[B] int64, zeros between uses."""
+
+
+def new_edits(program: ProgramArrays, candidates: int) -> Edits:
+    """Room for edits of a program."""
+    room = 2 * program.num_buffers + program.num_instructions + 8
+    return Edits(
+        facts=np.zeros(candidates, EDIT),
+        wanted=np.zeros((candidates, room), WANTED),
+        parts=np.zeros((candidates, 64), PART),
+        obstacles=np.zeros(room, OBSTACLE),
+        mark=np.zeros(program.num_buffers, np.int64),
+    )
+
+
+@numba.njit(cache=True)
+def want(edits: Edits, k: int, b: int, action: int) -> None:
+    """Adds a decision to candidate k."""
+    edit = edits.facts[k]
+    wanted = edits.wanted[k, edit.size]
+    wanted.buffer, wanted.action = b, action
+    edit.size += 1
+
+
+@numba.njit(cache=True)
+def draw(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, kind: int, place: int, p, rng) -> None:
+    """Draws candidate k at or near the buffer `place`; its size is 0 where there is nothing to gain."""
+    edit = edits.facts[k]
+    edit.kind, edit.place, edit.size, edit.parts, edit.gain_s = kind, place, 0, 0, 0.0
+    if kind == SEGMENT:
+        _segment(inc, edits, k, place, p, rng)
+    elif kind == TENSOR:
+        _tensor(inc, edits, k, place, rng)
+    else:
+        if kind == COMPLETE:
+            _complete(program, inc, edits, k, place, rng)
+        else:
+            b = _without_place(program, inc, place)
+            if b != NONE:
+                edit.gain_s, edit.last_step = chain(program, inc, edits, k, b, rng)
+        if edit.gain_s <= 0:
+            edit.size = 0
+        if edit.size > 0:
+            edit.place = edits.wanted[k, 0].buffer
+
+
+@numba.njit(cache=True)
+def _segment(inc: Incumbent, edits: Edits, k: int, place: int, p, rng) -> None:
+    """Redraws some of the decisions of a run of at most ``p.length``, the first of them always."""
+    for b in range(place, min(place + 1 + int(rng.random() * p.length), len(inc.moves))):
+        if b == place or rng.random() < p.deviation:
+            want(edits, k, b, (inc.moves[b].action + 1 + int(rng.random() * 2)) % 3)
+
+
+@numba.njit(cache=True)
+def _tensor(inc: Incumbent, edits: Edits, k: int, place: int, rng) -> None:
+    """Redecides uses of a tensor in a row: kept, copied in once or each time, or dropped."""
+    first = int(rng.random() * 3)
+    rest = first
+    chance = rng.random()
+    if first == COPY and chance < 0.7:
+        rest = NO_COPY
+    elif first == NO_COPY and chance < 0.3:
+        rest = DROP
+    stop = 0.3 if rng.random() < 0.5 else 0.0
+    n, wanted = place, first
+    while n != NONE and edits.facts[k].size < MOST:
+        if wanted != inc.moves[n].action:
+            want(edits, k, n, wanted)
+        if rng.random() < stop:
+            break
+        wanted = rest
+        n = inc.next_buffer[n]
+
+
+@numba.njit(cache=True)
+def _without_place(program: ProgramArrays, inc: Incumbent, place: int) -> int:
+    """The next buffer from `place` on that is dropped though it or its tensor's later uses could save; or -1."""
+    for b in range(place, min(place + NEAR, len(inc.moves))):
+        buffer = program.buffers[b]
+        if inc.moves[b].action == DROP and 0 < buffer.bytes <= program.fast_bytes:
+            if buffer.benefit_s + buffer.benefit_left_s > 0:
+                return b
+    return NONE
+
+
+@numba.njit(cache=True)
+def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, b: int, rng) -> tuple[float, int]:
+    """Adds to candidate k, as a part, the uses of a tensor from b on that one allocation would serve.
+
+    Returns:
+      What its dropped uses would save, each by itself, in seconds; and the last step of the allocation.
+    """
+    edit, buffer = edits.facts[k], program.buffers[b]
+    action, stop = NO_COPY, 0.0
+    if buffer.is_output == 0:
+        action = COPY
+        stop = 0.0 if rng.random() < 0.5 else 0.5
+        end = buffer.instruction
+    else:
+        end = buffer.live_end
+        if rng.random() < 0.25:
+            action = COPY
+            end = min(buffer.instruction + 1 + int(rng.random() * 4), len(inc.placed) - 1)
+    first, n, gain_s = edit.size, b, 0.0
+    while n != NONE and edit.size < MOST:
+        if edit.size > first and buffer.is_output != 0 and action == COPY and program.buffers[n].instruction > end:
+            break
+        if edit.size > first and buffer.is_output == 0:
+            if rng.random() < stop:
+                break
+            end = program.buffers[n].instruction
+        want(edits, k, n, action if edit.size == first else NO_COPY)
+        if inc.moves[n].action == DROP:
+            gain_s += marginal_s(program, inc, n)
+        n = inc.next_buffer[n]
+    part = edits.parts[k, edit.parts]
+    part.first, part.last_step = first, end
+    edit.parts += 1
+    return gain_s, end
+
+
+@numba.njit(cache=True)
+def marginal_s(program: ProgramArrays, inc: Incumbent, b: int) -> float:
+    """What placing b alone would save, given where its instruction's other buffers are in the incumbent."""
+    return benefit_s(program, b, inc.placed[program.buffers[b].instruction])
+
+
+@numba.njit(cache=True)
+def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, place: int, rng) -> None:
+    """Places together what an instruction lacks of a subset that would make it faster, a part for each tensor."""
+    edit, here = edits.facts[k], program.buffers[place].instruction
+    for t in range(here, min(here + AHEAD, len(inc.placed))):
+        start, placed = program.table_start[t], inc.placed[t]
+        subsets = program.table_start[t + 1] - start
+        now = program.latency_s[start + placed]
+        best, best_score = NONE, 0.0
+        for i in range(min(subsets, SUBSETS)):
+            subset = i if subsets <= SUBSETS else placed | int(rng.random() * subsets)
+            gain = now - program.latency_s[start + subset]
+            if subset & placed == placed and gain > 0:
+                score = gain * (0.2 + rng.random())
+                if score > best_score:
+                    best, best_score = subset, score
+        if best == NONE:
+            continue
+        edit.gain_s, edit.last_step = now - program.latency_s[start + best], t
+        for b in range(program.first_buffer[t], program.first_buffer[t + 1]):
+            buffer = program.buffers[b]
+            if buffer.bit < 0 or best & ~placed & (1 << buffer.bit) == 0 or edit.size >= MOST // 2:
+                continue
+            n = b
+            if buffer.is_output == 0 and rng.random() < 0.6:
+                n = _dropped_before(program, inc, b)
+            gain_s, end = chain(program, inc, edits, k, n, rng)
+            edit.gain_s += gain_s - marginal_s(program, inc, b)
+            edit.last_step = max(edit.last_step, end)
+        return
+
+
+@numba.njit(cache=True)
+def _dropped_before(program: ProgramArrays, inc: Incumbent, b: int) -> int:
+    """The earliest of the dropped uses of b's tensor right before b, not far back; b where there is none."""
+    n, first = inc.first_buffer[program.buffers[b].tensor], b
+    while n != b:
+        near = program.buffers[b].instruction - program.buffers[n].instruction <= BACK
+        if inc.moves[n].action != DROP or not near:
+            first = b
+        elif first == b:
+            first = n
+        n = inc.next_buffer[n]
+    return first

@@ -1,0 +1,195 @@
+"""Improves a game by edits until the budget is spent: `edit_search`, by chance or with a network that chooses.
+
+It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays an edit until the
+game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
+
+What the network adds: a learned judgement that serves as policy and value, and picks one of several candidates. The
+model is the game itself; no dynamics are learned. One network serves all programs: it sees what an edit asks for and
+what stands in its way, not where in which program, so it is trained on some and goes on learning on the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent, refresh
+from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
+from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
+from learned_mapping.mmap.searches.edit_search.scorer import Scorer, new_scorer
+from learned_mapping.mmap.searches.greedy import greedy_tuned
+from learned_mapping.mmap.searches.search import Search
+from learned_mapping.programs.program import Program
+
+
+class EditParameters(NamedTuple):
+    """Hyperparameters, chosen on programs outside Table 2; seven of these are among the sixty of Table 3.
+
+    They are the compiled mlperf_bert_batch_16, convnext_train_batch_32_bf16, fleet_mixture_of_experts,
+    densenet_train_batch_32, inference_densenet, inference_convnext and inference_shufflenet."""
+
+    length: int = 12
+    """Decisions of a segment, at most."""
+    deviation: float = 0.3
+    """Probability that a decision of a segment is redrawn."""
+    eject: float = 0.5
+    """Share of edits that make room."""
+    together: float = 0.5
+    """Share of those that make room for all that an instruction lacks."""
+    tensors: float = 0.3
+    """Share of the others that redecide a tensor."""
+    noise: float = 0.3
+    """Blur of the costs of what is evicted."""
+    least: float = 0.7
+    """An edit that makes room is played if it gains at least this share of what it costs."""
+    refill: float = 0.5
+    """Probability that an edit also places what has become legal by it."""
+    refill_reach: int = 200
+    """Decisions behind an edit's last up to which it does."""
+    stride: int = 100
+    """Most buffers between the places of two edits that follow each other."""
+    jump: float = 0.01
+    """Probability of a place anywhere in the program instead."""
+    far: float = 0.3
+    """Probability that a candidate is drawn anywhere in the program instead of near the place."""
+    candidates: int = 1
+    """Edits drawn for one played; with more than one the scorer chooses."""
+    explore: float = 0.3
+    """Probability that the kind is drawn by the fixed shares, evenly by chance or by the network, and not by what each
+    way has lately gained."""
+    sharpness: float = 1.0
+    """Of the choice: probabilities go with exp(sharpness * logit)."""
+    thrift: float = 1.0
+    """Power of the decisions an edit is expected to take, by which its odds are divided."""
+    learning_rate: float = 1e-3
+    weighting: float = 1.0
+    """Power of a gain, relative to the mean gain, by which a success weighs more or less in learning; 0: all alike."""
+    trial: float = 0.3
+    """Probability that an edit may lose a little, to be followed by others around it."""
+    trial_loss: float = 5.0
+    """Mean of what it may lose, in shares of the possible saving over the number of buffers."""
+    trial_spread: float = 100.0
+    """Half of the trials may lose more: up to this many times as much, log-uniformly, the edits after them growing with
+    the root of it."""
+    trial_edits: int = 8
+    """Edits tried after it before it is undone."""
+    trial_stride: int = 40
+    """Most buffers between it and them."""
+
+
+RANDOM = EditParameters()
+"""One candidate: chance alone proposes."""
+LEARNED = EditParameters(candidates=16)
+"""As `RANDOM`, but for 16 edits to choose from, and ways to propose chosen by what they gain."""
+START = 0.1
+"""Share of the budget after which `greedy_tuned` stops at the latest."""
+CHUNK = 100
+"""Edits drawn between two looks at the budget, at most."""
+CHUNK_SECONDS = 0.1
+REFRESH = 20
+"""Chunks between two replays of the whole incumbent, which note anew what is legal where."""
+TOLERANCE = 1e-9
+"""Of the possible saving: more than this lost is a fault of an undone trial, and the best game is taken up again."""
+
+
+def edit_search(search: Search, rng: np.random.Generator, scorer: Scorer | None = None) -> None:
+    """Improves the game of the tuned threshold rule by edits: random ones, or those that `scorer`, changed in place,
+    chooses."""
+    greedy_tuned(search, share=START)
+    EditSearch(search, rng, RANDOM if scorer is None else LEARNED, scorer).run()
+
+
+def pretrain(
+    programs: Iterable[Program],
+    seconds: float,
+    rng: np.random.Generator,
+    report: Callable[[Program, float], None] = lambda program, value: None,
+) -> Scorer:
+    """One network trained on one program after the other, for `seconds` CPU seconds each."""
+    scorer = new_scorer(rng)
+    for program in programs:
+        search = Search(program, Budget(seconds=seconds, cpu=True))
+        edit_search(search, rng, scorer)
+        report(program, search.best.value)
+    return scorer
+
+
+def warm_up(parameters: EditParameters = RANDOM) -> None:
+    """Compiles the loop."""
+    search = Search(toy_program(), Budget(samples=200))
+    search.play_preferences(np.zeros((search.program.num_buffers, 3)))
+    EditSearch(search, np.random.default_rng(0), parameters).run()
+
+
+class EditSearch:
+    """The best game of a `Search`, improved.
+
+    Args:
+      search: what to map and the budget; has a best game, of which only the actions count.
+      rng: every random choice.
+      parameters: see `EditParameters`; with one candidate chance alone proposes.
+      scorer: what chooses among candidates; changed in place. None: a new one.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        rng: np.random.Generator,
+        parameters: EditParameters = RANDOM,
+        scorer: Scorer | None = None,
+    ):
+        self.search, self.rng, self.parameters = search, rng, parameters
+        self.scorer = new_scorer(rng) if scorer is None else scorer
+        program = search.game.program
+        self.incumbent = new_incumbent(program, search.program.num_tensors)
+        self.edits = new_edits(program, parameters.candidates)
+        self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
+        """By kind of edit: drawn, played, kept, better, tried, better by a trial, undone."""
+        self.action = search.best.action.astype(np.int64)
+        self._begin()
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds the incumbent saves."""
+        return float(self.incumbent.saved_s[-1])
+
+    def _begin(self) -> None:
+        begin(self.search.game.program, self.search.game.state, self.incumbent, self.action)
+        self.best_s = self.saved_s
+
+    def run(self, share: float = 1.0) -> None:
+        """Goes on until this share of the budget is spent; the search's best game is then the incumbent."""
+        search, budget = self.search, self.search.budget
+        program, state = search.game.program, search.game.state
+        size, chunks = 10, 0
+        while program.num_buffers and not search.spent(share):
+            limit = budget.remaining_samples
+            began, played = budget.seconds, int(self.counts[:, PLAYED].sum())
+            improve(
+                program, state, self.incumbent, self.edits, self.scorer, self.parameters,
+                min(size, CHUNK if limit is None else limit), self.counts, self.rng,
+            )  # fmt: skip
+            if limit is not None:
+                size = CHUNK  # nothing but the seed may decide
+            else:
+                size = min(max(int(size * CHUNK_SECONDS / max(budget.seconds - began, 1e-3)), 10), CHUNK)
+            if self.saved_s < self.best_s - TOLERANCE * program.possible_saving_s:
+                self._begin()
+            else:
+                self.action[:] = self.incumbent.moves["action"]
+                self.best_s = self.saved_s
+            budget.record(self.best_s / program.possible_saving_s, max(int(self.counts[:, PLAYED].sum()) - played, 1))
+            chunks += 1
+            if chunks % REFRESH == 0 and not refresh(program, state, self.incumbent):
+                self._begin()
+        self._begin()
+        preferences = np.zeros((program.num_buffers, 3))
+        preferences[np.arange(program.num_buffers), self.action] = 1.0
+        search.game.restart()
+        search.game.play_preferences(preferences)
+        if search.game.value > search.best.value:
+            search.best = search.game.played()
