@@ -80,7 +80,7 @@ class MemoryMapping(Problem):
         return validate(program, mapping)
 
     def show(self, program: Any, mapping: Any | None) -> str:
-        from learned_mapping.companion.figures.mmap import show
+        from learned_mapping.mmap.draw import show
 
         return show(program, mapping)
 
@@ -150,7 +150,7 @@ class Partitioning(Problem):
         return validate(graph, partition)
 
     def show(self, graph: Any, partition: Any | None) -> str:
-        from learned_mapping.companion.figures.mcm import show
+        from learned_mapping.mcm.draw import show
 
         return show(graph, partition)
 
@@ -187,7 +187,7 @@ class Scheduling(Problem):
         return validate(graph, schedule, _devices(options, schedule.devices))
 
     def show(self, graph: Any, schedule: Any | None) -> str:
-        from learned_mapping.companion.figures.regal import show
+        from learned_mapping.regal.draw import show
 
         return show(graph, schedule)
 
