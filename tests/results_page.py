@@ -17,6 +17,8 @@ def run(cell: str, names: dict[str, Any]) -> str:
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, str(PAGE), "exec"), names)
     shown = None if last is None else eval(compile(ast.Expression(last.value), str(PAGE), "eval"), names)
+    if hasattr(shown, "savefig"):
+        return shown._repr_html_()
     return "" if shown is None else str(getattr(shown, "data", shown))
 
 

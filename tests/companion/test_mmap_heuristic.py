@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from learned_mapping.companion.datasets.compiled_checks import CHECKS
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.figures.mmap import to_svg
-from learned_mapping.companion.figures.mmap_heuristic import copy_rules_figure, returns_figure
+from learned_mapping.companion.datasets.compiled_checks import CHECKS
+from learned_mapping.companion.figures.mmap_results import compiler_returns, copy_rules
 from learned_mapping.companion.mmap import heuristic as table
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import write_json
+from learned_mapping.style import svg_text
 from learned_mapping.tpu.latency_tables import CLOCK_HZ
 from mmap_games import hard_program
 
@@ -57,9 +57,9 @@ def test_the_table(stored):
         relaxed = results.value(made, instance=name, method="xla", metric="latency_relaxed_s")
         assert relaxed <= results.value(made, instance=name, method="xla", metric="latency_contended_s") + 1e-9
     assert not results.select(made, metric="cycles_ratio")
-    marks = returns_figure(made["rows"]).axes[0].collections
+    marks = compiler_returns(made["rows"]).axes[0].collections
     assert sum(len(each.get_offsets()) for each in marks[1:]) == 5 * len(names)
-    assert to_svg(copy_rules_figure(made["rows"])) == to_svg(copy_rules_figure(made["rows"]))
+    assert svg_text(copy_rules(made["rows"])) == svg_text(copy_rules(made["rows"]))
 
 
 def test_cycles_are_compared_where_they_are_known(stored):

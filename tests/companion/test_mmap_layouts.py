@@ -9,12 +9,11 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from learned_mapping.companion import results
-from learned_mapping.companion.figures.mmap import to_svg
-from learned_mapping.companion.figures.mmap_layouts import layouts as draw
-from learned_mapping.companion.figures.style import INK
+from learned_mapping.companion.figures.mmap import layouts as draw
 from learned_mapping.companion.mmap import layouts
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.style import INK, svg_text
 from mmap_games import as_mapping, games, hard_program
 from results_page import shown
 
@@ -138,7 +137,7 @@ def test_the_marked_stays_are_drawn_in_both_panels(monkeypatch):
         drawn = [(p.get_x(), p.get_x() + p.get_width() - 1) for p in outlines]
         assert drawn == [(start, end) for start, end, _ in row["stays"]]
         assert [text.get_text() for text in axes.texts] == ["T"] * len(row["stays"])
-    assert to_svg(figure) == to_svg(draw(program, made["rows"]))
+    assert svg_text(figure) == svg_text(draw(program, made["rows"]))
 
 
 def test_the_caption_follows_from_the_rows(monkeypatch):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
 
 from learned_mapping.companion import results
-from learned_mapping.companion.figures.mmap import to_svg
-from learned_mapping.companion.figures.mmap_steps import NEW, state_after, step_figure, tradeoffs_figure
+from learned_mapping.companion.figures.mmap import state_after
 from learned_mapping.companion.mmap import steps
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import write_mapping
@@ -75,28 +72,6 @@ def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
         assert rows[name]["steps"] > 1
     assert rows["drop"]["value"] == 0.0 and rows["drop"]["steps"] == 0
     assert rows["copy"]["copy_s"] == program.buffer_demand_s[b] and rows["nocopy"]["copy_s"] == 0.0
-
-
-def test_figure_2_shows_each_action_alone(program):
-    """Would catch an action's memory in another's panel, or in the state before."""
-    moves = steps.find_moves(program, True)
-    figure = step_figure(program, moves)
-    new = [sum(p.get_facecolor() == to_rgba(NEW) and p.get_zorder() == 3 for p in axes.patches) for axes in figure.axes]
-    assert new == [0, 1, 1, 0]
-    assert to_svg(figure) == to_svg(step_figure(program, moves))
-
-
-def test_figure_3_shows_the_supply_a_copy_takes(program):
-    """Would catch bars of another state: only a copy leaves less, by the buffer's demand."""
-    moves = steps.find_moves(program, False)
-    game = state_after(program, moves)
-    figure = tradeoffs_figure(program, moves)
-    taken = []
-    for axes in figure.axes[3:]:
-        count = len(axes.patches) // 3
-        heights = np.array([p.get_height() for p in axes.patches]).reshape(3, count)
-        taken.append(float((heights[1] - heights[2]).sum()))
-    assert taken == [pytest.approx(program.buffer_demand_s[game.cursor] * 1e6), 0.0, 0.0]
 
 
 def test_a_program_without_such_a_state_is_named():

@@ -120,7 +120,7 @@ def show(options: Any) -> int:
     if options.solution:
         instance = _judged_instance(paper, options.solution, instance)
         solution = problem(paper).read_solution(options.solution, instance)
-    svg = import_module(f"learned_mapping.companion.figures.{paper}").show(instance, solution)
+    svg = import_module(f"learned_mapping.{paper}.draw").show(instance, solution)
     write_bytes(out, svg.encode("utf-8"))
     if options.json:
         print_json({"out": str(out), "bytes": len(svg)})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MAX_CHIPS
 from learned_mapping.programs.graph import MAX_OPS, ComputationGraph, frozen_array
@@ -15,7 +16,7 @@ from learned_mapping.programs.json_io import Node, expect_schema, read_json, wri
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Partition(DrawnOn):
     """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says whether it does."""
 
     assignment: np.ndarray
@@ -70,7 +71,7 @@ def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
     missing = np.flatnonzero(assignment < 0)
     if len(missing):
         top["assignment"].fail(f"op {graph.op_names[missing[0]]!r} has no chip")
-    return make_partition(assignment, chips, node.source)
+    return make_partition(assignment, chips, node.source).on(graph)
 
 
 def read_partition(path: str | os.PathLike, graph: ComputationGraph) -> Partition:

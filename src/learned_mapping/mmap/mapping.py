@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import DROP, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, frozen_array
@@ -19,7 +20,7 @@ ACTION_WORDS = ("copy", "nocopy", "drop")
 
 
 @dataclass(frozen=True, eq=False)
-class Mapping:
+class Mapping(DrawnOn):
     """Offsets O and intervals I of all buffers (section 4.1), and the actions that led to them (section 4.2).
 
     A dropped buffer has offset, start and end -1. An input placed by NoCopy holds what it adds to its tensor's
@@ -73,7 +74,7 @@ def make_mapping(
         offset=frozen_array(arrays["offset"], np.int64),
         start=frozen_array(arrays["start"], np.int32),
         end=frozen_array(arrays["end"], np.int32),
-    )
+    ).on(program)
 
 
 def all_dropped(program: Program) -> Mapping:

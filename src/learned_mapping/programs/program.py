@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.drawn import Drawn
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import (
     MAX_BYTES,
@@ -28,7 +29,7 @@ NOT_VARIED = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class Program(Drawn):
     """A program P = (I_0, ..., I_{T-1}) of T instructions with B buffers over N tensors (paper 1, section 4.1).
 
     A buffer is one use of a tensor: an input (operand) or an output of one instruction. Logical time is the index of an

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.drawn import DrawnOn
 from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
@@ -17,7 +18,7 @@ RUN_OP = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(DrawnOn):
     """Where each of N ops runs, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
 
     placement: np.ndarray
@@ -94,7 +95,7 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
             if parts["transfer"].string() not in tensors:
                 parts["transfer"].fail(f"no tensor is named {parts['transfer'].value!r}")
             order.append((tensors[parts["transfer"].value], parts["to"].integer(0, devices - 1)))
-    return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices)
+    return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices).on(graph)
 
 
 def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:

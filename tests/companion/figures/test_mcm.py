@@ -6,9 +6,16 @@ import xml.etree.ElementTree
 
 import numpy as np
 
-from learned_mapping.companion.figures.mcm import broken_rules, gap_bars, partition_drawing, search_curves, show
+from learned_mapping.companion.figures.mcm import (
+    broken_rules,
+    gap_bars,
+    method_bars,
+    predicted_against_measured,
+    search_curves,
+)
 from learned_mapping.companion.mcm.classical import ARTIFACTS, EXAMPLE_PARTITIONS, example_run
 from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.draw import partition_drawing, show
 from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.example import example_graph
@@ -84,3 +91,28 @@ def test_result_figures_show_what_the_rows_say():
     rows = [{**key, "method": "sa", "value": 4.0, "curve": curve}, {**key, "method": "optimum", "value": 9.0}]
     lines = {line.get_label(): line for line in search_curves({"rows": rows}, "bert").axes[0].lines}
     assert list(lines["sa"].get_ydata()) == [2.0, 4.0] and set(lines["optimum"].get_ydata()) == {9.0}
+
+
+def row(method, metric, value, **more):
+    return {"instance": "bert", "method": method, "metric": metric, "value": value, "n": 1, **more}
+
+
+def test_the_scatter_has_the_valid_partitions_normalised():
+    """Catches invalid partitions drawn as infinitely fast, and a normalisation by the invalid ones."""
+    scatter = {"predicted": [4.0, 1.0, 2.0], "measured": [9.0, 0.0, 3.0]}
+    figure = predicted_against_measured({"rows": [row("near-balanced", "pearson", 0.9, scatter=scatter)]})
+    points = figure.axes[0].lines[0]
+    np.testing.assert_allclose(points.get_xdata(), [2.0, 1.0])
+    np.testing.assert_allclose(points.get_ydata(), [3.0, 1.0])
+    assert "2 of 3 partitions run" in figure.axes[0].get_title()
+
+
+def test_bars_say_what_does_not_fit():
+    rows = [
+        row("optimum", "over_optimum", 1.0, low=1.0, high=1.0),
+        row("class-search", "over_optimum", 1.07, low=1.05, high=1.08) | {"n": 5},
+        row("sa", "over_optimum", 0.0, low=0.0, high=0.0),
+    ]
+    axes = method_bars({"rows": rows}).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["optimum", "class-search", "sa"]
+    assert [text.get_text() for text in axes.texts] == ["1.000", "1.070", "does not fit"]

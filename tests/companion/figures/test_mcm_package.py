@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from learned_mapping.companion.figures.mcm_package import LOAD, WIDEST_POINTS, package_drawing, traffic
+from learned_mapping.companion.figures.mcm import LOAD, WIDEST_POINTS, package_drawing, traffic
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.partition import make_partition

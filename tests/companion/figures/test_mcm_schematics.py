@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion.datasets import mcm
-from learned_mapping.companion.figures.mcm import svg_text
 from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.companion.training import mcm_policy as mcm_training
@@ -18,6 +17,7 @@ from learned_mapping.mcm.agent import pretrain
 from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.style import svg_text
 
 
 def text_of(figure) -> str:

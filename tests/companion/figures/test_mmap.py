@@ -5,22 +5,15 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from learned_mapping.companion.figures.mmap import (
-    MIB,
-    byte_unit,
-    layout,
-    live_bytes,
-    moves_figure,
-    show,
-    tensor_colour,
-    to_svg,
-    tradeoff_figure,
-)
+from learned_mapping.companion.figures.mmap import moves_figure, tradeoff_figure
 from learned_mapping.companion.figures.mmap_results import curves, gaps, returns
+from learned_mapping.mmap.draw import layout, show, tensor_colour
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.play import Game
+from learned_mapping.programs.draw import live_bytes
 from learned_mapping.programs.program import Program
+from learned_mapping.style import byte_unit, svg_text
 
 
 def toy_game() -> tuple[Program, Mapping]:
@@ -47,9 +40,9 @@ def test_layout_draws_each_allocation_where_it_is():
 def test_axes_are_labelled_with_units():
     program, mapping = toy_game()
     for figure in (layout(program, mapping), moves_figure(program, mapping, [1, 3, 6], ["a", "b", "c"])):
-        text = to_svg(figure)
+        text = svg_text(figure)
         assert "bytes" in text and ("logical time" in text or "step" in text)
-    assert byte_unit(64 * MIB) == (MIB, "MiB") and byte_unit(8) == (1.0, "bytes")
+    assert byte_unit(64 * 2**20) == (2**20, "MiB") and byte_unit(8) == (1.0, "bytes")
 
 
 def test_tradeoffs_are_those_of_the_game():
@@ -91,6 +84,6 @@ def test_result_figures_hold_every_method():
             rows.append({**row, "metric": "return", "curve": curve})
             rows.append({**row, "metric": "gap_percent"})
     for figure in (curves(rows, {"one": 0.9}), returns(rows, [], {"one": 0.9}), gaps(rows)):
-        text = to_svg(figure)
+        text = svg_text(figure)
         for name in ("one", "two", "random", "greedy-tuned", "segment-search"):
             assert name in text

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 from matplotlib.patches import Rectangle
 
-from learned_mapping.companion.figures.mmap import to_svg
-from learned_mapping.companion.figures.mmap_agent import drop_backup, network, scaling
-from learned_mapping.companion.figures.mmap_results import curves, returns
-from learned_mapping.companion.figures.mmap_speedup import return_against_latency, speedups
+from learned_mapping.companion.figures.mmap_network import network
+from learned_mapping.companion.figures.mmap_results import (
+    curves,
+    drop_backup,
+    return_against_latency,
+    returns,
+    scaling,
+    speedups,
+)
+from learned_mapping.style import svg_text
 
 
 def row(instance: str, method: str, metric: str, value: float, **extra) -> dict:
@@ -28,7 +34,7 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fast", "slow"]
     (marks,) = [c for c in axes.collections if len(c.get_offsets()) == 2]
     assert marks.get_offsets().tolist() == [[1.25, 0], [1.0, 1]]
-    assert to_svg(figure) == to_svg(speedups(rows))
+    assert svg_text(figure) == svg_text(speedups(rows))
 
 
 def test_every_solution_is_a_dot():
@@ -85,7 +91,7 @@ def test_the_network_is_drawn_from_its_shapes():
     ]
     seen = {"window": 8, "profile": 64, "supply": 5, "next_buffers": 5, "same_tensor_buffers": 5}
     rows.append(row("p", "muzero-paper", "parameters_total", 99_999, representation=seen, block=2))
-    text = to_svg(network(rows, "p"))
+    text = svg_text(network(rows, "p"))
     for expected in ("conv 3 x 3, 4 to 6 + 1 residual", "linear 96 to 7", "linear 10 to 9", "linear 22 to 7", "64 bits",
                      "linear 35 to 11", "linear 11 to 13", "11 of 10 features", "99,999", "26 numbers"):  # fmt: skip
         assert expected in text

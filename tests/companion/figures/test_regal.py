@@ -5,12 +5,12 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures.regal import gantt, show
-from learned_mapping.companion.figures.regal_results import gap_bars, room_bars, seconds_by_size
+from learned_mapping.companion.figures.regal import gap_bars, room_bars, seconds_by_size
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.draw import gantt, show
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from learned_mapping.companion.figures.regal_distance import TITLES, gains_by_distance
+from learned_mapping.companion.figures.regal import NETWORK_TITLES, gains_by_distance
 
 FAR = ("trained", "new-family", "four-devices")
 
@@ -10,7 +10,7 @@ FAR = ("trained", "new-family", "four-devices")
 def test_dots_and_refusals():
     """Catches a dot at another distance, one panel's dots in the other, and a refusal drawn as no gain."""
     rows = []
-    for k, network in enumerate(TITLES):
+    for k, network in enumerate(NETWORK_TITLES):
         for i, distance in enumerate(FAR[:2]):
             row = {"instance": f"{network}/{distance}", "method": "regal", "metric": "improvement_percent"}
             if (k, i) != (1, 1):

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures.regal import svg_text
-from learned_mapping.companion.figures.regal_learner import (
+from learned_mapping.companion.figures.regal import (
     improvement_by_limit,
     improvement_histogram,
     method,
@@ -13,6 +12,7 @@ from learned_mapping.companion.figures.regal_learner import (
 )
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.searches.laws import chromosome_law
+from learned_mapping.style import svg_text
 
 
 def row(instance, name, value, **more):

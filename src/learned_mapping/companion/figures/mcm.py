@@ -1,99 +1,55 @@
-"""Paper 2's figures: a graph over its chips with loads and traffic, broken rules, gaps to the optimum, curves."""
+"""Paper 2's figures: broken rules, gaps to the optimum, searches by samples, measured time, loads and traffic."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
 
-from learned_mapping.companion.figures.style import GRID, INK, PALETTE, method_colour, new_figure
+from learned_mapping.companion.figures.charts import (
+    Rows,
+    bars,
+    distinct,
+    grouped,
+    method_colour,
+    name_rows,
+    new_panels,
+    write_beside,
+)
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.draw import draw_partition
 from learned_mapping.mcm.partition import Partition
+from learned_mapping.mcm.rules.constraints import obeys_acyclic
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure
 
-LABELLED_OPS = 40
-"""Up to this many ops, a drawing writes their names."""
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
+OVER_COSTS = (
+    "class-search", "random-weights", "cem-weights", "rl-weights", "zeroshot-weights", "finetune-weights", "zeroshot",
+    "finetune",
+)  # fmt: skip
+"""Methods that correct the cost model: dashed, those that name chips are not."""
+SILICON_COLOURS = {
+    "random-balanced": PALETTE[5],
+    "class-search": PALETTE[0],
+    "even-cut": PALETTE[6],
+    "informed-cut": PALETTE[3],
+    "informed-optimum": PALETTE[3],
+}
 
-
-def svg_text(figure: Figure) -> str:
-    """The figure as SVG, the same text each time."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()
-
-
-def show(graph: ComputationGraph, partition: Partition | None = None) -> str:
-    """SVG text of a partition over its chips, or of the graph alone."""
-    return svg_text(graph_drawing(graph) if partition is None else partition_drawing(graph, partition))
-
-
-def depth_of(graph: ComputationGraph) -> np.ndarray:
-    """[N] edges on the longest path to each op."""
-    depth = np.zeros(graph.num_ops, np.int64)
-    following: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for u, v in graph.op_edges.tolist():
-        following[u].append(v)
-    for u in graph.topological_order.tolist():
-        for v in following[u]:
-            depth[v] = max(depth[v], depth[u] + 1)
-    return depth
-
-
-def graph_drawing(graph: ComputationGraph) -> Figure:
-    """Ops by their depth, coloured by their share of the work, with their edges."""
-    figure, axes = new_figure(height=3.4)
-    x, y = depth_of(graph).astype(float), _lanes(graph, depth_of(graph))
-    _draw_edges(axes, graph, x, y)
-    seconds = ChipModel(graph, ChipPackage(chips=1)).op_seconds
-    size = np.ceil(4 * np.sqrt(seconds / max(seconds.max(), 1e-30)))
-    for step in range(5):  # few sizes keep the file small
-        axes.plot(x[size == step], y[size == step], "o", color=PALETTE[0], alpha=0.8, markersize=2 + 2.2 * step)
-    _label_ops(axes, graph, x, y)
-    axes.margins(y=0.35)
-    axes.set_yticks(np.unique(np.round(y)))
-    axes.set(xlabel="operations on the longest path before", ylabel="operations side by side")
-    axes.set_title(f"{graph.name}: {graph.num_ops} operations; size: time on one chip")
-    return figure
-
-
-def partition_drawing(
-    graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None, *, title: str = ""
-) -> Figure:
-    """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and on its links.
-
-    Args:
-      graph, partition: ids in range; a partition that breaks Eq. 2 is drawn without the chips' times.
-      package: the chips; the default package of as many chips as the partition has where None.
-      title: above; the graph's name and the throughput where empty.
-    """
-    package = ChipPackage(chips=partition.chips) if package is None else package
-    chip = partition.assignment.astype(int)
-    edges = graph.op_edges
-    if np.any(chip[edges[:, 0]] > chip[edges[:, 1]]):
-        figure, axes = new_figure(height=3.0)
-        _draw_partition(axes, graph, chip, partition.chips)
-        axes.set_title(title or f"{graph.name}: an edge runs back")
-        return figure
-    figure, (axes, bars) = new_figure(2, 1, height=4.8, sharex=True, height_ratios=[3, 2])
-    _draw_partition(axes, graph, chip, partition.chips)
-    axes.set_xlabel("")
-    model = ChipModel(graph, package)
-    links = model.link_seconds(partition.assignment) * 1e3
-    total = model.latencies(partition.assignment) * 1e3
-    centres = np.arange(package.chips)
-    bars.bar(centres, total - links, color=PALETTE[0], label="operations")
-    bars.bar(centres, links, bottom=total - links, color=PALETTE[4], label="links on both sides")
-    bars.axhline(total.max(), color=INK, linewidth=1, linestyle="--", label=f"slowest chip, {total.max():.3g} ms")
-    bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
-    bars.legend(ncols=3, loc="upper left")
-    throughput = 1e3 / total.max() if total.max() > 0 else 0.0
-    axes.set_title(title or f"{graph.name} on {package.chips} chips: {throughput:.4g} results per second")
-    return figure
+BOX, LOAD = 0.74, 1.0
+"""A chip's width and height, in units of the distance between chips and of the longest load."""
+WIDEST_POINTS = 7.0
+"""Width of the largest traffic's arc."""
+MOST_LABELLED = 12
+"""With more chips there is no room for numbers."""
+OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
 def broken_rules(graph: ComputationGraph, cases: Sequence[Mapping[str, Any]], chips: int) -> Figure:
@@ -102,129 +58,184 @@ def broken_rules(graph: ComputationGraph, cases: Sequence[Mapping[str, Any]], ch
     Args:
       cases: each with ``title``, ``assignment`` ([N] chips) and ``rule`` (empty where valid).
     """
-    columns = 2
-    rows = -(-len(cases) // columns)
-    figure, axes = new_figure(rows, columns, height=2.3 * rows)
-    for panel, case in zip(np.ravel(axes), cases):
-        chip = np.asarray(case["assignment"], int)
-        _draw_partition(panel, graph, chip, chips)
+    figure, panels = new_panels(len(cases), height=2.3 * -(-len(cases) // 2))
+    for panel, case in zip(panels, cases):
+        draw_partition(panel, graph, np.asarray(case["assignment"], int), chips)
         panel.set_title(case["title"], fontsize=9.5)
         panel.set_xlabel(case["rule"] or "valid", color=BAD_COLOUR if case["rule"] else OK_COLOUR, fontsize=9)
-    for panel in np.ravel(axes)[len(cases) :]:
-        panel.set_axis_off()
     return figure
 
 
 def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> Figure:
     """How much longer a result takes than at the optimum, by instance and method, on a logarithmic axis from 1."""
-    rows = [r for r in result["rows"] if r["metric"] == "gap_percent" and r["method"] != "optimum"]
-    instances = list(dict.fromkeys(r["instance"] for r in rows))
-    methods = list(dict.fromkeys(r["method"] for r in rows)) if methods is None else methods
+    rows = [
+        {**row, **{end: 1 + row[end] / 100 for end in ("value", "low", "high")}}
+        for row in result["rows"]
+        if row["metric"] == "gap_percent" and row["method"] != "optimum"
+    ]
+    instances = distinct(rows, "instance")
+    methods = distinct(rows, "method") if methods is None else methods
     figure, axes = new_figure(height=1.2 + 0.62 * len(instances))
-    step = 0.8 / len(methods)
-    for m, method in enumerate(methods):
-        here = {r["instance"]: r for r in rows if r["method"] == method}
-        y = [i + (m - (len(methods) - 1) / 2) * step for i, name in enumerate(instances) if name in here]
-        value = np.array([1 + here[n]["value"] / 100 for n in instances if n in here])
-        spread = [
-            [max(0.0, (here[n]["value"] - here[n]["low"]) / 100) for n in instances if n in here],
-            [max(0.0, (here[n]["high"] - here[n]["value"]) / 100) for n in instances if n in here],
-        ]
-        axes.barh(y, value - 1, left=1, height=step * 0.9, color=method_colour(method), label=method, xerr=spread)
-        for place, v, above in zip(y, value, spread[1]):
-            axes.annotate(f"{v:.2f}", (v + above, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
-    axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)", yticks=range(len(instances)))
-    axes.set_yticklabels(instances)
+    for method, places, shown, width in grouped(rows, instances, methods):
+        bars(axes, places, shown, width, start=1, label=method)
+        for place, row in zip(places, shown):
+            write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
+    axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)")
+    name_rows(axes, instances)
     ticks = [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
     axes.set_xlim(1, axes.get_xlim()[1] * 1.25)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
+    return figure
+
+
+def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
+    """A line per row with a curve, against partitions tried, and a level for each row without whose method has one."""
+    figure, axes = new_figure(height=3.4)
+    for row in rows:
+        colour = method_colour(row["method"])
+        if "curve" in row:
+            style = "--" if row["method"] in OVER_COSTS else "-"
+            axes.plot(row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"])
+        elif row["method"] in levels:
+            axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))
+    axes.set(xscale="log", xlabel="partitions tried", **words)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
 def search_curves(result: Mapping[str, Any], instance: str) -> Figure:
     """Best throughput against samples for the searches, with the rules as lines across."""
-    rows = [r for r in result["rows"] if r["metric"] == "throughput" and r["instance"] == instance]
-    figure, axes = new_figure(height=3.2)
-    for row in rows:
-        colour = method_colour(row["method"])
-        if "curve" in row:
-            axes.plot(row["curve"]["x"], row["curve"]["y"], color=colour, label=row["method"])
-        else:
-            style = ":" if row["method"] == "bound" else "--"
-            width = 4.0 if row["method"] == "greedy-careful" else 1.3  # it may lie under the optimum's
-            axes.axhline(row["value"], color=colour, linewidth=width, linestyle=style, label=row["method"])
-    axes.set(xscale="log", xlabel="partitions evaluated", ylabel="results per second", ylim=(0, None))
-    axes.set_title(instance)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    rows = [row for row in result["rows"] if row["metric"] == "throughput" and row["instance"] == instance]
+    levels = {row["method"]: {"linewidth": 1.3, "linestyle": "--"} for row in rows}
+    levels["bound"] = {"linewidth": 1.3, "linestyle": ":"}
+    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": "--"}  # it may lie under the optimum's
+    return _sample_curves(rows, levels, ylabel="results per second", ylim=(0, None), title=instance)
+
+
+def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[str, ...] = ()) -> Figure:
+    """Figures 5 and 6: the curves of the rows of a metric that carry one; dotted lines across for rules without."""
+    rows = [row for row in result["rows"] if row["metric"] == metric and ("curve" in row or "chips" not in row)]
+    levels = {rule: {"color": INK, "linewidth": 1, "linestyle": ":"} for rule in rules}
+    return _sample_curves(rows, levels, ylabel=y_label)
+
+
+def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
+    """The valid partitions of the first seed of a result of ``mcm.fig7``, run times over the smallest of their kind."""
+    (row,) = (r for r in result["rows"] if r["metric"] == "pearson")
+    predicted, measured = (np.array(row["scatter"][name]) for name in ("predicted", "measured"))
+    valid = measured > 0
+    x, y = predicted[valid] / predicted[valid].min(), measured[valid] / measured[valid].min()
+    figure, axes = new_figure(height=3.6, width=4.8)
+    axes.plot(x, y, "o", color=PALETTE[0], alpha=0.35, markersize=3, markeredgewidth=0, rasterized=True)
+    end = max(x.max(), y.max()) * 1.02
+    axes.plot([1, end], [1, end], color=INK, linewidth=1, linestyle="--", label="measured as predicted")
+    axes.set(xlabel="predicted run time over the smallest", ylabel="measured run time over the smallest")
+    axes.set_title(f"{valid.sum()} of {len(valid)} partitions run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
+    axes.legend(loc="lower right")
     return figure
 
 
-def _draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips: int) -> None:
-    """Ops within the band of their chip, left to right by depth."""
-    depth = depth_of(graph)
-    x = np.empty(graph.num_ops)
+def method_bars(result: Mapping[str, Any]) -> Figure:
+    """Throughput of each method's partition on silicon, without noise, over that of the static optimum."""
+    rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
+    figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
+    colours = [SILICON_COLOURS.get(row["method"]) or method_colour(row["method"]) for row in rows]
+    bars(axes, range(len(rows)), rows, 0.8, color=colours)
+    for place, row in enumerate(rows):
+        write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not fit", row["high"], place)
+    axes.axvline(1, color=INK, linewidth=1, linestyle="--")
+    axes.set(xlabel="throughput on silicon over the static optimum's", xlim=(0, 1.25))
+    name_rows(axes, [row["method"] for row in rows])
+    return figure
+
+
+def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, int], int]:
+    """(chip made on, last chip used on) -> bytes of all such tensors; what stays on its chip is left out.
+
+    Args:
+      graph, assignment: [N] chips that obey Eq. 2.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for tensor in range(graph.num_tensors):
+        first = int(assignment[graph.tensor_producer[tensor]])
+        last = max((int(assignment[op]) for op in graph.consumers(tensor)), default=first)
+        if last > first:
+            found[first, last] = found.get((first, last), 0) + int(graph.tensor_bytes[tensor])
+    return found
+
+
+def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
+    """A row of chips per partition: a box is as high as the slowest chip of all, its fill the chip's own time.
+
+    Args:
+      graph: what is partitioned.
+      partitions: title -> partition, drawn in this order; all obey Eq. 2.
+      package: their chips.
+
+    Raises:
+      InputError: a partition with edges that run back, or of another number of chips.
+    """
+    model = ChipModel(graph, package)
+    for title, partition in partitions.items():
+        if partition.chips != package.chips or not obeys_acyclic(partition.assignment, graph.op_edges):
+            raise InputError(title, "assignment", f"is no partition over {package.chips} chips that obeys Eq. 2")
+    times = {title: model.latencies(p.assignment) for title, p in partitions.items()}
+    moved = {title: traffic(graph, p.assignment) for title, p in partitions.items()}
+    longest = max(float(t.max()) for t in times.values())
+    largest = max((size for each in moved.values() for size in each.values()), default=1)
+    unit, unit_name = byte_unit(largest)
+    figure, grid = new_figure(len(partitions), 1, height=0.4 + 1.75 * len(partitions), squeeze=False)
+    for axes, (title, partition) in zip(grid[:, 0], partitions.items()):
+        links = model.link_seconds(partition.assignment)
+        _chips(axes, times[title] - links, links, longest)
+        _arcs(axes, moved[title], largest, unit if package.chips <= MOST_LABELLED else 0)
+        slow = float(times[title].max())
+        rate = f"{1 / slow:,.0f} results per second" if slow > 0 else "no time"
+        axes.set_title(f"{title}: slowest chip {slow * 1e6:,.4g} µs, {rate}", loc="left")
+    tensors = f"tensors, {unit_name}; widest {largest / unit:.3g}"
+    handles = [
+        Patch(color=OPERATIONS, label="operations, µs"),
+        Patch(color=LINKS, label="links on both sides, µs"),
+        Line2D([], [], color=SLOWEST, linewidth=2.2, label="slowest chip"),
+        Line2D([], [], color=INK, linewidth=WIDEST_POINTS, alpha=0.55, label=tensors),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _chips(axes: Axes, operations: np.ndarray, links: np.ndarray, longest: float) -> None:
+    """Boxes, filled from below by time on operations and then on links; times in µs inside."""
+    chips, together = len(operations), operations + links
+    scale = LOAD / longest if longest > 0 else 0.0
+    slow = int(np.argmax(together))
     for c in range(chips):
-        mine = chip == c
-        if mine.any():
-            low, high = depth[mine].min(), depth[mine].max()
-            x[mine] = c + (depth[mine] - low) / max(high - low, 1) * 0.6 - 0.3 * (high > low)
-            axes.axvspan(c - 0.45, c + 0.45, color="#EEF3F7", zorder=0, linewidth=0)
-        else:
-            axes.axvspan(c - 0.45, c + 0.45, facecolor="none", edgecolor=GRID, linestyle=":", zorder=0)
-    y = _lanes(graph, depth)
-    _draw_edges(axes, graph, x, y, chip)
-    colours = np.array(PALETTE[:6])[chip % 6]
-    axes.scatter(x, y, s=150 if graph.num_ops <= LABELLED_OPS else 8, color=colours, zorder=3, linewidth=0)
-    _label_ops(axes, graph, x, y)
-    step = max(1, chips // 12)
-    axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, step), yticks=[], xlabel="chip")
-    if graph.num_ops <= LABELLED_OPS:
-        axes.set_xticks(range(0, chips, step), [f"chip {c}" for c in range(0, chips, step)])
-        axes.margins(y=0.25)
+        left = c - BOX / 2
+        axes.add_patch(Rectangle((left, 0), BOX, operations[c] * scale, color=OPERATIONS, linewidth=0))
+        axes.add_patch(Rectangle((left, operations[c] * scale), BOX, links[c] * scale, color=LINKS, linewidth=0))
+        edge, width = (SLOWEST, 2.2) if c == slow else (INK, 0.8)
+        axes.add_patch(Rectangle((left, 0), BOX, LOAD, facecolor="none", edgecolor=edge, linewidth=width))
+        if chips <= MOST_LABELLED:
+            ground = {"facecolor": INK, "alpha": 0.55, "linewidth": 0, "pad": 1.2}
+            time = f"{together[c] * 1e6:.3g}"
+            axes.annotate(time, (c, 0.06), ha="center", fontsize=8, color="white", bbox=ground)
+    step = max(1, chips // MOST_LABELLED)
+    axes.set(xlim=(-0.6, chips - 0.4), ylim=(-0.02, LOAD + 0.75), yticks=[])
+    shown = range(0, chips, step)
+    axes.set_xticks(shown, [f"chip {c}" if chips <= MOST_LABELLED else str(c) for c in shown])
+    axes.tick_params(length=0)
     axes.grid(visible=False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
 
 
-def _draw_edges(
-    axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray | None = None
-) -> None:
-    """Grey within a chip, dark to a later chip, red to an earlier one; arrows where the graph is small."""
-    edges = graph.op_edges
-    colours = np.full(len(edges), "#B0B0B0", object)
-    if chip is not None:
-        colours[chip[edges[:, 1]] > chip[edges[:, 0]]] = INK
-        colours[chip[edges[:, 1]] < chip[edges[:, 0]]] = BAD_COLOUR
-    if graph.num_ops <= LABELLED_OPS:
-        for (u, v), colour in zip(edges.tolist(), colours):
-            arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 6, "shrinkB": 6, "linewidth": 1.2}
-            axes.annotate("", (x[v], y[v]), (x[u], y[u]), arrowprops=arrow, zorder=2)
-        return
-    for colour in dict.fromkeys(colours.tolist()):  # one path per colour keeps the file small
-        u, v = edges[colours == colour].T
-        gap = np.full(len(u), np.nan)
-        path = [np.stack([values[u], values[v], gap], axis=1).ravel().round(3) for values in (x, y)]
-        axes.plot(*path, color=colour, linewidth=0.6, zorder=1)
-
-
-def _lanes(graph: ComputationGraph, depth: np.ndarray) -> np.ndarray:
-    """[N] heights: ops of the same depth stand side by side, centred on 0."""
-    y = np.empty(graph.num_ops)
-    for level in np.unique(depth):
-        mine = np.flatnonzero(depth == level)
-        y[mine] = np.arange(len(mine)) - (len(mine) - 1) / 2
-    return y
-
-
-def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray) -> None:
-    if graph.num_ops > LABELLED_OPS:
-        return
-    short = all(len(name) <= 3 for name in graph.op_names)
-    for name, a, b in zip(graph.op_names, x, y):
-        if short:
-            axes.annotate(name, (a, b), ha="center", va="center", color="white", fontsize=8.5, zorder=4)
-        else:
-            spot = {"xytext": (2, 7), "textcoords": "offset points", "rotation": 50, "rotation_mode": "anchor"}
-            axes.annotate(name.split("/")[-1], (a, b), **spot, fontsize=6.5)
+def _arcs(axes: Axes, moved: Mapping[tuple[int, int], int], largest: int, unit: float) -> None:
+    """An arc over the boxes per pair of chips, as wide as its share of the largest traffic; unit 0: no numbers."""
+    for (a, b), size in sorted(moved.items()):
+        start, end = (a + 0.16, LOAD + 0.02), (b - 0.16, LOAD + 0.02)
+        look = {"arrowstyle": "-", "color": INK, "alpha": 0.55, "linewidth": max(WIDEST_POINTS * size / largest, 0.5)}
+        bend = f"arc3,rad={-0.55 if b == a + 1 else -0.3}"
+        axes.add_patch(FancyArrowPatch(start, end, connectionstyle=bend, **look))
+        if unit:
+            axes.annotate(f"{size / unit:.3g}", ((a + b) / 2, LOAD + 0.42), ha="center", fontsize=7.5)

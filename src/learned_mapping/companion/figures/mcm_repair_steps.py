@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from learned_mapping.companion.figures.stepper import stepper
-from learned_mapping.companion.figures.style import GRID, INK, PALETTE, PAPER
+from learned_mapping.companion.figures import svg
 from learned_mapping.mcm.repair.trace import DRAWN, KEPT, LEFT, Step
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.style import GRID, INK, PALETTE, PAPER
 
 FIXED, FORCED, OPEN, REMOVED = PALETTE[0], PALETTE[5], "#DCEBF5", "#F3C4A4"
 LEGEND = {
@@ -64,10 +63,6 @@ def short_name(name: str) -> str:
     return f"{first}{slash}{SHORT.get(stem, stem)}{dot}{number}"
 
 
-def _words(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
-
-
 class _Grid:
     """Ops from left to right in topological order, chips from bottom to top."""
 
@@ -95,11 +90,8 @@ class _Grid:
     def cells(self, chosen: Sequence[tuple[int, int]], fill: str) -> str:
         """One path over all (op, chip)."""
         side, tall = self.width - 2, CELL - 2
-        path = "".join(
-            f"M{self.x(op) - side / 2:.1f} {self.y(chip) - tall / 2:.1f}h{side:.1f}v{tall}h{-side:.1f}z"
-            for op, chip in chosen
-        )
-        return f'<path d="{path}" fill="{fill}"/>' if path else ""
+        boxes = [svg.box_path(self.x(op) - side / 2, self.y(chip) - tall / 2, side, tall) for op, chip in chosen]
+        return svg.path(boxes, f'fill="{fill}"')
 
     def edges(self, op: int, after: Sequence[Sequence[int]]) -> Iterator[str]:
         """Arcs above, those of `op` dark; below, lines between the chips of ops that have but one."""
@@ -110,22 +102,19 @@ class _Grid:
             look = f'stroke="{INK}" stroke-width="1.6"' if op in (u, v) else 'stroke="#B0B0B0"'
             yield f'<path d="{arc}" fill="none" {look}/>'
             if len(after[u]) == len(after[v]) == 1:
-                yield (
-                    f'<path d="M{a:.1f} {self.y(after[u][0]):.1f}L{b:.1f} {self.y(after[v][0]):.1f}" '
-                    f'stroke="{INK}" stroke-width="1.2"/>'
-                )
+                yield svg.line(a, self.y(after[u][0]), b, self.y(after[v][0]), f'stroke="{INK}" stroke-width="1.2"')
 
     def names(self, op: int) -> Iterator[str]:
         bottom = self.top + self.chips * CELL
         for chip in range(self.chips):
-            yield _words(2, self.y(chip) + 4, f"chip {chip}")
+            yield svg.words(2, self.y(chip) + 4, f"chip {chip}")
         for u, name in enumerate(self.short):
             weight = 'font-weight="bold"' if u == op else ""
             if self.upright:
-                yield _words(self.x(u), bottom + 16, name, f'text-anchor="middle" {weight}')
+                yield svg.words(self.x(u), bottom + 16, name, f'text-anchor="middle" {weight}')
             else:
                 turn = f'transform="rotate(-52 {self.x(u) + 4:.1f} {bottom + 9:.1f})"'
-                yield _words(self.x(u) + 4, bottom + 9, name, f'text-anchor="end" font-size="10" {turn} {weight}')
+                yield svg.words(self.x(u) + 4, bottom + 9, name, f'text-anchor="end" font-size="10" {turn} {weight}')
 
 
 def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
@@ -135,9 +124,7 @@ def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
         alone = FIXED if op in frame.fixed else FORCED
         groups[alone if len(after) == 1 else OPEN] += [(op, chip) for chip in after]
         groups[REMOVED] += [(op, chip) for chip in before if chip not in after]
-    parts = [f'<rect width="{WIDTH}" height="{grid.height}" fill="{PAPER}"/>']
-    everything = [(op, chip) for op in grid.order for chip in range(grid.chips)]
-    parts.append(grid.cells(everything, "#F4F4F4"))
+    parts = [grid.cells([(op, chip) for op in grid.order for chip in range(grid.chips)], "#F4F4F4")]
     parts += [grid.cells(chosen, colour) for colour, chosen in groups.items()]
     parts += grid.edges(step.op, step.after)
     for op, chip in enumerate(candidate):
@@ -146,15 +133,12 @@ def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
         dashes = "" if inside else ' stroke-dasharray="2 2"'
         parts.append(f'<circle cx="{grid.x(op):.1f}" cy="{grid.y(chip):.1f}" r="5" {look}{dashes}/>')
     side = grid.width
-    parts.append(
-        f'<rect x="{grid.x(step.op) - side / 2:.1f}" y="{grid.top - 1:.1f}" width="{side:.1f}" '
-        f'height="{grid.chips * CELL + 2}" fill="none" stroke="{INK}" stroke-width="1.8"/>'
-    )
+    outline = (grid.x(step.op) - side / 2, grid.top - 1, side, grid.chips * CELL + 2)
+    parts.append(svg.rectangle(*outline, "none", f'stroke="{INK}" stroke-width="1.8"'))
     parts += grid.names(step.op)
     end = LEFT_SPACE + grid.width * len(grid.order)
-    parts.append(f'<path d="M{LEFT_SPACE} {grid.top - 2.5:.1f}H{end:.1f}" stroke="{GRID}"/>')
-    style = "width:100%;height:auto;font:11px sans-serif"
-    return f'<svg viewBox="0 0 {WIDTH} {grid.height}" style="{style}" role="img">{"".join(parts)}</svg>'
+    parts.append(svg.line(LEFT_SPACE, grid.top - 2.5, end, grid.top - 2.5, f'stroke="{GRID}"'))
+    return svg.picture(WIDTH, grid.height, parts)
 
 
 def _chips(chips: Sequence[int]) -> str:
@@ -204,7 +188,7 @@ def repair_steps(
     """
     grid = _Grid(graph, chips)
     shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
-    return stepper(shown, LEGEND, "step", name=name)
+    return svg.stepper(shown, LEGEND, "step", name=name)
 
 
 def summary(steps: Sequence[Step]) -> Mapping[str, int]:

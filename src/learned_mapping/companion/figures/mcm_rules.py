@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.figures.mcm import depth_of
-from learned_mapping.companion.figures.style import INK, PALETTE, PAPER
+from learned_mapping.companion.figures import svg
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.style import INK, PALETTE, PAPER
 
 KIB = 1024
 RULES = {
@@ -176,10 +177,9 @@ def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence
         f'<li data-rule="{rule}">{rule}, {meaning}: <b></b> <i></i></li>' for rule, meaning in RULES.items()
     )
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    drawing = svg.picture(WIDTH, HEIGHT, [f"<defs>{heads}</defs>", boxes, lines, ops], pixels=12)
     return (
-        f'<div id="lm-rules"><svg viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;height:auto;font:12px sans-serif">'
-        f'<defs>{heads}</defs><rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>{boxes}{lines}{ops}</svg>'
-        f'<output aria-live="polite">The picture needs JavaScript.</output><ul>{items}</ul>'
+        f'<div id="lm-rules">{drawing}<output aria-live="polite">The picture needs JavaScript.</output><ul>{items}</ul>'
         f'<script type="application/json">{text}</script></div><script>{SCRIPT}</script>'
     )
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
-from learned_mapping.companion.figures.style import INK, PALETTE, new_figure
+from learned_mapping.companion.figures.charts import Canvas
+from learned_mapping.style import PALETTE
 
 LEARNED, SOLVED, JUDGED, GIVEN = PALETTE[0], PALETTE[2], PALETTE[1], PALETTE[7]
 """What is learned, what the solver does, what judges, and what is given."""
@@ -43,50 +42,6 @@ def _text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-class _Canvas:
-    """Boxes with a title and some lines, and arrows between them, on axes in inches."""
-
-    def __init__(self, height: float):
-        self.figure, self.axes = new_figure(height=height)
-        self.axes.set(xlim=(0, 6.8), ylim=(0, height))
-        self.axes.set_axis_off()
-
-    def box(self, x: float, y: float, width: float, height: float, title: str, words: str, colour: str) -> None:
-        """A box around (x, y)."""
-        _patch(self.axes, x, y, width, height, colour)
-        top = y + height / 2
-        self.axes.text(x, top - 0.17, title, ha="center", va="center", weight="bold", color=colour, fontsize=9)
-        self.axes.text(x, y - 0.14, words, ha="center", va="center", fontsize=7.8, linespacing=1.35)
-
-    def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] = (0, 0), **text) -> None:
-        """A line through the points, with a head at the last."""
-        *way, last = points
-        if len(way) > 1:
-            self.axes.plot(*zip(*way), color=INK, linewidth=1.1, solid_capstyle="butt")
-        look = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.1}
-        self.axes.annotate("", last, way[-1], arrowprops=look)
-        if words:
-            self.axes.text(*at, words, **{"ha": "center", "va": "center", "fontsize": 7.8, **text})
-
-    def frame(self, left: float, bottom: float, right: float, top: float, title: str) -> None:
-        """A dashed frame with its title at the upper left."""
-        look = {"facecolor": "none", "edgecolor": GIVEN, "linestyle": "--", "linewidth": 0.9}
-        box = FancyBboxPatch(
-            (left, bottom), right - left, top - bottom, boxstyle="round,pad=0,rounding_size=0.06", **look
-        )
-        self.axes.add_patch(box)
-        self.axes.text(left + 0.08, top - 0.13, title, ha="left", va="center", fontsize=8, color=GIVEN, weight="bold")
-
-
-def _patch(axes: Axes, x: float, y: float, width: float, height: float, colour: str) -> None:
-    axes.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=0.05",
-            facecolor="white", edgecolor=colour, linewidth=1.3,
-        )
-    )  # fmt: skip
-
-
 def method(result: Mapping[str, Any]) -> Figure:
     """Figure 1: the policy proposes, the solver repairs, the evaluation pays.
 
@@ -94,22 +49,15 @@ def method(result: Mapping[str, Any]) -> Figure:
       result: of ``mcm.fig1``.
     """
     of = _Numbers(result)
-    draw = _Canvas(3.1)
+    draw = Canvas(3.1)
     y, tall = 2.2, 1.15
     solver = {
         "fix": "FIX keeps the chips of y\nthat a valid partition\ncan have, draws the rest",
         "sample": "SAMPLE draws each chip\nfrom P within the domain",
     }[of.value("mode")]
     draw.box(0.72, y, 1.2, tall, "graph", "operations, tensors,\ntheir costs", GIVEN)
-    draw.box(
-        2.42,
-        y,
-        1.5,
-        tall,
-        "policy",
-        f"a distribution over the\nchips, {of['chips']} by default,\nfor each operation",
-        LEARNED,
-    )
+    words = f"a distribution over the\nchips, {of['chips']} by default,\nfor each operation"
+    draw.box(2.42, y, 1.5, tall, "policy", words, LEARNED)
     draw.box(4.3, y, 1.5, tall, "constraint solver", solver, SOLVED)
     draw.box(6.06, y, 1.3, tall, "evaluation", "analytical model\nor silicon", JUDGED)
     draw.arrow((1.32, y), (1.67, y))
@@ -122,10 +70,8 @@ def method(result: Mapping[str, Any]) -> Figure:
         f"entropy {of['entropy']}, value {of['value_weight']}"
     )
     draw.box(2.42, 0.68, 3.9, 0.95, "PPO", words, LEARNED)
-    draw.arrow(
-        (6.06, y - tall / 2), (6.06, 0.68), (4.37, 0.68),
-        words=f"reward: throughput of y′,\ncredited to {credit}", at=(5.2, 0.98),
-    )  # fmt: skip
+    words = f"reward: throughput of y′,\ncredited to {credit}"
+    draw.arrow((6.06, y - tall / 2), (6.06, 0.68), (4.37, 0.68), words=words, at=(5.2, 0.98))
     draw.arrow((2.42, 0.68 + 0.475), (2.42, y - tall / 2), words="gradient", at=(2.5, 1.38), ha="left")
     draw.arrow((6.06, y + tall / 2), (6.06, y + tall / 2 + 0.26), words="the best y′ so far", at=(5.05, 2.93))
     return draw.figure
@@ -147,14 +93,11 @@ def model(result: Mapping[str, Any]) -> Figure:
         return f"{count:,} weights"
 
     depth = sum(name.startswith("value_") and "norm" not in name for name in modules)
-    draw = _Canvas(4.1)
+    draw = Canvas(4.1)
     draw.box(0.85, 3.3, 1.5, 1.2, "graph", f"{of['features']} numbers for\neach operation,\nthe edges", GIVEN)
-    draw.box(
-        3.05, 3.3, 2.1, 1.2, f"GraphSAGE, {of['layers']} layers",
-        f"an operation, the mean of its\nproducers, that of its consumers;\nwidth {of['width']}; "
-        + weights("encoder", "sage_"),
-        LEARNED,
-    )  # fmt: skip
+    words = f"an operation, the mean of its\nproducers, that of its consumers;\nwidth {of['width']}; "
+    words += weights("encoder", "sage_")
+    draw.box(3.05, 3.3, 2.1, 1.2, f"GraphSAGE, {of['layers']} layers", words, LEARNED)
     draw.box(5.65, 3.3, 1.9, 1.2, "value", f"mean over operations,\nthen {depth} layers\n{weights('value')}", LEARNED)
     draw.arrow((1.6, 3.3), (2.0, 3.3))
     draw.arrow((4.1, 3.3), (4.7, 3.3), words="$h_G$", at=(4.4, 3.44))
@@ -168,15 +111,8 @@ def model(result: Mapping[str, Any]) -> Figure:
     words = "a distribution over\nchips for each\noperation, and a\nchip drawn from it"
     draw.box(5.35, 1.3, 1.5, 1.35, "$P^{(t)}$ and $y^{(t)}$", words, GIVEN)
     draw.arrow((4.1, 1.3), (4.6, 1.3))
-    draw.box(
-        0.95,
-        1.3,
-        1.45,
-        1.35,
-        "state",
-        f"{of['state']} numbers that tell\neach operation of\n$y^{{(t-1)}}$; 0 for t = 1",
-        GIVEN,
-    )
+    words = f"{of['state']} numbers that tell\neach operation of\n$y^{{(t-1)}}$; 0 for t = 1"
+    draw.box(0.95, 1.3, 1.45, 1.35, "state", words, GIVEN)
     draw.arrow((1.675, 1.3), (2.0, 1.3))
     draw.arrow((5.35, 0.625), (5.35, 0.3), (0.95, 0.3), (0.95, 0.625), words="t < T", at=(3.05, 0.42))
     draw.arrow((6.1, 1.3), (6.45, 1.3), (6.45, 2.58), words="t = T: to the solver", at=(5.72, 2.5))
@@ -190,7 +126,7 @@ def pretraining(result: Mapping[str, Any]) -> Figure:
       result: of ``mcm.fig4``.
     """
     of = _Numbers(result)
-    draw = _Canvas(4.1)
+    draw = Canvas(4.1)
     draw.frame(0.1, 1.7, 6.7, 4.0, "training phase")
     draw.box(0.95, 3.1, 1.35, 1.0, "training set", f"{of['graphs_train']} graphs,\nanalytical model", GIVEN)
     worker = (

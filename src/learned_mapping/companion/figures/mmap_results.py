@@ -1,20 +1,51 @@
-"""Results of paper 1 as figures: reward over time, final rewards beside bound and paper, gaps to the bound."""
+"""Results of paper 1 as figures: rewards over time and at the end, gaps to the bound, speed, the compiler, costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
-from learned_mapping.companion.figures.style import INK, method_colour, new_figure
+from learned_mapping.companion.figures.charts import (
+    ROW_INCHES,
+    Rows,
+    bars,
+    broken_name,
+    curve,
+    distinct,
+    grouped,
+    method_colour,
+    name_rows,
+    new_panels,
+)
+from learned_mapping.style import GRID, INK, PALETTE, new_figure
 
-Rows = Sequence[Mapping[str, Any]]
+RETURN = "return (share of the possible saving)"
+GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
+COMPILER_MARKS = {
+    "xla": ("compiler, as it stands", INK, "D"),
+    "xla-kept": ("compiler, within the rules", PALETTE[6], "d"),
+    "xla-replayed": ("compiler, replayed in order", PALETTE[4], "x"),
+    "heuristic": ("heuristic, by bytes", PALETTE[1], "o"),
+    "heuristic-tables": ("heuristic, by the tables", PALETTE[3], "^"),
+    "greedy": ("greedy", "#8FBFA8", "v"),
+    "greedy-tuned": ("greedy, tuned", PALETTE[2], "s"),
+}
+"""Method -> what it is, its colour and its mark in the figures of the compiler's heuristic."""
 
 
-def _names(rows: Rows, key: str, metric: str) -> list[str]:
-    return list(dict.fromkeys(row[key] for row in rows if row["metric"] == metric and row["instance"] != "all"))
+def _of(rows: Rows, metric: str) -> Rows:
+    return [row for row in rows if row["metric"] == metric and row["instance"] != "all"]
+
+
+def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, Any], columns: int = 4) -> None:
+    """The words that all panels share, and the legend above."""
+    figure.supxlabel(across, fontsize=9.5)
+    figure.supylabel(upwards, fontsize=9.5)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
 def curves(
@@ -32,38 +63,31 @@ def curves(
       metric: of the rows whose curves are drawn.
       x_label: what the curves are over.
     """
-    rows = [row for row in rows if row["metric"] == metric and "curve" in row]
-    instances = _names(rows, "instance", metric)
-    columns = min(2, len(instances))
-    lines = -(-len(instances) // columns)
-    figure, grid = new_figure(lines, columns, height=0.6 + 2.4 * lines, squeeze=False)
+    rows = [row for row in _of(rows, metric) if "curve" in row]
+    instances = distinct(rows, "instance")
+    figure, panels = new_panels(len(instances), height=0.6 + 2.4 * -(-len(instances) // 2))
     handles: dict[str, Any] = {}
-    for axes, instance in zip(grid.flat, instances):
+    for axes, instance in zip(panels, instances):
         shown = [row for row in rows if row["instance"] == instance]
         right = max(row["curve"]["x"][-1] for row in shown)
         for row in shown:
-            curve, colour = row["curve"], method_colour(row["method"])
-            x, y = np.array(curve["x"]), np.array(curve["y"])
-            reached = y > 0
+            points, colour = row["curve"], method_colour(row["method"])
+            reached = np.array(points["y"]) > 0
             if not reached.any():
                 continue
-            (line,) = axes.plot(x[reached], y[reached], color=colour)
+            x, y, low, high = (np.array(points.get(name, points["y"]))[reached] for name in ("x", "y", "low", "high"))
             if row["n"] == 1:  # a rule is done within moments: its result as a level from there on
+                (line,) = axes.plot(x, y, color=colour)
                 axes.plot([x[-1], right], [y[-1]] * 2, color=colour, linestyle=":")
             else:
-                low, high = np.array(curve["low"])[reached], np.array(curve["high"])[reached]
-                axes.fill_between(x[reached], low, high, color=colour, alpha=0.15)
+                line = curve(axes, x, y, low, high, colour=colour)
             handles.setdefault(row["method"], line)
         if bounds and instance in bounds:
             handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
         axes.set_xscale("log")
         axes.set_xlim(right=right)
         axes.set_title(instance)
-    for axes in grid.flat[len(instances) :]:
-        axes.set_visible(False)
-    figure.supxlabel(x_label, fontsize=9.5)
-    figure.supylabel("return (share of the possible saving)", fontsize=9.5)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4)
+    _margins(figure, x_label, RETURN, handles)
     return figure
 
 
@@ -72,61 +96,195 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
 
     A negative return, of placements that slow the program down, is a bar of no length with its number.
     """
-    instances, methods = _names(rows, "instance", "return"), _names(rows, "method", "return")
-    columns = min(2, len(instances))
-    lines = -(-len(instances) // columns)
-    figure, grid = new_figure(
-        lines, columns, height=0.7 + (0.5 + 0.26 * len(methods)) * lines, squeeze=False, sharey=True, sharex=True
-    )
-    for axes, instance in zip(grid.flat, instances):
-        for position, method in enumerate(methods):
-            row = next(
-                (r for r in rows if (r["instance"], r["method"], r["metric"]) == (instance, method, "return")), None
-            )
-            if row is None:
-                continue
-            error = [[max(row["value"] - row["low"], 0.0)], [max(row["high"] - row["value"], 0.0)]]
-            axes.barh(
-                position, max(row["value"], 0.0), xerr=error, color=method_colour(method), error_kw={"linewidth": 1.0}
-            )
-            axes.text(0.01, position, f"{row['value']:.3f}", va="center", fontsize=8, color="white", fontweight="bold")
+    rows = _of(rows, "return")
+    instances, methods = distinct(rows, "instance"), distinct(rows, "method")
+    height = 0.7 + (0.5 + 0.26 * len(methods)) * -(-len(instances) // 2)
+    figure, panels = new_panels(len(instances), height=height, sharey=True, sharex=True)
+    for axes, instance in zip(panels, instances):
+        shown = [row for row in rows if row["instance"] == instance]
+        places = [methods.index(row["method"]) for row in shown]
+        bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
+        for place, row in zip(places, shown):
+            axes.text(0.01, place, f"{row['value']:.3f}", va="center", fontsize=8, color="white", fontweight="bold")
         for row in paper:
             if row["instance"] == instance and row["method"] in methods:
-                position = methods.index(row["method"])
-                axes.plot(row["value"], position, "o", markerfacecolor="white", markeredgecolor=INK, markersize=5)
+                place = methods.index(row["method"])
+                axes.plot(row["value"], place, "o", markerfacecolor="white", markeredgecolor=INK, markersize=5)
         if bounds and instance in bounds:
             axes.axvline(bounds[instance], color=INK, linestyle="--", linewidth=1.2)
-        axes.set_yticks(range(len(methods)), methods)
+        name_rows(axes, methods)
         axes.set(xlim=(0, 1.02), title=instance)
-        axes.grid(False, axis="y")
-    grid.flat[0].invert_yaxis()
-    for axes in grid.flat[len(instances) :]:
-        axes.set_visible(False)
     figure.supxlabel("return; dashed: no game can do better; rings: the paper's numbers", fontsize=9.5)
     return figure
 
 
 def gaps(rows: Rows) -> Figure:
     """How far below the proven bound each method stays, in percent of the bound; a group of bars per program."""
-    instances, methods = _names(rows, "instance", "gap_percent"), _names(rows, "method", "gap_percent")
+    rows = _of(rows, "gap_percent")
+    instances = distinct(rows, "instance")
     figure, axes = new_figure(height=3.4)
-    width = 0.8 / max(len(methods), 1)
-    for i, method in enumerate(methods):
-        values = [
-            next(r for r in rows if (r["instance"], r["method"], r["metric"]) == (instance, method, "gap_percent"))
-            for instance in instances
-        ]
-        heights = np.array([row["value"] for row in values])
-        error = np.abs(np.array([[row["value"] - row["low"], row["high"] - row["value"]] for row in values]).T)
-        positions = np.arange(len(instances)) + (i - (len(methods) - 1) / 2) * width
-        axes.bar(
-            positions, heights, width * 0.92, yerr=error, color=method_colour(method), label=method,
-            error_kw={"linewidth": 0.8},
-        )  # fmt: skip
-    axes.set_xticks(
-        range(len(instances)), [name.replace("_", "_\n", 1) if len(name) > 14 else name for name in instances]
-    )
+    for method, places, shown, width in grouped(rows, instances, distinct(rows, "method")):
+        bars(axes, places, shown, width, upright=True, label=method)
+    axes.set_xticks(range(len(instances)), map(broken_name, instances))
     axes.set_ylabel("gap to the bound (%)")
     axes.grid(False, axis="x")
     figure.legend(loc="outside upper center", ncols=4)
+    return figure
+
+
+def speedups(rows: Rows, metric: str = "speedup", *, baseline: str = "the compiler's mapping") -> Figure:
+    """Paper 1's Figure 10: a line per program, fastest first: the agent's bar from 1 on, and prod's diamond.
+
+    Args:
+      rows: of `mmap.fig10`.
+      metric: ``speedup`` or ``speedup_kept``.
+      baseline: what it is over, in words.
+    """
+    found = {(row["method"], row["instance"]): row for row in rows if row["metric"] == metric}
+    agent = [row for (method, _), row in found.items() if method == "muzero"]
+    agent.sort(key=lambda row: (-row["value"], row["instance"]))
+    names = [row["instance"] for row in agent]
+    figure, axes = new_figure(height=1.2 + ROW_INCHES * len(names))
+    bars(axes, range(len(names)), agent, 0.7, start=1.0, label="agent", color=method_colour("muzero"))
+    prod = [found["prod", name]["value"] for name in names]
+    look = {"marker": "D", "s": 10, "color": method_colour("prod"), "zorder": 3}
+    axes.scatter(prod, range(len(names)), **look, label="prod: the better of both")
+    axes.axvline(1.0, color=INK, linewidth=1.0)
+    name_rows(axes, names, small=True)
+    axes.set_xlabel(f"speedup over {baseline}")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def return_against_latency(rows: Rows) -> Figure:
+    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per solution, both correlations.
+
+    Args:
+      rows: of `mmap.fig6`.
+    """
+    groups = {g: distinct([row for row in rows if row["group"] == g], "instance") for g in distinct(rows, "group")}
+    columns = max(map(len, groups.values()))
+    figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
+    handles: dict[str, Any] = {}
+    for line, (group, names) in zip(grid, groups.items()):
+        for axes in line[len(names) :]:
+            axes.set_visible(False)
+        for axes, name in zip(line, names):
+            corner = []
+            for row in (row for row in rows if row["instance"] == name):
+                if row["metric"] == "latency_s":
+                    look = {"s": 22, "color": method_colour(row["method"]), "linewidth": 0}
+                    handles.setdefault(row["method"], axes.scatter(row["return"], 1e3 * row["value"], **look))
+                elif row["value"] is not None:
+                    corner.append(f"{'ranks' if row['metric'].startswith('rank') else 'r'} {row['value']:.2f}")
+            axes.set_title(name, fontsize=8.5, color=GROUP_COLOURS.get(group, INK))
+            axes.text(0.97, 0.95, "\n".join(corner), transform=axes.transAxes, ha="right", va="top", fontsize=8)
+            axes.tick_params(labelsize=7)
+    _margins(figure, RETURN, "latency (ms)", handles)
+    return figure
+
+
+def drop_backup(rows: Rows) -> Figure:
+    """Random play: share of games with a dead end, per program; the agent: mean return over its games, a panel each.
+
+    Args:
+      rows: of `mmap.dropbackup`.
+    """
+    lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
+    met = [row for row in lost if row["value"] > 0]
+    learned = [row for row in _of(rows, "mean_return") if "curve" in row]
+    names = distinct(learned, "instance")
+    figure, (left, *panels) = new_panels(1 + len(names), 1 + len(names), height=3.0)
+    bars(left, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
+    left.set_xticks(range(len(met)), [broken_name(row["instance"]) for row in met], fontsize=6.5)
+    left.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)}", fontsize=8.5)
+    left.set_ylabel("share of games with a dead end")
+    left.grid(False, axis="x")
+    handles: dict[str, Any] = {}
+    for axes, name in zip(panels, names):
+        for row in (row for row in learned if row["instance"] == name):
+            points = (row["curve"][key] for key in ("x", "y", "low", "high"))
+            handles.setdefault(row["method"], curve(axes, *points, colour=method_colour(row["method"])))
+        axes.set_title(name, fontsize=8.5)
+        axes.set(xlabel="games", ylabel="mean return of the games")
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def scaling(rows: Rows, steps: Mapping[str, str]) -> Figure:
+    """Against buffers, on logarithmic axes: a game step, the agent's steps, and games a second of the searches.
+
+    Args:
+      rows: of `mmap.scaling`.
+      steps: metrics of the agent and what they are, as `companion.mmap.scaling.STEPS`.
+    """
+    figure, panels = new_panels(3, 3, height=3.0)
+    metrics = ({"step_us": "random play"}, {m: m.removesuffix("_ms") for m in steps}, {"games_per_s": ""})
+    labels = ("microseconds per game step", "milliseconds", "games per CPU second")
+    for axes, names, label in zip(panels, metrics, labels):
+        shown = [row for row in rows if row["metric"] in names]
+        for i, (method, metric) in enumerate(dict.fromkeys((row["method"], row["metric"]) for row in shown)):
+            mine = sorted((r["buffers"], r["value"]) for r in shown if (r["method"], r["metric"]) == (method, metric))
+            colour = PALETTE[i] if axes is panels[1] else method_colour(method)
+            axes.plot(*np.array(mine).T, marker="o", markersize=4, color=colour, label=names[metric] or method)
+        axes.set(xscale="log", yscale="log", xlabel="buffers", ylabel=label)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+        axes.legend(fontsize=7)
+    return figure
+
+
+def _by_method(rows: Rows, metric: str) -> dict[str, dict[str, float]]:
+    """Method -> program -> value."""
+    found: dict[str, dict[str, float]] = {}
+    for row in _of(rows, metric):
+        if row["value"] is not None:
+            found.setdefault(row["method"], {})[row["instance"]] = row["value"]
+    return found
+
+
+def compiler_returns(rows: Rows) -> Figure:
+    """The compiler, its heuristic and a tuned rule: a line per program, a mark per method, programs by the compiler's.
+
+    Args:
+      rows: of `mmap.heuristic`. Returns below -0.1 are drawn at the left edge.
+    """
+    values, low = _by_method(rows, "return"), -0.1
+    names = sorted(values["xla"], key=lambda name: (-values["xla"][name], name))
+    figure, axes = new_figure(height=1.1 + ROW_INCHES * len(names))
+    places = np.arange(len(names))
+    axes.hlines(places, low, 1.0, color=GRID, linewidth=0.5, zorder=0)
+    for method in ("xla", "xla-kept", "heuristic", "heuristic-tables", "greedy-tuned"):
+        label, colour, mark = COMPILER_MARKS[method]
+        shares = np.clip([values[method].get(name, np.nan) for name in names], low, 1.0)
+        axes.scatter(shares, places, marker=mark, s=16, color=colour, label=label, zorder=2, linewidth=0)
+    axes.axvline(1.0, color=INK, linewidth=0.8, linestyle="--", zorder=1)
+    axes.set_xlim(low - 0.03, 1.03)
+    name_rows(axes, names, small=True)
+    axes.set_xlabel(f"{RETURN}; at the left edge: -0.1 or less")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def copy_rules(rows: Rows) -> Figure:
+    """A dot per program and method: speed against the compiler's mapping, with one copy at a time across, with copies
+    that share bandwidth upwards. Off the diagonal the two disagree; in the shaded quarters, about who is faster."""
+    methods = ("heuristic", "heuristic-tables", "greedy-tuned")
+    across, upwards = _by_method(rows, "speedup_over_xla"), _by_method(rows, "speedup_over_xla_contended")
+    figure, axes = new_figure(height=4.2, width=4.8)
+    every = [1.0, *(value for found in (across, upwards) for method in methods for value in found[method].values())]
+    margin = 0.02 * (max(every) - min(every) + 0.1)
+    low, high = min(every) - margin, max(every) + margin
+    for x, y in ((low, 1.0), (1.0, low)):
+        axes.fill_between([x, high if x == 1.0 else 1.0], y, high if y == 1.0 else 1.0, color=GRID, alpha=0.5, zorder=0)
+    axes.plot([low, high], [low, high], color=INK, linewidth=0.8, linestyle="--")
+    for method in methods:
+        label, colour, mark = COMPILER_MARKS[method]
+        dots = [(x, upwards[method][name]) for name, x in across[method].items()]
+        axes.scatter(*zip(*dots), marker=mark, s=18, color=colour, label=label, alpha=0.8, linewidth=0, zorder=2)
+    axes.set(xlim=(low, high), ylim=(low, high))
+    axes.set_xlabel("speed over the compiler's mapping, one copy at a time")
+    axes.set_ylabel("the same, copies share bandwidth")
+    figure.legend(loc="outside upper center", ncols=len(methods))
     return figure

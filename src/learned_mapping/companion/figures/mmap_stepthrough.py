@@ -5,23 +5,21 @@ Each frame has the memory so far and, in three columns, what Copy, NoCopy and Dr
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from learned_mapping.companion.figures.mmap import byte_unit
-from learned_mapping.companion.figures.mmap_steps import MINE, NEW, TAKEN, state_after
-from learned_mapping.companion.figures.stepper import stepper
-from learned_mapping.companion.figures.style import GRID, INK, PALETTE, PAPER
+from learned_mapping.companion.figures import svg
+from learned_mapping.companion.figures.mmap import state_after
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
+from learned_mapping.style import GRID, INK, PALETTE, PAPER, byte_unit
 
-LEFT = PALETTE[5]
-"""Supply that is left."""
+TAKEN, MINE, NEW, LEFT = "#BBBBBB", PALETTE[0], PALETTE[1], PALETTE[5]
+"""Memory of other tensors, of the buffer's tensor so far, what the action adds; supply that is left."""
 LEGEND = {
     TAKEN: "other tensors",
     MINE: "the tensor so far",
@@ -138,14 +136,6 @@ def window(program: Program, shown: Sequence[Frame]) -> tuple[int, int]:
     return max(min(steps) - MARGIN, 0), min(max(steps) + MARGIN, program.num_instructions - 1)
 
 
-def _rectangle(x: float, y: float, width: float, height: float, fill: str, more: str = "") -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" {more}/>'
-
-
-def _words(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
-
-
 class _Panel:
     """Memory and supply over a range of steps, at a place of the picture."""
 
@@ -163,33 +153,30 @@ class _Panel:
         scale = MEMORY / self.program.fast_bytes
         bottom = self.y + MEMORY - offset * scale
         x, width = self.x + (first - self.steps[0]) * self.unit, (last - first + 1) * self.unit
-        return _rectangle(x, bottom - size * scale, width, max(size * scale, 0.5), fill, more)
+        return svg.rectangle(x, bottom - size * scale, width, max(size * scale, 0.5), fill, more)
 
     def memory(self, frame: Frame) -> Iterator[str]:
         """What is held before the move, the capacity and the buffer's step."""
-        yield _rectangle(self.x, self.y, self.width, MEMORY, "none", f'stroke="{GRID}"')
+        yield svg.rectangle(self.x, self.y, self.width, MEMORY, "none", f'stroke="{GRID}"')
         for start, end, offset, size, own in frame.held.tolist():
             yield self.box(start, end, offset, size, MINE if own else TAKEN, f'stroke="{PAPER}" stroke-width="0.4"')
         t = int(self.program.buffer_instruction[frame.buffer])
         x = self.x + (t - self.steps[0] + 0.5) * self.unit
-        yield (
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.y}" y2="{self.y + MEMORY + 4 + SUPPLY}" stroke="{INK}" '
-            'stroke-width="0.8" stroke-dasharray="2 2"/>'
-        )
+        look = f'stroke="{INK}" stroke-width="0.8" stroke-dasharray="2 2"'
+        yield svg.line(x, self.y, x, self.y + MEMORY + 4 + SUPPLY, look)
 
     def supply(self, before_s: np.ndarray, after_s: np.ndarray) -> Iterator[str]:
         """Bars on a logarithmic scale of four decades: used before, used by the move, left."""
         base = self.y + MEMORY + 4 + SUPPLY
         levels = ((self.program.supply_s, before_s, GRID), (before_s, after_s, NEW), (after_s, None, LEFT))
         for seconds, below, fill in levels:
-            bars = ""
+            bars = []
             for u in range(self.steps[0], self.steps[1] + 1):
                 share = (np.log(max(seconds[u], 1e-300)) - self.least) / (self.most - self.least)
                 if share > 0 and (below is None or below[u] < seconds[u]):
                     x, width, height = self.x + (u - self.steps[0]) * self.unit, 0.85 * self.unit, SUPPLY * share
-                    bars += f"M{x:.1f} {base}v{-height:.1f}h{width:.1f}v{height:.1f}z"
-            if bars:
-                yield f'<path d="{bars}" fill="{fill}"/>'
+                    bars.append(svg.box_path(x, base - height, width, height))
+            yield svg.path(bars, f'fill="{fill}"')
 
 
 def draw(program: Program, frame: Frame, steps: tuple[int, int]) -> str:
@@ -197,10 +184,8 @@ def draw(program: Program, frame: Frame, steps: tuple[int, int]) -> str:
     height = 2 * (TOP + MEMORY + 4 + SUPPLY) + 2 * SPACE + 6
     scale, unit = byte_unit(program.fast_bytes)
     whole = _Panel(program, (0, program.num_instructions - 1), 4, TOP, WIDTH - 8)
-    parts = [_rectangle(0, 0, WIDTH, height, PAPER)]
-    parts.append(
-        _words(4, 14, f"the memory so far: {program.num_instructions} steps, {program.fast_bytes / scale:g} {unit}")
-    )
+    title = f"the memory so far: {program.num_instructions} steps, {program.fast_bytes / scale:g} {unit}"
+    parts = [svg.words(4, 14, title)]
     parts += [*whole.memory(frame), *whole.supply(frame.supply_s, frame.supply_s)]
     width = (WIDTH - 8 - 2 * SPACE) / 3
     y = 2 * TOP + MEMORY + 4 + SUPPLY + SPACE
@@ -208,9 +193,8 @@ def draw(program: Program, frame: Frame, steps: tuple[int, int]) -> str:
         panel = _Panel(program, steps, 4 + action * (width + SPACE), y, width)
         title = f"{ACTION_NAMES[action]}: " + (f"saves {each.reward_s * 1e6:.3g} µs" if each.legal else "not legal")
         chosen = action == frame.taken
-        parts.append(
-            _words(panel.x, y - 8, title + (" (taken)" if chosen else ""), 'font-weight="bold"' if chosen else "")
-        )
+        weight = 'font-weight="bold"' if chosen else ""
+        parts.append(svg.words(panel.x, y - 8, title + " (taken)" * chosen, weight))
         parts += panel.memory(frame)
         if each.legal and each.end >= each.start >= 0:
             size = int(program.buffer_bytes[frame.buffer])
@@ -218,9 +202,8 @@ def draw(program: Program, frame: Frame, steps: tuple[int, int]) -> str:
         parts += panel.supply(frame.supply_s, each.supply_s)
         if chosen:
             outline = f'stroke="{INK}" stroke-width="1.6"'
-            parts.append(_rectangle(panel.x - 3, y - 3, width + 6, MEMORY + SUPPLY + 10, "none", outline))
-    style = "width:100%;height:auto;font:11px sans-serif"
-    return f'<svg viewBox="0 0 {WIDTH} {height}" style="{style}" role="img">{"".join(parts)}</svg>'
+            parts.append(svg.rectangle(panel.x - 3, y - 3, width + 6, MEMORY + SUPPLY + 10, "none", outline))
+    return svg.picture(WIDTH, height, parts)
 
 
 def tell(program: Program, frame: Frame) -> str:
@@ -253,4 +236,4 @@ def stepthrough(program: Program, shown: Sequence[Frame]) -> str:
       InputError: there are no frames.
     """
     steps = window(program, shown) if shown else (0, 0)
-    return stepper([(draw(program, frame, steps), tell(program, frame)) for frame in shown], LEGEND, "move")
+    return svg.stepper([(draw(program, frame, steps), tell(program, frame)) for frame in shown], LEGEND, "move")

@@ -1,232 +1,258 @@
-"""Paper 3: schedules as Gantt charts over their memory, and graphs, plain or painted with a law."""
+"""Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; REGAL itself."""
 
 from __future__ import annotations
 
-import io
+import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from learned_mapping.companion.figures.style import INK, PALETTE, new_figure
-from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, Simulation, op_seconds, simulate
+from learned_mapping.companion.figures.charts import (
+    Canvas,
+    Row,
+    bars,
+    curve,
+    distinct,
+    errors,
+    method_colour,
+    name_rows,
+    new_panels,
+)
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.regal.schedule import RUN_OP, Schedule
-from learned_mapping.regal.validate import validate
+from learned_mapping.regal.draw import drawing
+from learned_mapping.regal.searches.brkga import MutantLaw
+from learned_mapping.style import INK, PALETTE, new_figure
 
-LABELLED_OPS = 24
-"""Up to this many ops, a chart writes their names."""
-DRAWN_TRANSFERS = 150
-"""Up to this many transfers, a chart draws them."""
+DATASET_TITLES = {
+    "traced-runtime": "traced graphs,\nrunning time",
+    "traced-memory": "traced graphs,\npeak memory",
+    "synthetic-runtime": "synthetic graphs,\nrunning time",
+}
+TABLE_METHODS = (
+    "gp-dfs", "list-scheduler", "gp-list", "random", "brkga", "brkga-tuned", "local-search", "constant-law",
+    "spectral-law", "priority-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search", "cp-sat",
+)  # fmt: skip
+NETWORK_TITLES = {"traced-runtime": "network of traced graphs", "synthetic-runtime": "network of synthetic graphs"}
+READINGS = {"rendezvous": PALETTE[0], "free": PALETTE[4]}
+"""Of a transfer."""
+DIAMOND = {"color": "white", "markeredgecolor": INK}
+"""What the paper has."""
+HISTOGRAM_STEP = 5.0
+"""Percent, width of a bar."""
+SPREAD = 0.13
+"""How far the methods of a distance stand from its line."""
 
 
-def gantt(
-    graph: ComputationGraph,
-    schedule: Schedule,
-    pair: DevicePair | None = None,
-    *,
-    title: str = "",
-    until_s: float = 0.0,
-) -> Figure:
-    """The ops of each device over time, transfers between, and each device's memory underneath.
+def _of(rows: Sequence[Row], metric: str) -> list[Row]:
+    return [row for row in rows if row["metric"] == metric]
 
-    Args:
-      graph, schedule: a schedule that obeys the rules.
-      pair: the devices; the defaults with the schedule's number of them where None.
-      title: above the chart; graph, makespan and peak where empty.
-      until_s: seconds that the axis reaches at least, so that charts can be compared.
 
-    Raises:
-      InputError: the schedule breaks a rule other than the memory limit.
-    """
-    pair = DevicePair(devices=schedule.devices) if pair is None else pair
-    broken = [v for v in validate(graph, schedule, pair).violations if v.rule != "memory limit"]
-    if broken:
-        raise InputError("schedule", broken[0].rule, broken[0].detail)
-    steps = schedule.order.tolist()
-    run = simulate(graph, schedule.placement, steps, pair)
-    longest_s = max(run.makespan_s, until_s)
-    scale, unit = time_unit(longest_s)
-    devices = pair.devices
-    figure, (chart, memory) = new_figure(
-        2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
-    )
-    start, finish = run.start_s * scale, run.finish_s * scale
-    width = max(longest_s * scale, 1e-12)
-    op_colours, kinds = _op_colours(graph)
-    for device in range(devices):
-        mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]
-        bars = [(start[i], finish[i] - start[i]) for i in mine]
-        edge = "white" if len(mine) <= 200 else "none"
-        colours = [op_colours[steps[i][0]] for i in mine]
-        chart.broken_barh(bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
-        if graph.num_ops <= LABELLED_OPS:
-            for i, (left, length) in zip(mine, bars):
-                name = graph.op_names[steps[i][0]]
-                if length > 0.011 * width * len(name):
-                    chart.text(left + length / 2, device, name, ha="center", va="center", color="white", fontsize=8)
-    sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
-    for i, (tensor, target) in sends if len(sends) <= DRAWN_TRANSFERS else []:
-        source = schedule.placement[graph.tensor_producer[tensor]]
-        down = 1 if target > source else -1
-        chart.annotate(
-            "", (start[i], target - 0.36 * down), (start[i], source + 0.36 * down),
-            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
-    chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
-    chart.set_ylim(devices - 0.5, -0.5)
-    chart.grid(axis="y", visible=False)
-    size, size_unit = byte_unit(run.peak_bytes)
-    for device in range(devices):
-        moments, held = memory_curve(graph, schedule, run, device)
-        colour = PALETTE[device % len(PALETTE)]
-        memory.step(
-            np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
-        )
-    memory.axhline(run.peak_bytes / size, color=INK, linewidth=0.8, linestyle=":")
-    memory.set_ylim(0, 1.12 * max(run.peak_bytes / size, 1e-12))
-    memory.set_xlim(0, 1.005 * width)
-    memory.set_xlabel(f"time ({unit})")
-    memory.set_ylabel(f"memory ({size_unit})")
-    memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
-    text = title or f"{graph.name}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
-    chart.set_title(f"{text}, {len(sends)} transfers", loc="left")
-    if len(kinds) > 1:
-        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], Row]:
+    """(instance, method) -> row."""
+    return {(row["instance"], row["method"]): row for row in _of(rows, metric)}
+
+
+def gap_bars(result: dict[str, Any], methods: Sequence[str] = TABLE_METHODS) -> Figure:
+    """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's value as a mark."""
+    rows, paper = (_by_key(result[part], "gap_percent") for part in ("rows", "paper"))
+    datasets = [d for d in DATASET_TITLES if any(row["instance"] == d for row in result["rows"])]
+    shown = [m for m in methods if any((d, m) in rows for d in datasets)]
+    figure, panels = new_panels(len(datasets), len(datasets), height=1.5 + 0.36 * len(shown), sharey=True)
+    for panel, dataset in zip(panels, datasets):
+        here = [rows.get((dataset, m), {"method": m, "value": 0.0}) for m in shown]
+        bars(panel, range(len(shown)), here, 0.66, error_kw={"linewidth": 1, "ecolor": INK})
+        marks = [(paper[dataset, m]["value"], i) for i, m in enumerate(shown) if (dataset, m) in paper]
+        if marks:
+            panel.plot(*zip(*marks), "D", **DIAMOND, markersize=5, clip_on=False, zorder=5)
+        reach = max([*(row.get("high", row["value"]) for row in here), *(x for x, _ in marks), 1e-9])
+        for i, row in enumerate(here):
+            panel.text(1.0, i, f"{row['value']:.1f}", transform=panel.get_yaxis_transform(), ha="right", va="center")
+        name_rows(panel, shown)
+        panel.set(xlim=(0, 1.35 * reach), xlabel="gap to best known (%)")
+        panel.set_title(DATASET_TITLES[dataset], loc="left")
+    mark = Line2D([], [], marker="D", linestyle="", label="the paper, its graphs", **DIAMOND)
+    figure.legend(handles=[mark], loc="outside lower right")
     return figure
 
 
-def memory_curve(
-    graph: ComputationGraph, schedule: Schedule, run: Simulation, device: int
-) -> tuple[list[float], list[int]]:
-    """Moments in seconds and the bytes held from each on: during a step its sample, after it what is left.
+def room_bars(
+    result: dict[str, Any], methods: Sequence[str] = ("list-scheduler", "gp-list", "brkga", "local-search")
+) -> Figure:
+    """The gap of each method under both readings of a transfer, one panel per kind of graph."""
+    rows = _by_key(result["rows"], "gap_percent")
+    figure, panels = new_panels(2, height=3.0, sharey=True)
+    for panel, kind in zip(panels, ("synthetic", "traced")):
+        for offset, (reading, colour) in zip((-0.2, 0.2), READINGS.items()):
+            values = [rows[f"{kind}-{reading}", method]["value"] for method in methods]
+            places = np.arange(len(methods)) + offset
+            panel.bar(places, values, 0.38, color=colour)
+            for place, value in zip(places, values):
+                panel.text(place, value, f"{value:.1f}", ha="center", va="bottom", fontsize=8)
+        panel.set_xticks(range(len(methods)), [m.replace("-", "-\n", 1) for m in methods])
+        panel.set_title(f"{kind} graphs", loc="left")
+        panel.grid(axis="x", visible=False)
+        panel.margins(y=0.12)
+    panels[0].set_ylabel("gap to best known (%)")
+    panels[1].legend(handles=[Patch(color=c, label=reading) for reading, c in READINGS.items()], title="transfers")
+    return figure
 
-    What is left follows from the next sample, less what the next step allocates.
+
+def seconds_by_size(result: dict[str, Any]) -> Figure:
+    """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's mean as a line."""
+    figure, axes = new_figure(height=3.4)
+    rows = sorted(_of(result["rows"], "seconds_by_size"), key=lambda row: row["ops"])
+    for method in distinct(_of(result["rows"], "seconds_by_size"), "method"):
+        points = [(row["ops"], row["value"]) for row in rows if row["method"] == method]
+        axes.plot(*zip(*points), "o-", color=method_colour(method), markersize=4, label=method)
+    for row in _of(result["paper"], "seconds"):
+        if row["method"] == "brkga":
+            axes.axhline(row["value"], color=INK, linewidth=0.9, linestyle=":")
+            label = f"paper, BRKGA, mean over its graphs: {row['value']:g} s"
+            place = {"xycoords": ("axes fraction", "data"), "xytext": (0, 3), "textcoords": "offset points"}
+            axes.annotate(label, (0.01, row["value"]), **place, fontsize=8)
+    axes.set(xscale="log", yscale="log", xlabel="ops in the graph", ylabel="CPU seconds, one core")
+    sizes = distinct(rows, "ops")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = ("regal", "spectral-law")) -> Figure:
+    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs.
+
+    Args:
+      result: of `regal.distance`; near distances are above, refusals in words.
+      methods: in the order of the legend.
     """
-    allocated = []
-    for what, target in schedule.order.tolist():
-        if target == RUN_OP and schedule.placement[what] == device:
-            allocated.append(int(graph.op_output_bytes[what]))
-        elif target == device:
-            allocated.append(int(graph.tensor_bytes[what]))
-        elif target != RUN_OP and schedule.placement[graph.tensor_producer[what]] == device:
-            allocated.append(0)
-    at_home = schedule.placement == device
-    kept = graph.tensor_bytes[graph.tensor_is_output & at_home[graph.tensor_producer]].sum()
-    samples = run.memory[device]
-    after = [held - new for (_, _, held), new in zip(samples[1:], allocated[1:])]
-    after.append(int(kept + graph.op_weight_bytes[at_home].sum()))
-    first = samples[0][2] - allocated[0] if samples else after[0]
-    moments, held = [0.0], [first]
-    for (start, finish, during), left in zip(samples, after):
-        moments += [start, finish]
-        held += [during, left]
-    return [*moments, run.makespan_s], [*held, held[-1]]
+    rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
+    networks = [name for name in NETWORK_TITLES if any(row["instance"].startswith(f"{name}/") for row in rows)]
+    distances = list(dict.fromkeys(row["instance"].partition("/")[2] for row in rows))
+    found = {(row["instance"], row["method"]): row for row in rows}
+    height = 1.1 + 0.42 * len(distances)
+    figure, panels = new_panels(len(networks), len(networks), height=height, sharex=True, sharey=True)
+    for panel, network in zip(panels, networks):
+        panel.axvline(0, color=INK, linewidth=0.9)
+        for k, name in enumerate(methods):
+            offset, colour = SPREAD * (2 * k - len(methods) + 1), method_colour(name)
+            mine = [(i + offset, found.get((f"{network}/{each}", name))) for i, each in enumerate(distances)]
+            dots = [(y, row) for y, row in mine if row is not None and row["metric"] != "refused"]
+            values, shown = [row["value"] for _, row in dots], [row for _, row in dots]
+            look = {"fmt": "o", "color": colour, "markersize": 5, "elinewidth": 1.2, "capsize": 2, "label": name}
+            panel.errorbar(values, [y for y, _ in dots], xerr=errors(shown), **look)
+            for y, row in mine:
+                if row is not None and row["metric"] == "refused":
+                    look = {"ha": "right", "va": "center", "color": colour, "fontsize": 8}
+                    panel.text(0.98, y, f"{name} refuses", transform=panel.get_yaxis_transform(), **look)
+        name_rows(panel, [each.replace("-", " ") for each in distances])
+        panel.set_title(NETWORK_TITLES[network], loc="left")
+        panel.set_xlabel("improvement over BRKGA (%)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(methods))
+    return figure
 
 
-def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
-    """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's end in one."""
-    kinds, of_op = np.unique(np.array(graph.op_kinds), return_inverse=True)
-    ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
-    rank = np.empty(len(kinds), int)
-    rank[ranked] = np.minimum(np.arange(len(kinds)), len(PALETTE) - 1)
-    names = [str(kinds[k]) for k in ranked[: len(PALETTE)]]
-    if len(kinds) > len(PALETTE):
-        names[-1] = "other"
-    legend = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names)]
-    return [PALETTE[r] for r in rank[of_op].tolist()], legend
+def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = ("regal", "spectral-law")) -> Figure:
+    """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks.
+
+    Args:
+      result: of `regal.fig2_left`.
+      methods: a panel each.
+    """
+    rows = _of(result["rows"], "improvement_percent")
+    shown = [name for name in methods if any(row["method"] == name for row in rows)]
+    marks = [row["value"] for row in _of(result["paper"], "improvement_percent")]
+    everything = [row["value"] for row in rows] + marks
+    first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
+    edges = np.arange(first, max(everything) + HISTOGRAM_STEP, HISTOGRAM_STEP)
+    figure, panels = new_panels(len(shown), len(shown), height=2.8, sharey=True)
+    for panel, name in zip(panels, shown):
+        values = [row["value"] for row in rows if row["method"] == name]
+        panel.hist(values, bins=edges, color=method_colour(name), edgecolor="white")
+        panel.axvline(0, color=INK, linewidth=0.9)
+        panel.plot(marks, [0] * len(marks), "D", **DIAMOND, clip_on=False, zorder=5)
+        panel.set_title(f"{name}: {min(values):+.1f} to {max(values):+.1f} %", loc="left")
+        panel.set_xlabel("improvement over BRKGA (%)")
+        panel.yaxis.get_major_locator().set_params(integer=True)
+    panels[0].set_ylabel("test graphs")
+    return figure
 
 
-def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
-    """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others of that depth."""
-    depth = np.zeros(graph.num_ops, int)
-    by_depth: dict[int, list[int]] = {}
-    before: dict[int, list[int]] = {}
-    for producer, consumer in graph.op_edges.tolist():
-        before.setdefault(consumer, []).append(producer)
-    height = np.zeros(graph.num_ops)
-    for op in graph.topological_order.tolist():
-        depth[op] = 1 + max((depth[p] for p in before.get(op, ())), default=-1)
-        by_depth.setdefault(int(depth[op]), []).append(op)
-    for level in sorted(by_depth):
-        ops = by_depth[level]
-        wish = [np.mean([height[p] for p in before[op]]) if op in before else 0.0 for op in ops]
-        # Ops of a level stand a unit apart around the mean of where their inputs would have them.
-        for rank, i in enumerate(np.argsort(wish, kind="stable")):
-            height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2
-    return depth, height
+def improvement_by_limit(result: dict[str, Any]) -> Figure:
+    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset.
+
+    Args:
+      result: of `regal.fig2_right`.
+    """
+    rows = sorted(_of(result["rows"], "improvement_percent"), key=lambda row: int(row["instance"]))
+    datasets = distinct(_of(result["rows"], "improvement_percent"), "dataset")
+    limits = sorted({int(row["instance"]) for row in rows})
+    figure, panels = new_panels(len(datasets), len(datasets), height=3.0)
+    for panel, dataset in zip(panels, datasets):
+        here = [row for row in _of(result["rows"], "improvement_percent") if row["dataset"] == dataset]
+        for name in distinct(here, "method"):
+            mine = [row for row in rows if (row["dataset"], row["method"]) == (dataset, name)]
+            x, (y, low, high) = (
+                [int(r["instance"]) for r in mine],
+                ([r[k] for r in mine] for k in ("value", "low", "high")),
+            )
+            curve(panel, x, y, low, high, colour=method_colour(name), style="o-", markersize=5, label=name)
+        panel.axhline(0, color=INK, linewidth=0.8)
+        panel.set_xscale("log")
+        panel.set_xticks(limits, [f"{limit:,}" for limit in limits])
+        panel.minorticks_off()
+        panel.set_title(dataset, loc="left")
+        panel.set_xlabel("evaluations")
+    panels[0].set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
+    panels[0].legend()
+    return figure
 
 
-def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
-    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
+def method(result: dict[str, Any]) -> Figure:
+    """Figure 1: from a graph to a schedule, with the number of weights of each part of the network.
+
+    Args:
+      result: of `regal.fig1`.
+    """
+    weights = {row["instance"]: row["value"] for row in _of(result["rows"], "parameters")}
+    (rounds,) = [row["value"] for row in _of(result["rows"], "rounds")]
+
+    def count(start: str) -> str:
+        return f"{sum(value for name, value in weights.items() if name.startswith(start)):,.0f} weights"
+
+    boxes = (
+        ("graph", "costs of ops and\ntensors, smooth\nvectors of the graph", PALETTE[7]),
+        ("encoders", f"ops: {count('node_enc')}\nuses: {count('edge_enc')}", PALETTE[0]),
+        (f"{rounds} rounds", f"messages: {count('message')}\nupdate: {count('node_upd')}", PALETTE[0]),
+        ("heads", f"alpha, beta of affinities\nand priority: {count('head')}", PALETTE[0]),
+        ("Beta laws", "one for every entry\nof a chromosome", PALETTE[4]),
+        ("BRKGA", "draws mutants from\nthe laws, keeps the\nbest schedule", PALETTE[2]),
+    )
+    draw = Canvas(3.3)
+    centres = [(1.13, 2.48), (3.4, 2.48), (5.67, 2.48), (5.67, 0.82), (3.4, 0.82), (1.13, 0.82)]
+    for box, centre in zip(boxes, centres):
+        draw.box(*centre, 1.77, 1.02, *box)
+    for (x0, y0), (x1, y1) in itertools.pairwise(centres):
+        right, up = 0.93 * np.sign(x1 - x0), 0.55 * np.sign(y1 - y0)
+        draw.arrow((x0 + right, y0 + up), (x1 - right, y1 - up))
+    return draw.figure
+
+
+def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:
+    """The graph with each op in the colour of the device that the law prefers.
 
     Args:
       graph: of N ops.
-      paint: [N] in [0, 1], shown as colour instead of the kinds of op.
-      label: what it is.
+      law: of two devices; the means of both affinities are compared.
     """
-    depth, height = layout(graph)
-    figure, axes = new_figure(height=4.2)
-    producer, consumer = graph.edge_producer, graph.edge_consumer
-    lines = np.stack(
-        [np.stack([depth[producer], height[producer]], 1), np.stack([depth[consumer], height[consumer]], 1)], 1
-    )
-    sizes = graph.tensor_bytes[graph.edge_tensor]
-    widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
-    axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
-    seconds = op_seconds(graph, DevicePair())
-    colours, kinds = _op_colours(graph)
-    largest = float(np.clip(4e4 / graph.num_ops, 60, 900))
-    area = 0.04 * largest + largest * seconds / max(seconds.max(), 1e-30)
-    if paint is None:
-        axes.scatter(depth, height, s=area, c=colours, zorder=2, linewidths=0)
-    else:
-        dots = axes.scatter(depth, height, s=area, c=paint, cmap="RdBu_r", vmin=0, vmax=1, zorder=2,
-                            linewidths=0.5, edgecolors=INK)  # fmt: skip
-        figure.colorbar(dots, ax=axes, label=label, location="bottom", aspect=50, shrink=0.6)
-    scale, unit = time_unit(float(seconds.sum()))
-    total, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
-    axes.set_title(
-        f"{graph.name}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
-        f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors",
-        loc="left",
-    )
-    axes.set_xlabel("depth (ops on the longest path before)")
-    axes.set_yticks([])
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(visible=False)
-    axes.spines["left"].set_visible(False)
-    axes.margins(0.05)
-    if paint is None and len(kinds) > 1:
-        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
-    return figure
+    return drawing(graph, preference(graph, law), label="device 0   —   what the law prefers   —   device 1")
 
 
-def show(graph: ComputationGraph, schedule: Schedule | None = None) -> str:
-    """SVG text of a schedule as a Gantt chart over its memory, or of a graph alone; raises `InputError` as `gantt`."""
-    return svg_text(drawing(graph) if schedule is None else gantt(graph, schedule))
-
-
-def svg_text(figure: Figure) -> str:
-    """The figure as SVG, the same text each time."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()
-
-
-def time_unit(seconds: float) -> tuple[float, str]:
-    """(factor, unit) that make `seconds` a readable number."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms")):
-        if seconds * factor >= 1:
-            return factor, unit
-    return (1e6, "µs") if seconds > 0 else (1.0, "s")
-
-
-def byte_unit(size: int) -> tuple[float, str]:
-    """(divisor, unit) that make `size` bytes a readable number."""
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 2**power:
-            return float(2**power), unit
-    return 1.0, "bytes"
+def preference(graph: ComputationGraph, law: MutantLaw) -> np.ndarray:
+    """[N] in [0, 1]: one half, plus half of how much larger device 1's mean affinity is than device 0's."""
+    entries = 2 * graph.num_ops
+    mean = (law.alpha[:entries] / (law.alpha[:entries] + law.beta[:entries])).reshape(-1, 2)
+    return 0.5 + (mean[:, 1] - mean[:, 0]) / 2

@@ -6,19 +6,18 @@ the elites choose, and the best schedule over its memory.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from learned_mapping.companion.figures.regal import byte_unit, layout, memory_curve, time_unit
-from learned_mapping.companion.figures.stepper import stepper
-from learned_mapping.companion.figures.style import GRID, INK, PALETTE, PAPER
+from learned_mapping.companion.figures import svg
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import Simulation, op_seconds, simulate
+from learned_mapping.regal.draw import layout, memory_curve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.searches.generations import ORIGINS, Generation
+from learned_mapping.style import GRID, INK, PALETTE, PAPER, byte_unit, time_unit
 
 DEVICES = (PALETTE[0], PALETTE[1])
 UNDECIDED = "#EEEEEE"
@@ -78,14 +77,6 @@ def blend(share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in pairs)
 
 
-def _words(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
-
-
-def _line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
-    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
-
-
 class _Column:
     """One search's part of a frame, drawn from the top down."""
 
@@ -100,21 +91,21 @@ class _Column:
         end = y + STRIP * len(ORIGINS)
         for k, name in enumerate(ORIGINS):
             middle = y + (k + 0.5) * STRIP
-            yield _words(self.left - 6, middle + 4, name, 'text-anchor="end"')
-            yield _line(self.left, middle, self.left + self.width, middle, f'stroke="{GRID}"')
+            yield svg.words(self.left - 6, middle + 4, name, 'text-anchor="end"')
+            yield svg.line(self.left, middle, self.left + self.width, middle, f'stroke="{GRID}"')
             values = self.left + (generation.fitness[generation.origin == k] - low) * unit
             # Neighbours stand at different heights, in a fixed pattern.
             lift = (np.arange(len(values)) * 5 % 7 - 3) * 1.4
-            dots = "".join(f"M{v:.1f} {middle + up:.1f}h0" for v, up in zip(values, lift))
-            if dots:
-                style = f'stroke="{INK}" stroke-opacity="0.45" stroke-width="3.6" stroke-linecap="round" fill="none"'
-                yield f'<path class="costs" d="{dots}" {style}/>'
+            style = f'stroke="{INK}" stroke-opacity="0.45" stroke-width="3.6" stroke-linecap="round" fill="none"'
+            dots = (f"M{v:.1f} {middle + up:.1f}h0" for v, up in zip(values, lift))
+            yield svg.path(dots, f'class="costs" {style}')
+            if len(values):
                 at = float(np.median(values))
-                yield _line(at, middle - 7, at, middle + 7, f'stroke="{INK}" stroke-width="2"')
+                yield svg.line(at, middle - 7, at, middle + 7, f'stroke="{INK}" stroke-width="2"')
         best = self.left + (generation.best_fitness - low) * unit
-        yield _line(best, y, best, end, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
+        yield svg.line(best, y, best, end, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
         for at, value, anchor in ((self.left, low, "start"), (self.left + self.width, high, "end")):
-            yield _words(at, end + 12, self.scales.cost_words(self.instance, value), f'text-anchor="{anchor}"')
+            yield svg.words(at, end + 12, self.scales.cost_words(self.instance, value), f'text-anchor="{anchor}"')
 
     def graph(self, generation: Generation, y: float) -> Iterator[str]:
         """Ops as dots whose area grows with their seconds, painted; tensors as lines."""
@@ -123,11 +114,9 @@ class _Column:
         across = self.x + 8 + depth * ((self.width + LABELS - 16) / max(depth.max(), 1))
         reach = max(np.ptp(height), 1.0)
         down = y + 8 + (height.max() - height) * ((GRAPH - 16) / reach)
-        lines = "".join(
-            f"M{across[p]:.1f} {down[p]:.1f}L{across[c]:.1f} {down[c]:.1f}"
-            for p, c in zip(graph.edge_producer.tolist(), graph.edge_consumer.tolist())
-        )
-        yield f'<path d="{lines}" stroke="#999999" stroke-width="0.7" fill="none"/>'
+        ends = zip(graph.edge_producer.tolist(), graph.edge_consumer.tolist())
+        lines = (f"M{across[p]:.1f} {down[p]:.1f}L{across[c]:.1f} {down[c]:.1f}" for p, c in ends)
+        yield svg.path(lines, 'stroke="#999999" stroke-width="0.7" fill="none"')
         seconds = op_seconds(graph, self.instance.pair)
         radius = 2.0 + 5.0 * np.sqrt(seconds / max(seconds.max(), 1e-30))
         yield f'<g stroke="{INK}" stroke-width="0.6">'
@@ -142,39 +131,34 @@ class _Column:
         top = y + 2 * LANE + 10
         for device, colour in enumerate(DEVICES):
             lane = y + device * LANE
-            yield _words(self.left - 6, lane + 14, f"device {device}", 'text-anchor="end"')
-            bars = ""
+            yield svg.words(self.left - 6, lane + 14, f"device {device}", 'text-anchor="end"')
+            bars = []
             for i, (what, target) in enumerate(best.order.tolist()):
                 if target == RUN_OP and best.placement[what] == device:
                     x, width = self.left + run.start_s[i] * unit, (run.finish_s[i] - run.start_s[i]) * unit
-                    bars += f"M{x:.1f} {lane + 2}h{width:.1f}v{LANE - 4}h{-width:.1f}z"
-            yield f'<path class="ops" d="{bars}" fill="{colour}" stroke="{PAPER}" stroke-width="0.5"/>'
+                    bars.append(svg.box_path(x, lane + 2, width, LANE - 4))
+            yield svg.path(bars, f'class="ops" fill="{colour}" stroke="{PAPER}" stroke-width="0.5"')
             scale = MEMORY / self.scales.peak_bytes
             moments, held = memory_curve(self.instance.graph, best, run, device)
             curve = f"M{self.left:.1f} {top + MEMORY - held[0] * scale:.1f}"
             for moment, size in zip(moments, held):
                 curve += f"H{self.left + moment * unit:.1f}V{top + MEMORY - size * scale:.1f}"
-            yield f'<path class="memory" d="{curve}" stroke="{colour}" stroke-width="1.4" fill="none"/>'
-        sends = "".join(
-            f"M{self.left + run.start_s[i] * unit:.1f} {y + LANE - 4}v8"
-            for i, (_, target) in enumerate(best.order.tolist())
-            if target != RUN_OP
-        )
-        yield f'<path d="{sends}" stroke="{INK}" stroke-width="0.8" fill="none"/>'
+            yield svg.path([curve], f'class="memory" stroke="{colour}" stroke-width="1.4" fill="none"')
+        moments = run.start_s[np.flatnonzero(best.order[:, 1] != RUN_OP)]
+        sends = (f"M{self.left + moment * unit:.1f} {y + LANE - 4}v8" for moment in moments)
+        yield svg.path(sends, f'stroke="{INK}" stroke-width="0.8" fill="none"')
         base, right = top + MEMORY, self.left + self.width
         peak = base - run.peak_bytes * MEMORY / self.scales.peak_bytes
-        yield _line(self.left, peak, right, peak, f'stroke="{INK}" stroke-width="0.8" stroke-dasharray="1 2"')
-        yield _line(self.left, base, right, base, f'stroke="{INK}" stroke-width="0.8"')
+        yield svg.line(self.left, peak, right, peak, f'stroke="{INK}" stroke-width="0.8" stroke-dasharray="1 2"')
+        yield svg.line(self.left, base, right, base, f'stroke="{INK}" stroke-width="0.8"')
         end = self.left + run.makespan_s * unit
-        yield _line(end, y, end, base, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
-        yield _words(self.left - 6, top + 12, "memory", 'text-anchor="end"')
-        yield _words(self.left, base + 13, "0")
+        yield svg.line(end, y, end, base, f'stroke="{PALETTE[2]}" stroke-width="1.4" stroke-dasharray="3 2"')
+        yield svg.words(self.left - 6, top + 12, "memory", 'text-anchor="end"')
+        yield svg.words(self.left, base + 13, "0")
         longest = f"{self.scales.makespan_s * self.scales.time:.4g} {self.scales.time_name}"
-        yield _words(right, base + 13, longest, 'text-anchor="end"')
-        yield _words(
-            (self.left + right) / 2, base + 13, f"peak {run.peak_bytes / self.scales.size:.4g} {self.scales.size_name}",
-            'text-anchor="middle"',
-        )  # fmt: skip
+        yield svg.words(right, base + 13, longest, 'text-anchor="end"')
+        most = f"peak {run.peak_bytes / self.scales.size:.4g} {self.scales.size_name}"
+        yield svg.words((self.left + right) / 2, base + 13, most, 'text-anchor="middle"')
 
 
 def draw(instance: Instance, frame: Mapping[str, Generation], scales: Scales) -> str:
@@ -189,16 +173,15 @@ def draw(instance: Instance, frame: Mapping[str, Generation], scales: Scales) ->
     costs, graph = 30, 30 + STRIP * len(ORIGINS) + 24
     schedule = graph + GRAPH + 12
     height = schedule + 2 * LANE + 10 + MEMORY + 20
-    parts = [f'<rect width="{WIDTH}" height="{height}" fill="{PAPER}"/>']
+    parts: list[str] = []
     for k, (name, generation) in enumerate(frame.items()):
         column = _Column(instance, scales, k * (width + GAP), width)
         best = scales.cost_words(instance, generation.best_fitness)
-        parts.append(_words(column.x + 4, 14, f"{name}: best {best}", 'font-weight="bold"'))
+        parts.append(svg.words(column.x + 4, 14, f"{name}: best {best}", 'font-weight="bold"'))
         parts += column.costs(generation, costs)
         parts += column.graph(generation, graph)
         parts += column.schedule(generation.best, schedule)
-    style = "width:100%;height:auto;font:12px sans-serif"
-    return f'<svg viewBox="0 0 {WIDTH} {height}" style="{style}" role="img">{"".join(parts)}</svg>'
+    return svg.picture(WIDTH, height, parts, pixels=12)
 
 
 def tell(instance: Instance, frame: Mapping[str, Generation], scales: Scales) -> str:
@@ -235,4 +218,4 @@ def stepthrough(instance: Instance, searches: Mapping[str, Sequence[Generation]]
             raise InputError("generation", "", f"{number} is outside [0, {shortest - 1}]")
     frames = [{name: found[number] for name, found in searches.items()} for number in numbers]
     scales = Scales(instance, (each for frame in frames for each in frame.values())) if frames else None
-    return stepper([(draw(instance, f, scales), tell(instance, f, scales)) for f in frames], LEGEND, "picture")
+    return svg.stepper([(draw(instance, f, scales), tell(instance, f, scales)) for f in frames], LEGEND, "picture")

@@ -213,7 +213,7 @@ def _schedule(instance: Instance, placement, items) -> Schedule:
     items = np.asarray(items, np.int64)
     is_op = items < n
     order = np.stack([np.where(is_op, items, (items - n) // d), np.where(is_op, -1, (items - n) % d)], axis=1)
-    return Schedule.of(placement, order, d)
+    return Schedule.of(placement, order, d).on(instance.graph, instance.pair)
 
 
 def decode_reference(instance: Instance, chromosome: np.ndarray) -> Schedule:

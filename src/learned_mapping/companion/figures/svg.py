@@ -1,4 +1,4 @@
-"""Pictures one after another as a piece of HTML with buttons.
+"""Pictures written as SVG by hand, and one after another as a piece of HTML with buttons.
 
 The HTML stands alone: the pictures are inline SVG, the script is plain, nothing is loaded. Without scripts all pictures
 show.
@@ -7,9 +7,10 @@ show.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from learned_mapping.errors import InputError
+from learned_mapping.style import INK, PAPER
 
 SCRIPT = """
 (function (box) {
@@ -28,6 +29,39 @@ SCRIPT = """
   show(0);
 })(document.getElementById("NAME"));
 """
+
+
+def words(x: float, y: float, text: str, more: str = "") -> str:
+    """Text at a place; `more` are attributes, here and in the others."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
+
+
+def line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
+    """A line between two places."""
+    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
+
+
+def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str = "") -> str:
+    """A rectangle by its upper left corner."""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" {more}/>'
+
+
+def box_path(x: float, y: float, width: float, height: float) -> str:
+    """A rectangle by its upper left corner, as a part of a path."""
+    return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
+
+
+def path(parts: Iterable[str], more: str) -> str:
+    """One path of many parts; empty where there are none."""
+    joined = "".join(parts)
+    return f'<path d="{joined}" {more}/>' if joined else ""
+
+
+def picture(width: float, height: float, parts: Iterable[str], *, pixels: int = 11) -> str:
+    """Inline SVG as wide as the column, on paper; `pixels` is the size of its text."""
+    style = f"width:100%;height:auto;font:{pixels}px sans-serif"
+    paper = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
+    return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
 
 
 def stepper(

@@ -1,0 +1,145 @@
+"""What charts share: a colour per method, panels, bars and curves with intervals, schematics of boxes and arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+ROW_INCHES = 0.155
+"""Height of one of many rows with a small name."""
+
+METHOD_COLOURS = {
+    "muzero": "#0072B2", "muzero-paper": "#56B4E9", "evolution-logits": "#E69F00", "evolution-policy": "#D55E00",
+    "evolution-warm": "#8C6D31", "segment-search": "#CC79A7", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
+    "random": "#999999", "bound": "#222222", "xla": "#222222", "xla-kept": "#6B5B95", "heuristic": "#595959",
+    "prod": "#004C7A", "gumbel": "#009E73", "search-only": "#D55E00", "learning-only": "#8C6D31",
+    "muzero-no-backup": "#D55E00", "muzero-scratch": "#E69F00",
+    "rl": "#56B4E9", "finetune": "#0072B2", "zeroshot": "#CC79A7", "sa": "#E69F00", "greedy-naive": "#D55E00",
+    "rl-balanced": "#56B4E9", "rl-weights": "#56B4E9", "sa-balanced": "#E69F00", "random-balanced": "#595959",
+    "random-weights": "#999999", "cem-weights": "#009E73", "class-search": "#D55E00",
+    "zeroshot-chips": "#CC79A7", "finetune-chips": "#0072B2",
+    "greedy-careful": "#009E73", "optimum": "#222222", "unconstrained": "#595959", "cp-sat": "#8C6D31",
+    "regal": "#0072B2", "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
+    "list-scheduler": "#CC79A7", "gp-list": "#8E7CC3", "gas": "#56B4E9", "idrs": "#8FBFA8",
+    "spectral-law": "#8C6D31", "constant-law": "#B8A47E", "regal-paper": "#5B9BC8", "regal-local-search": "#004C7A",
+    "priority-law": "#6B5B95", "regal-mean": "#009E73", "regal-initial": "#CC79A7",
+}  # fmt: skip
+
+
+def method_colour(method: str) -> str:
+    """The colour of a method, the same in every figure."""
+    return METHOD_COLOURS.get(method, PALETTE[sum(method.encode()) % len(PALETTE)])
+
+
+def distinct(rows: Iterable[Row], key: str) -> list[Any]:
+    """The values of a key in their order."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` panels, at most `columns` side by side; ``height`` as in `new_figure`, others are hidden."""
+    columns = min(columns, count)
+    figure, grid = new_figure(-(-count // columns), columns, squeeze=False, **kwargs)
+    for axes in grid.flat[count:]:
+        axes.set_visible(False)
+    return figure, list(grid.flat[:count])
+
+
+def name_rows(axes: Axes, names: Sequence[str], *, small: bool = False) -> None:
+    """A name for each of the places 0, 1, ... from the top down."""
+    axes.set_yticks(range(len(names)), names)
+    if small:
+        axes.tick_params(axis="y", length=0, labelsize=6.5)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+
+
+def broken_name(name: str) -> str:
+    """A long name on two lines."""
+    return name.replace("_", "_\n", 1) if len(name) > 14 else name
+
+
+def errors(rows: Iterable[Row]) -> np.ndarray:
+    """[2, n] how far the ends of the rows' intervals are from their values, at least 0; 0 where there is none."""
+    ends = [(r["value"] - r.get("low", r["value"]), r.get("high", r["value"]) - r["value"]) for r in rows]
+    return np.maximum(np.array(ends, float).reshape(-1, 2).T, 0.0)
+
+
+def bars(
+    axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.0, upright: bool = False, **look: Any
+) -> None:
+    """A bar per row from `start` to its value, with its interval, in the colour of its method."""
+    length = np.array([row["value"] for row in rows], float) - start
+    look = {"color": [method_colour(row["method"]) for row in rows], "error_kw": {"linewidth": 1.0}} | look
+    if upright:
+        axes.bar(places, length, width, bottom=start, yerr=errors(rows), **look)
+    else:
+        axes.barh(places, length, width, left=start, xerr=errors(rows), **look)
+
+
+def grouped(rows: Rows, groups: Sequence[str], methods: Sequence[str]) -> Iterator[tuple[str, np.ndarray, Rows, float]]:
+    """(method, places, rows, width) of bars in groups by instance: the bars of a group take 0.8 of its room."""
+    step = 0.8 / max(len(methods), 1)
+    for i, method in enumerate(methods):
+        mine = {row["instance"]: row for row in rows if row["method"] == method}
+        shown = [k for k, name in enumerate(groups) if name in mine]
+        places = np.array(shown) + (i - (len(methods) - 1) / 2) * step
+        yield method, places, [mine[groups[k]] for k in shown], 0.92 * step
+
+
+def curve(axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style: str = "-", **look: Any) -> Any:
+    """A line with its interval shaded; returns the line."""
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    return axes.plot(x, y, style, color=colour, **look)[0]
+
+
+def write_beside(axes: Axes, text: str, x: float, y: float) -> None:
+    """Small text to the right of the end of a bar."""
+    axes.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+class Canvas:
+    """Boxes with a title and some lines, and arrows between them, on axes in inches."""
+
+    def __init__(self, height: float):
+        self.figure, self.axes = new_figure(height=height)
+        self.axes.set(xlim=(0, COLUMN_INCHES), ylim=(0, height))
+        self.axes.set_axis_off()
+
+    def box(
+        self, x: float, y: float, width: float, height: float, title: str, words: str, colour: str, size: float = 7.8
+    ) -> None:
+        """A box around (x, y); its words are in the middle where there is no title."""
+        corner = (x - width / 2, y - height / 2)
+        look = {"boxstyle": "round,pad=0,rounding_size=0.05", "facecolor": "white", "edgecolor": colour}
+        self.axes.add_patch(FancyBboxPatch(corner, width, height, linewidth=1.3, **look))
+        centred = {"ha": "center", "va": "center"}
+        self.axes.text(x, y + height / 2 - 0.17, title, **centred, weight="bold", color=colour, fontsize=9)
+        self.axes.text(x, y - 0.14 * bool(title), words, **centred, fontsize=size, linespacing=1.35)
+
+    def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] = (0, 0), **text) -> None:
+        """A line through the points, with a head at the last."""
+        *way, last = points
+        if len(way) > 1:
+            self.axes.plot(*zip(*way), color=INK, linewidth=1.1, solid_capstyle="butt")
+        look = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.1}
+        self.axes.annotate("", last, way[-1], arrowprops=look)
+        if words:
+            self.axes.text(*at, words, **{"ha": "center", "va": "center", "fontsize": 7.8, **text})
+
+    def frame(self, left: float, bottom: float, right: float, top: float, title: str) -> None:
+        """A dashed frame with its title at the upper left."""
+        look = {"facecolor": "none", "edgecolor": PALETTE[7], "linestyle": "--", "linewidth": 0.9}
+        shape = "round,pad=0,rounding_size=0.06"
+        self.axes.add_patch(FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape, **look))
+        look = {"ha": "left", "va": "center", "fontsize": 8, "color": PALETTE[7], "weight": "bold"}
+        self.axes.text(left + 0.08, top - 0.13, title, **look)

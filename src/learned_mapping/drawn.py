@@ -1,0 +1,36 @@
+"""Programs and solutions draw themselves in a notebook: the module ``draw`` beside theirs is imported when one does."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from typing import Any, Self
+
+from learned_mapping.errors import InputError
+
+
+class Drawn:
+    """A state with a picture: SVG text by ``show`` of the module ``draw`` in its own folder."""
+
+    _instance: tuple[Any, ...] | None = ()
+
+    def _repr_html_(self) -> str | None:
+        if self._instance is None:
+            return None
+        draw = importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.draw")
+        try:
+            return draw.show(*self._instance[:1], self, *self._instance[1:])
+        except InputError:  # what breaks the rules may have no picture
+            return None
+
+
+class DrawnOn(Drawn):
+    """A solution, which has a picture once it is known what it solves."""
+
+    _instance = None
+
+    def on(self, *instance: Any) -> Self:
+        """The same solution, which draws itself on its instance: a program, or a graph and then its hardware."""
+        found = copy.copy(self)
+        object.__setattr__(found, "_instance", instance)
+        return found

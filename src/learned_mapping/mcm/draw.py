@@ -1,0 +1,142 @@
+"""Pictures of partitions: a graph over its chips, and what each chip spends on arithmetic and on its links."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.partition import Partition
+from learned_mapping.programs.draw import depth_of
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.style import GRID, INK, PALETTE, new_figure, svg_text
+
+LABELLED_OPS = 40
+"""Up to this many ops, a drawing writes their names."""
+BAD_COLOUR = PALETTE[1]
+
+
+def show(graph: ComputationGraph, partition: Partition | None = None, package: ChipPackage | None = None) -> str:
+    """SVG text of a partition over its chips, or of the graph alone."""
+    return svg_text(graph_drawing(graph) if partition is None else partition_drawing(graph, partition, package))
+
+
+def graph_drawing(graph: ComputationGraph) -> Figure:
+    """Ops by their depth, coloured by their share of the work, with their edges."""
+    figure, axes = new_figure(height=3.4)
+    depth = depth_of(graph)
+    x, y = depth.astype(float), _lanes(depth)
+    _draw_edges(axes, graph, x, y)
+    seconds = ChipModel(graph, ChipPackage(chips=1)).op_seconds
+    size = np.ceil(4 * np.sqrt(seconds / max(seconds.max(), 1e-30)))
+    for step in range(5):  # few sizes keep the file small
+        axes.plot(x[size == step], y[size == step], "o", color=PALETTE[0], alpha=0.8, markersize=2 + 2.2 * step)
+    _label_ops(axes, graph, x, y)
+    axes.margins(y=0.35)
+    axes.set_yticks(np.unique(np.round(y)))
+    axes.set(xlabel="operations on the longest path before", ylabel="operations side by side")
+    axes.set_title(f"{graph.name}: {graph.num_ops} operations; size: time on one chip")
+    return figure
+
+
+def partition_drawing(
+    graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None, *, title: str = ""
+) -> Figure:
+    """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and on its links.
+
+    Args:
+      graph, partition: ids in range; a partition that breaks Eq. 2 is drawn without the chips' times.
+      package: the chips; the default package of as many chips as the partition has where None.
+      title: above; the graph's name and the throughput where empty.
+    """
+    package = ChipPackage(chips=partition.chips) if package is None else package
+    chip = partition.assignment.astype(int)
+    edges = graph.op_edges
+    if np.any(chip[edges[:, 0]] > chip[edges[:, 1]]):
+        figure, axes = new_figure(height=3.0)
+        draw_partition(axes, graph, chip, partition.chips)
+        axes.set_title(title or f"{graph.name}: an edge runs back")
+        return figure
+    figure, (axes, bars) = new_figure(2, 1, height=4.8, sharex=True, height_ratios=[3, 2])
+    draw_partition(axes, graph, chip, partition.chips)
+    axes.set_xlabel("")
+    model = ChipModel(graph, package)
+    links = model.link_seconds(partition.assignment) * 1e3
+    total = model.latencies(partition.assignment) * 1e3
+    centres = np.arange(package.chips)
+    bars.bar(centres, total - links, color=PALETTE[0], label="operations")
+    bars.bar(centres, links, bottom=total - links, color=PALETTE[4], label="links on both sides")
+    bars.axhline(total.max(), color=INK, linewidth=1, linestyle="--", label=f"slowest chip, {total.max():.3g} ms")
+    bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
+    bars.legend(ncols=3, loc="upper left")
+    throughput = 1e3 / total.max() if total.max() > 0 else 0.0
+    axes.set_title(title or f"{graph.name} on {package.chips} chips: {throughput:.4g} results per second")
+    return figure
+
+
+def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips: int) -> None:
+    """Ops within the band of their chip, left to right by depth."""
+    depth = depth_of(graph)
+    x = np.empty(graph.num_ops)
+    for c in range(chips):
+        mine = chip == c
+        if mine.any():
+            low, high = depth[mine].min(), depth[mine].max()
+            x[mine] = c + (depth[mine] - low) / max(high - low, 1) * 0.6 - 0.3 * (high > low)
+            axes.axvspan(c - 0.45, c + 0.45, color="#EEF3F7", zorder=0, linewidth=0)
+        else:
+            axes.axvspan(c - 0.45, c + 0.45, facecolor="none", edgecolor=GRID, linestyle=":", zorder=0)
+    y = _lanes(depth)
+    _draw_edges(axes, graph, x, y, chip)
+    colours = np.array(PALETTE[:6])[chip % 6]
+    axes.scatter(x, y, s=150 if graph.num_ops <= LABELLED_OPS else 8, color=colours, zorder=3, linewidth=0)
+    _label_ops(axes, graph, x, y)
+    step = max(1, chips // 12)
+    axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, step), yticks=[], xlabel="chip")
+    if graph.num_ops <= LABELLED_OPS:
+        axes.set_xticks(range(0, chips, step), [f"chip {c}" for c in range(0, chips, step)])
+        axes.margins(y=0.25)
+    axes.grid(visible=False)
+
+
+def _draw_edges(
+    axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray | None = None
+) -> None:
+    """Grey within a chip, dark to a later chip, red to an earlier one; arrows where the graph is small."""
+    edges = graph.op_edges
+    colours = np.full(len(edges), "#B0B0B0", object)
+    if chip is not None:
+        colours[chip[edges[:, 1]] > chip[edges[:, 0]]] = INK
+        colours[chip[edges[:, 1]] < chip[edges[:, 0]]] = BAD_COLOUR
+    if graph.num_ops <= LABELLED_OPS:
+        for (u, v), colour in zip(edges.tolist(), colours):
+            arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 6, "shrinkB": 6, "linewidth": 1.2}
+            axes.annotate("", (x[v], y[v]), (x[u], y[u]), arrowprops=arrow, zorder=2)
+        return
+    for colour in dict.fromkeys(colours.tolist()):  # one path per colour keeps the file small
+        u, v = edges[colours == colour].T
+        gap = np.full(len(u), np.nan)
+        path = [np.stack([values[u], values[v], gap], axis=1).ravel().round(3) for values in (x, y)]
+        axes.plot(*path, color=colour, linewidth=0.6, zorder=1)
+
+
+def _lanes(depth: np.ndarray) -> np.ndarray:
+    """[N] heights: ops of the same depth stand side by side, centred on 0."""
+    y = np.empty(len(depth))
+    for level in np.unique(depth):
+        mine = np.flatnonzero(depth == level)
+        y[mine] = np.arange(len(mine)) - (len(mine) - 1) / 2
+    return y
+
+
+def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray) -> None:
+    if graph.num_ops > LABELLED_OPS:
+        return
+    short = all(len(name) <= 3 for name in graph.op_names)
+    for name, a, b in zip(graph.op_names, x, y):
+        if short:
+            axes.annotate(name, (a, b), ha="center", va="center", color="white", fontsize=8.5, zorder=4)
+        else:
+            spot = {"xytext": (2, 7), "textcoords": "offset points", "rotation": 50, "rotation_mode": "anchor"}
+            axes.annotate(name.split("/")[-1], (a, b), **spot, fontsize=6.5)

@@ -1,0 +1,51 @@
+"""What a program asks of the fast memory as a picture, and the depths by which pictures of graphs are laid out."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.program import Program
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text
+
+
+def show(program: Program) -> str:
+    """SVG text of `demand_figure`."""
+    return svg_text(demand_figure(program))
+
+
+def live_bytes(program: Program) -> np.ndarray:
+    """[T] float: bytes of all tensors alive at each step."""
+    change = np.zeros(program.num_instructions + 1)
+    np.add.at(change, program.tensor_live[:, 0], program.tensor_bytes)
+    np.add.at(change, program.tensor_live[:, 1] + 1, -program.tensor_bytes.astype(float))
+    return np.cumsum(change)[:-1]
+
+
+def demand_figure(program: Program) -> Figure:
+    """What competes for the fast memory: bytes alive and bytes touched at each step, against the capacity."""
+    scale, unit = byte_unit(program.fast_bytes)
+    figure, axes = new_figure(height=2.8)
+    steps = np.arange(program.num_instructions + 1)
+    axes.stairs(live_bytes(program) / scale, steps, fill=True, color=PALETTE[5], alpha=0.6, label="all tensors alive")
+    touched = np.bincount(program.buffer_instruction, program.buffer_bytes, program.num_instructions)
+    axes.stairs(touched / scale, steps, color=PALETTE[1], label="tensors of the instruction")
+    axes.axhline(program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory")
+    axes.set_xlim(0, program.num_instructions)
+    axes.set_yscale("log")
+    axes.set(xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=program.name)
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def depth_of(graph: ComputationGraph) -> np.ndarray:
+    """[N] edges on the longest path to each op."""
+    depth = np.zeros(graph.num_ops, np.int64)
+    following: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for u, v in graph.op_edges.tolist():
+        following[u].append(v)
+    for u in graph.topological_order.tolist():
+        for v in following[u]:
+            depth[v] = max(depth[v], depth[u] + 1)
+    return depth

@@ -1,0 +1,204 @@
+"""Pictures of schedules, as Gantt charts over their memory, and of graphs, plain or painted."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair, Simulation, op_seconds, simulate
+from learned_mapping.programs.draw import depth_of
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.schedule import RUN_OP, Schedule
+from learned_mapping.regal.validate import validate
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, time_unit
+
+LABELLED_OPS = 24
+"""Up to this many ops, a chart writes their names."""
+DRAWN_TRANSFERS = 150
+"""Up to this many transfers, a chart draws them."""
+
+
+def show(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> str:
+    """SVG text of a schedule as a Gantt chart over its memory, or of a graph alone; raises `InputError` as `gantt`."""
+    return svg_text(drawing(graph) if schedule is None else gantt(graph, schedule, pair))
+
+
+def gantt(
+    graph: ComputationGraph,
+    schedule: Schedule,
+    pair: DevicePair | None = None,
+    *,
+    title: str = "",
+    until_s: float = 0.0,
+) -> Figure:
+    """The ops of each device over time, transfers between, and each device's memory underneath.
+
+    Args:
+      graph, schedule: a schedule that obeys the rules.
+      pair: the devices; the defaults with the schedule's number of them where None.
+      title: above the chart; graph, makespan and peak where empty.
+      until_s: seconds that the axis reaches at least, so that charts can be compared.
+
+    Raises:
+      InputError: the schedule breaks a rule other than the memory limit.
+    """
+    pair = DevicePair(devices=schedule.devices) if pair is None else pair
+    broken = [v for v in validate(graph, schedule, pair).violations if v.rule != "memory limit"]
+    if broken:
+        raise InputError("schedule", broken[0].rule, broken[0].detail)
+    steps = schedule.order.tolist()
+    run = simulate(graph, schedule.placement, steps, pair)
+    longest_s = max(run.makespan_s, until_s)
+    scale, unit = time_unit(longest_s)
+    devices = pair.devices
+    figure, (chart, memory) = new_figure(
+        2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
+    )
+    start, finish = run.start_s * scale, run.finish_s * scale
+    width = max(longest_s * scale, 1e-12)
+    op_colours, kinds = _op_colours(graph)
+    for device in range(devices):
+        mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]
+        bars = [(start[i], finish[i] - start[i]) for i in mine]
+        edge = "white" if len(mine) <= 200 else "none"
+        colours = [op_colours[steps[i][0]] for i in mine]
+        chart.broken_barh(bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
+        if graph.num_ops <= LABELLED_OPS:
+            for i, (left, length) in zip(mine, bars):
+                name = graph.op_names[steps[i][0]]
+                if length > 0.011 * width * len(name):
+                    chart.text(left + length / 2, device, name, ha="center", va="center", color="white", fontsize=8)
+    sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
+    for i, (tensor, target) in sends if len(sends) <= DRAWN_TRANSFERS else []:
+        source = schedule.placement[graph.tensor_producer[tensor]]
+        down = 1 if target > source else -1
+        chart.annotate(
+            "", (start[i], target - 0.36 * down), (start[i], source + 0.36 * down),
+            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+    chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
+    chart.set_ylim(devices - 0.5, -0.5)
+    chart.grid(axis="y", visible=False)
+    size, size_unit = byte_unit(run.peak_bytes)
+    for device in range(devices):
+        moments, held = memory_curve(graph, schedule, run, device)
+        colour = PALETTE[device % len(PALETTE)]
+        memory.step(
+            np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
+        )
+    memory.axhline(run.peak_bytes / size, color=INK, linewidth=0.8, linestyle=":")
+    memory.set_ylim(0, 1.12 * max(run.peak_bytes / size, 1e-12))
+    memory.set_xlim(0, 1.005 * width)
+    memory.set_xlabel(f"time ({unit})")
+    memory.set_ylabel(f"memory ({size_unit})")
+    memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
+    text = title or f"{graph.name}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
+    chart.set_title(f"{text}, {len(sends)} transfers", loc="left")
+    if len(kinds) > 1:
+        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    return figure
+
+
+def memory_curve(
+    graph: ComputationGraph, schedule: Schedule, run: Simulation, device: int
+) -> tuple[list[float], list[int]]:
+    """Moments in seconds and the bytes held from each on: during a step its sample, after it what is left.
+
+    What is left follows from the next sample, less what the next step allocates.
+    """
+    allocated = []
+    for what, target in schedule.order.tolist():
+        if target == RUN_OP and schedule.placement[what] == device:
+            allocated.append(int(graph.op_output_bytes[what]))
+        elif target == device:
+            allocated.append(int(graph.tensor_bytes[what]))
+        elif target != RUN_OP and schedule.placement[graph.tensor_producer[what]] == device:
+            allocated.append(0)
+    at_home = schedule.placement == device
+    kept = graph.tensor_bytes[graph.tensor_is_output & at_home[graph.tensor_producer]].sum()
+    samples = run.memory[device]
+    after = [held - new for (_, _, held), new in zip(samples[1:], allocated[1:])]
+    after.append(int(kept + graph.op_weight_bytes[at_home].sum()))
+    first = samples[0][2] - allocated[0] if samples else after[0]
+    moments, held = [0.0], [first]
+    for (start, finish, during), left in zip(samples, after):
+        moments += [start, finish]
+        held += [during, left]
+    return [*moments, run.makespan_s], [*held, held[-1]]
+
+
+def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
+    """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's end in one."""
+    kinds, of_op = np.unique(np.array(graph.op_kinds), return_inverse=True)
+    ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
+    rank = np.empty(len(kinds), int)
+    rank[ranked] = np.minimum(np.arange(len(kinds)), len(PALETTE) - 1)
+    names = [str(kinds[k]) for k in ranked[: len(PALETTE)]]
+    if len(kinds) > len(PALETTE):
+        names[-1] = "other"
+    legend = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names)]
+    return [PALETTE[r] for r in rank[of_op].tolist()], legend
+
+
+def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
+    """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others of that depth."""
+    depth, height = depth_of(graph), np.zeros(graph.num_ops)
+    before: dict[int, list[int]] = {}
+    for producer, consumer in graph.op_edges.tolist():
+        before.setdefault(consumer, []).append(producer)
+    order = graph.topological_order
+    for level in range(depth.max() + 1):
+        ops = order[depth[order] == level].tolist()
+        wish = [np.mean([height[p] for p in before[op]]) if op in before else 0.0 for op in ops]
+        # Ops of a level stand a unit apart around the mean of where their inputs would have them.
+        for rank, i in enumerate(np.argsort(wish, kind="stable")):
+            height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2
+    return depth, height
+
+
+def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
+    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
+
+    Args:
+      graph: of N ops.
+      paint: [N] in [0, 1], shown as colour instead of the kinds of op.
+      label: what it is.
+    """
+    depth, height = layout(graph)
+    figure, axes = new_figure(height=4.2)
+    producer, consumer = graph.edge_producer, graph.edge_consumer
+    lines = np.stack(
+        [np.stack([depth[producer], height[producer]], 1), np.stack([depth[consumer], height[consumer]], 1)], 1
+    )
+    sizes = graph.tensor_bytes[graph.edge_tensor]
+    widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
+    axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
+    seconds = op_seconds(graph, DevicePair())
+    colours, kinds = _op_colours(graph)
+    largest = float(np.clip(4e4 / graph.num_ops, 60, 900))
+    area = 0.04 * largest + largest * seconds / max(seconds.max(), 1e-30)
+    if paint is None:
+        axes.scatter(depth, height, s=area, c=colours, zorder=2, linewidths=0)
+    else:
+        dots = axes.scatter(depth, height, s=area, c=paint, cmap="RdBu_r", vmin=0, vmax=1, zorder=2,
+                            linewidths=0.5, edgecolors=INK)  # fmt: skip
+        figure.colorbar(dots, ax=axes, label=label, location="bottom", aspect=50, shrink=0.6)
+    scale, unit = time_unit(float(seconds.sum()))
+    total, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
+    axes.set_title(
+        f"{graph.name}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
+        f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors",
+        loc="left",
+    )
+    axes.set_xlabel("depth (ops on the longest path before)")
+    axes.set_yticks([])
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.margins(0.05)
+    if paint is None and len(kinds) > 1:
+        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    return figure
