@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion.artifact import PROFILES
-from learned_mapping.companion.datasets import mcm as graphs
-from learned_mapping.companion.mcm import classical
+from learned_mapping.companion.mcm import classical, graphs
 from learned_mapping.companion.mcm import repair as mcm_repair
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.companion.mcm import silicon as mcm_silicon

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from learned_mapping.companion.datasets.compiled_checks import CHECKS
+from learned_mapping.companion.datasets.compiled import CHECKS
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets import compiled

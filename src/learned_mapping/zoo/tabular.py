@@ -8,7 +8,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from learned_mapping.zoo.convolutional import batch_norm
+from learned_mapping.zoo.layers import batch_norm, layer_norm
 
 
 def dlrm_loss(
@@ -103,8 +103,7 @@ def graph_network(
     """
 
     def block(x: jax.Array, name: str) -> jax.Array:
-        x = hk.nets.MLP([width, width], name=name)(x)
-        return hk.LayerNorm(axis=-1, create_scale=True, create_offset=True, name=f"{name}_norm")(x)
+        return layer_norm(hk.nets.MLP([width, width], name=name)(x), f"{name}_norm")
 
     nodes, edges = block(nodes, "encode_nodes"), block(edges, "encode_edges")
     for i in range(steps):
