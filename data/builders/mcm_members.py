@@ -15,8 +15,7 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.zoo.examples import array
-from learned_mapping.zoo.models import INTEGERS, ZOO, Model, images, model, tokens
+from learned_mapping.zoo.models import ZOO, Model, images, integers, model, tokens
 from learned_mapping.zoo.plain import INCEPTION_BLOCKS
 from learned_mapping.zoo.temporal import temporal_convolution
 
@@ -58,11 +57,11 @@ MODELS: dict[str, Model] = ZOO | {
         "Conneau et al. 2016", mcm_models.very_deep_text_classifier, tokens(16, 1024)
     ),
     "character_generator": model(
-        "Graves 2013", mcm_models.character_generator, lambda f, batch=32: (array(batch, dtype=INTEGERS),)
+        "Graves 2013", mcm_models.character_generator, lambda f, batch=32: (integers(batch),)
     ),
     "captioner": model(
         "Venugopalan et al. 2015", mcm_models.captioner,
-        lambda f, batch=32, frames=6, features=128: (f(frames, batch, features), array(batch, dtype=INTEGERS)),
+        lambda f, batch=32, frames=6, features=128: (f(frames, batch, features), integers(batch)),
     ),
     "highway_forecaster": model(
         "Zilly et al. 2016", mcm_models.highway_forecaster, lambda f, batch=32: (f(batch, 128),)

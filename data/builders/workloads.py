@@ -1,8 +1,9 @@
 """The sixty workloads of paper 1's set: what each is, and the function that is compiled for it.
 
 The paper takes 52 programs of the XLA benchmark and 8 from across a fleet (section 5.1). None is public, though it
-names thirteen. Here each is a public model of the zoo, compiled; none is synthetic. Those that the paper names bear
-its names, and are models of the same kind, not its programs; the others are named in the same spirit.
+names thirteen. Here each is a public model, of the zoo or of `workload_models`, compiled; none is synthetic. Those that
+the paper names bear its names, and are models of the same kind, not its programs; the others are named in the same
+spirit.
 
 How the numbers of buffers were reached. They are what `hlo_program.hlo_program` finds in the compiler's schedule
 (libtpu 0.0.42, TPU v4). What repeats in a model was chosen (layers, blocks, time steps, cycles of dilations) so that
@@ -24,8 +25,9 @@ from typing import Any
 
 import jax
 
-from learned_mapping import zoo
 from learned_mapping.errors import InputError
+
+from .workload_models import MODELS
 
 BENCHMARK = "benchmark"
 FLEET = "fleet"
@@ -39,7 +41,7 @@ class Workload:
     kind: str
     """`BENCHMARK` or `FLEET`."""
     model: str
-    """Member of the zoo."""
+    """A key of `MODELS`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The member's options that differ from its defaults."""
     paper_buffers: int | None = None
@@ -146,7 +148,7 @@ def function_and_arguments(name: str) -> tuple[Callable[..., list[Any]], tuple[A
       InputError: no workload has that name.
     """
     chosen = workload(name)
-    model = zoo.example(chosen.model, **chosen.options)
+    model = MODELS[chosen.model].build(**chosen.options)
     leaves, structure = jax.tree_util.tree_flatten(model.args)
     counts = [len(jax.tree_util.tree_leaves(argument)) for argument in model.args]
     starts = [0, *itertools.accumulate(counts)]

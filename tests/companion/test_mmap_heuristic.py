@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from learned_mapping.companion.datasets.compiled import CHECKS
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.compiled import CHECKS
 from learned_mapping.companion.figures.mmap import to_svg
 from learned_mapping.companion.figures.mmap_heuristic import copy_rules_figure, returns_figure
 from learned_mapping.companion.mmap import heuristic as table

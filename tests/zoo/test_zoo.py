@@ -1,4 +1,4 @@
-"""The zoo: known sizes and costs of the published models, and one conformance test for every member."""
+"""Models: known sizes and costs of those published, and one conformance test for every one of the zoo and of a set."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from learned_mapping import zoo
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule
 
+MODELS = builder("workload_models").MODELS | builder("mcm_members").MODELS
 SMALL = {
+    "xception": {"middle": 1},
+    "very_deep_text_classifier": {"depth": 9},
+    "captioner": {"frames": 2, "words": 2},
+    "character_generator": {"steps": 2},
+    "highway_forecaster": {"steps": 2},
+    "weather_forecaster": {"steps": 2},
     "wavenet_coherent_batch32": {"cycles": 1, "dilations": 2, "batch": 2, "samples": 32},
     "wavenet_inference": {"cycles": 1, "dilations": 2, "samples": 32},
     "AlphaTensor": {"iterations": 1, "policy_layers": 1},
@@ -71,7 +79,7 @@ PUBLISHED = (
 )
 """Member, parameters, and GFLOP of the products for one image: two for each multiply-add."""
 
-TWINS = {name for name in zoo.ZOO if name.endswith("_train") and name.replace("_train", "_inference") in zoo.ZOO}
+TWINS = {name for name in MODELS if name.endswith("_train") and name.replace("_train", "_inference") in MODELS}
 """Members that train a model whose inference is a member as well."""
 SCHEDULED = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
@@ -100,17 +108,17 @@ class Machine:
 def test_training_steps_of_known_models(name):
     """Would catch a model that cannot be trained; its forward pass is checked by its twin."""
     alive = len(jax.live_arrays())
-    model = zoo.example(name, **SMALL.get(name, {}))
+    model = MODELS[name].build(**SMALL.get(name, {}))
     assert len(jax.live_arrays()) == alive
     assert model.donated == model.parameters == (0, 1, 2)
     assert jax.tree_util.tree_leaves(model.args[0])
 
 
-@pytest.mark.parametrize("name", sorted(set(zoo.ZOO) - SCHEDULED_ONLY - {row[0] for row in PUBLISHED} - TWINS))
+@pytest.mark.parametrize("name", sorted(set(MODELS) - SCHEDULED_ONLY - {row[0] for row in PUBLISHED} - TWINS))
 def test_every_other_member_traces(name):
     """Would catch a member that allocates arrays, has no parameters or loses its arithmetic."""
     alive = len(jax.live_arrays())
-    model = zoo.example(name, **SMALL.get(name, {}))
+    model = MODELS[name].build(**SMALL.get(name, {}))
     graph = trace(model.function, *model.args, name=name, parameters=model.parameters)
     assert len(jax.live_arrays()) == alive
     assert graph.name == name
@@ -119,15 +127,15 @@ def test_every_other_member_traces(name):
 
 def test_every_member_has_a_source():
     """Would catch a model without its publication."""
-    assert len(zoo.ZOO) >= 50
-    assert all(model.source for model in zoo.ZOO.values())
+    assert len(MODELS) >= 60
+    assert all(model.source for model in MODELS.values())
 
 
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_members_are_scheduled(name):
     """Would catch a member that allocates, gains nothing from fast memory, or donates in vain."""
     alive = len(jax.live_arrays())
-    model = zoo.example(name, **SMALL.get(name, {}))
+    model = MODELS[name].build(**SMALL.get(name, {}))
     program = schedule(model.function, *model.args, machine=Machine(), name=name, donated=model.donated)
     assert len(jax.live_arrays()) == alive
     assert program.name == name

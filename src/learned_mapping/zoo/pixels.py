@@ -1,4 +1,4 @@
-"""Images to images: U-Net, autoencoders, a generative adversarial network, a super-resolution network."""
+"""Images to images: U-Net, a variational autoencoder, a super-resolution network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from learned_mapping.zoo.layers import batch_norm, halved
+from learned_mapping.zoo.layers import halved
 
 
 def unet(images: jax.Array, *, depth: int = 4, channels: int = 64, classes: int = 2) -> jax.Array:
@@ -44,41 +44,6 @@ def autoencoder_loss(images: jax.Array, *, levels: int = 4, channels: int = 32, 
     likelihood = jnp.sum(images * jax.nn.log_sigmoid(x) + (1 - images) * jax.nn.log_sigmoid(-x), axis=(1, 2, 3))
     divergence = jnp.sum(jnp.square(mean) + jnp.exp(log_variance) - 1 - log_variance, axis=-1) / 2
     return jnp.mean(divergence - likelihood)
-
-
-def generator(noise: jax.Array, *, channels: int = 64) -> jax.Array:
-    """DCGAN's generator (Radford et al. 2015): images [B, 64, 64, 3] from noise [B, Z]."""
-    x = hk.Linear(4 * 4 * channels * 8, name="generator_dense")(noise).reshape(-1, 4, 4, channels * 8)
-    x = jax.nn.relu(batch_norm(x, "generator_norm", True))
-    for i, width in enumerate((channels * 4, channels * 2, channels)):
-        x = hk.Conv2DTranspose(width, 4, stride=2, with_bias=False, name=f"generator_{i}")(x)
-        x = jax.nn.relu(batch_norm(x, f"generator_norm_{i}", True))
-    return jnp.tanh(hk.Conv2DTranspose(3, 4, stride=2, name="generator_image")(x))
-
-
-def discriminator(images: jax.Array, *, channels: int = 64) -> jax.Array:
-    """DCGAN's discriminator: one score [B] for each image [B, 64, 64, 3], positive where it looks real."""
-    x = jax.nn.leaky_relu(hk.Conv2D(channels, 4, stride=2, name="discriminator_0")(images), 0.2)
-    for i in (1, 2, 3):
-        x = hk.Conv2D(channels * 2**i, 4, stride=2, with_bias=False, name=f"discriminator_{i}")(x)
-        x = jax.nn.leaky_relu(batch_norm(x, f"discriminator_norm_{i}", True), 0.2)
-    return hk.Linear(1, name="discriminator_score")(hk.Flatten()(x))[:, 0]
-
-
-def adversarial_loss(images: jax.Array, noise: jax.Array, *, channels: int = 64) -> jax.Array:
-    """Losses of both players, added (Goodfellow et al. 2014).
-
-    Each player's loss reaches its own parameters only: the discriminator sees generated images whose gradient is
-    stopped, and the generator's loss is scored by a second pass. The gradient of the second pass with respect to the
-    discriminator is part of the program, as in a step that updates both players at once.
-    """
-    made = generator(noise, channels=channels)
-    judge = hk.to_module(discriminator)("judge")
-    real = judge(images, channels=channels)
-    fake = judge(jax.lax.stop_gradient(made), channels=channels)
-    convincing = judge(made, channels=channels)
-    softplus = jax.nn.softplus
-    return jnp.mean(softplus(-real)) + jnp.mean(softplus(fake)) + jnp.mean(softplus(-convincing))
 
 
 def super_resolution(images: jax.Array, *, blocks: int = 16, channels: int = 64, factor: int = 2) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Convolutions over sequences: WaveNet, TCN, and two classifiers of text."""
+"""Convolutions over sequences: WaveNet and TCN."""
 
 from __future__ import annotations
 

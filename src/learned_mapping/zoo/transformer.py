@@ -113,46 +113,6 @@ def decoder_step(
     return layer_norm(x, "norm") @ table.T.astype(x.dtype), filled
 
 
-def mixture_of_experts_loss(
-    tokens: jax.Array,
-    *,
-    layers: int = 4,
-    width: int = 512,
-    heads: int = 8,
-    experts: int = 8,
-    capacity: float = 1.25,
-    vocabulary: int = 8192,
-) -> jax.Array:
-    """Mean cross-entropy of a Transformer whose dense layers are Switch layers (Fedus et al. 2021); `tokens` is
-    [B, S + 1] int32."""
-    inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    table = hk.get_parameter("embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02))
-    x = table[inputs]
-    bias = causal_bias(inputs.shape[1], x.dtype)
-    for i in range(layers):
-        with hk.name_scope(f"layer_{i}"):
-            y = layer_norm(x, "attention_norm")
-            x = x + multi_head_attention(y, y, heads=heads, bias=bias)
-            y = layer_norm(x, "switch_norm")
-            x = x + _switch(y.reshape(-1, width), experts, capacity).reshape(x.shape)
-    return cross_entropy(layer_norm(x, "norm") @ table.T, targets)
-
-
-def _switch(x: jax.Array, experts: int, capacity: float) -> jax.Array:
-    """Each of N tokens [N, D] goes to one expert, as long as that has room; products with one-hot codes route them."""
-    room = int(capacity * x.shape[0] / experts)
-    gates = jax.nn.softmax(hk.Linear(experts, name="router")(x))
-    chosen = jax.nn.one_hot(jnp.argmax(gates, axis=-1), experts, dtype=x.dtype)
-    place = jnp.einsum("nm,me->ne", jnp.tri(x.shape[0], dtype=x.dtype), chosen) * chosen - 1  # its turn at its expert
-    route = chosen[:, :, None] * jax.nn.one_hot(place, room, dtype=x.dtype)
-    size = x.shape[-1]
-    first = hk.get_parameter("expand", [experts, size, 4 * size], x.dtype, init=hk.initializers.VarianceScaling())
-    second = hk.get_parameter("contract", [experts, 4 * size, size], x.dtype, init=hk.initializers.VarianceScaling())
-    inside = jnp.einsum("nec,nd->ecd", route, x)
-    out = jnp.einsum("ech,ehd->ecd", jax.nn.relu(jnp.einsum("ecd,edh->ech", inside, first)), second)
-    return jnp.einsum("nec,ecd->nd", route * jnp.sum(gates * chosen, axis=-1)[:, None, None], out)
-
-
 def bert_question_answering(
     tokens: jax.Array,
     segments: jax.Array,

@@ -7,7 +7,6 @@ import inspect
 import jax
 import pytest
 
-from learned_mapping import zoo
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 
@@ -44,7 +43,7 @@ def test_names_and_sizes_of_the_paper():
 def test_all_are_of_the_zoo_and_of_many_families():
     """Would catch a set that repeats a handful of models with other numbers."""
     models = [w.model for w in WORKLOADS.values()]
-    assert set(models) <= set(zoo.ZOO)
+    assert set(models) <= set(workloads.MODELS)
     assert len(set(models)) >= 40
 
 
@@ -68,4 +67,4 @@ def test_names_and_options_are_checked():
         workloads.workload("rnn_8")
     for w in WORKLOADS.values():
         assert not isinstance(w.options, dict)  # frozen like the rest
-        inspect.signature(zoo.ZOO[w.model].build).bind(**w.options)
+        inspect.signature(workloads.MODELS[w.model].build).bind(**w.options)
