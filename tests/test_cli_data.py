@@ -7,6 +7,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
+
+from cli_files import GRAPH
+from learned_mapping.cli import main
+from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import (
     Manifest,
     file_sha256,
@@ -15,16 +19,12 @@ from learned_mapping.companion.datasets.manifest import (
     write_manifest,
 )
 from learned_mapping.companion.datasets.registry import DataSet
-
-from cli_files import GRAPH
-from learned_mapping.cli import main
-from learned_mapping.companion.datasets import registry
 from learned_mapping.programs.formats import read_graph, write_graph
 from learned_mapping.programs.json_io import write_json
 
 ABOUT = "One graph."
-TOY = DataSet("toy", "toys/graphs", ABOUT, "toy", records=("checks.json",))
-TPU = DataSet("compiled-toy", "toys/compiled", ABOUT, "toy", needs_extra="tpu")
+TOY = DataSet("toy", "toys/graphs", ABOUT, "toy.build", records=("checks.json",))
+TPU = DataSet("compiled-toy", "toys/compiled", ABOUT, "toy.build", needs_extra="tpu")
 
 
 class ToyModule:
@@ -49,7 +49,7 @@ def data(tmp_path, monkeypatch):
     """A data folder with one set, built."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "SETS", {each.name: each for each in (TOY, TPU)})
-    monkeypatch.setattr(registry, "importlib", SimpleNamespace(import_module=lambda name: ToyModule))
+    monkeypatch.setattr(registry, "builder", lambda name: ToyModule)
     registry.build_in(TOY, TOY.path)
     return tmp_path / "data"
 

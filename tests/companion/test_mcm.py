@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learned_mapping.mcm.silicon_methods import silicon_methods
 
 from learned_mapping.companion.artifact import PROFILES
-from learned_mapping.companion.datasets import mcm as graphs
-from learned_mapping.companion.mcm import classical
+from learned_mapping.companion.mcm import classical, graphs
 from learned_mapping.companion.mcm import repair as mcm_repair
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.companion.mcm import silicon as mcm_silicon
@@ -17,7 +17,6 @@ from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB
 from learned_mapping.mcm.methods import METHODS
 from learned_mapping.mcm.searches.annealing import AnnealingParameters
-from learned_mapping.mcm.silicon_methods import silicon_methods
 from learned_mapping.programs.json_io import read_json
 
 ARTIFACT = {artifact.id: artifact for artifact in mcm.ARTIFACTS}

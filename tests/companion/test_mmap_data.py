@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
 
 from learned_mapping.companion import results
+from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mmap import data as mmap_data
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node
-from learned_mapping.zoo.workloads import WORKLOADS
+
+WORKLOADS = builder("workloads").WORKLOADS
 
 
 @pytest.fixture

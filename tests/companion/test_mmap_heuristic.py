@@ -6,7 +6,7 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.compiled_checks import CHECKS
+from learned_mapping.companion.datasets.compiled import CHECKS
 from learned_mapping.companion.figures.mmap_results import compiler_returns, copy_rules
 from learned_mapping.companion.mmap import heuristic as table
 from learned_mapping.mmap.mapping import write_mapping

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learned_mapping.companion.datasets.regal_traced_table import SPLIT_OF_FAMILY, configuration
-from learned_mapping.companion.datasets.topology import topology_digest
 
 from learned_mapping.companion import provenance
-from learned_mapping.companion.datasets import regal_synthetic
+from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.companion.regal import distance as regal_distance
+from learned_mapping.companion.regal import synthetic, traced
 from learned_mapping.companion.regal.distance import DISTANCES, METHODS, assemble, plan, schedule_set
 from learned_mapping.companion.regal.distance_sets import (
     GROWN,
@@ -49,15 +48,15 @@ def test_distances_are_what_they_are_called():
     assert min(graph.num_ops for graph in graphs("traced-larger")) > LARGEST_OPS
     pairs = zip(graphs("synthetic-trained"), graphs("synthetic-larger"))
     assert all(large.num_ops == 4 * small.num_ops for small, large in pairs)
-    assert {SPLIT_OF_FAMILY[configuration(name).family] for name in NEW_FAMILIES} == {"test"}
-    assert {SPLIT_OF_FAMILY[configuration(small).family] for small in GROWN} == {"train"}
+    assert set(NEW_FAMILIES) <= set(traced.names("test"))
+    assert set(GROWN) <= set(traced.names("train"))
     for small, large in zip(graphs("traced-trained"), graphs("traced-larger")):
         assert large.num_ops > 2 * small.num_ops
 
 
 def test_synthetic_graphs_follow_the_rule():
     """The first of each family and size; test graphs nearest in ops. Catches graphs picked for their gains."""
-    train, test = regal_synthetic.accepted("train"), regal_synthetic.accepted("test")
+    train, test = synthetic.accepted("train"), synthetic.accepted("test")
     families, expected, nearest = ("layered", "random-dag", "series-parallel", "towers"), [], []
     for low, high in ((0, 60), (80, 10**6)):
         for family in families:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.companion.datasets import mcm as graphs
+from learned_mapping.companion.mcm import graphs
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.problem import Problem
@@ -12,7 +12,7 @@ from learned_mapping.mcm.agent.unsolved import PENALTY, SPARSE, learn_unsolved, 
 
 
 def problem(chips: int) -> Problem:
-    return Problem(ChipModel(graphs.load("lenet"), ChipPackage(chips=chips)))
+    return Problem(ChipModel(graphs.load_graph("lenet"), ChipPackage(chips=chips)))
 
 
 def test_rewards_by_hand():

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learned_mapping.mmap.learned_methods import solve
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.learned_methods import solve
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game

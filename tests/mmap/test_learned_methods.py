@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from learned_mapping.mmap.learned_methods import ABLATIONS, solve
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.ablation import ARMS
 from learned_mapping.companion.mmap.runs import code_of, plan_run
-from learned_mapping.mmap.learned_methods import ABLATIONS, solve
 from learned_mapping.mmap.searches.edit_search import checkpoints
 from learned_mapping.mmap.searches.edit_search import search as edits
 from learned_mapping.mmap.validate import validate

@@ -7,8 +7,8 @@ function and arguments with other options than the defaults.
 from __future__ import annotations
 
 from learned_mapping.programs.trace.user_function import Example as Example
-from learned_mapping.zoo.registry import ZOO as ZOO
-from learned_mapping.zoo.registry import Model as Model
-from learned_mapping.zoo.registry import example as example
-from learned_mapping.zoo.registry import graph as graph
-from learned_mapping.zoo.registry import program as program
+from learned_mapping.zoo.models import ZOO as ZOO
+from learned_mapping.zoo.models import Model as Model
+from learned_mapping.zoo.models import example as example
+from learned_mapping.zoo.models import graph as graph
+from learned_mapping.zoo.models import program as program

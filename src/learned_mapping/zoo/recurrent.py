@@ -1,50 +1,53 @@
-"""Recurrent networks, unrolled: LSTM, GRU, the simple one, and a bidirectional tagger."""
+"""Recurrent networks, unrolled: classifiers, a tagger, a language model, a translator."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 
-
-def lstm(sequence: jax.Array, *, layers: int = 2, width: int = 1024, classes: int = 1024) -> jax.Array:
-    """Stacked LSTM (Hochreiter and Schmidhuber 1997): scores [B, classes] after the sequence [S, B, D]."""
-    core = hk.DeepRNN([hk.LSTM(width, name=f"layer_{i}") for i in range(layers)])
-    return hk.Linear(classes, name="scores")(unroll(core, list(sequence))[-1])
+from learned_mapping.zoo.layers import cross_entropy, stack, unroll
 
 
-def vanilla_rnn(sequence: jax.Array, *, layers: int = 2, width: int = 1024, classes: int = 1024) -> jax.Array:
-    """Stacked simple recurrent network (Elman 1990): scores [B, classes] after the sequence [S, B, D]."""
-    core = hk.DeepRNN([hk.VanillaRNN(width, name=f"layer_{i}") for i in range(layers)])
-    return hk.Linear(classes, name="scores")(unroll(core, list(sequence))[-1])
-
-
-def gru(sequence: jax.Array, *, layers: int = 2, width: int = 1024, classes: int = 1024) -> jax.Array:
-    """Stacked GRU (Cho et al. 2014): scores [B, classes] after the sequence [S, B, D]."""
-    core = hk.DeepRNN([hk.GRU(width, name=f"layer_{i}") for i in range(layers)])
-    return hk.Linear(classes, name="scores")(unroll(core, list(sequence))[-1])
+def recurrent_classifier(
+    sequence: jax.Array, *, core: str, layers: int = 2, width: int = 1024, classes: int = 1024
+) -> jax.Array:
+    """Stacked recurrent network: scores [B, classes] after the sequence [S, B, D]; `core` is a key of `CORES`."""
+    outputs, _ = unroll(stack(core, layers, width), list(sequence))
+    return hk.Linear(classes, name="scores")(outputs[-1])
 
 
 def bidirectional_tagger(sequence: jax.Array, *, width: int = 512, classes: int = 64) -> jax.Array:
     """Bidirectional LSTM tagger (Graves and Schmidhuber 2005): scores [S, B, classes] of the sequence [S, B, D]."""
     steps = list(sequence)
-    left = unroll(hk.LSTM(width, name="forward"), steps)
-    right = unroll(hk.LSTM(width, name="backward"), steps[::-1])[::-1]
+    left = unroll(hk.LSTM(width, name="forward"), steps)[0]
+    right = unroll(hk.LSTM(width, name="backward"), steps[::-1])[0][::-1]
     tagger = hk.Linear(classes, name="scores")
     return jnp.stack([tagger(jnp.concatenate([a, b], axis=-1)) for a, b in zip(left, right)])
 
 
-def unroll(core: hk.RNNCore, steps: list[jax.Array]) -> list[jax.Array]:
-    """Outputs of a recurrent core, one per step."""
-    state, outputs = initial_state(core, steps[0]), []
-    for step in steps:
-        output, state = core(step, state)
-        outputs.append(output)
-    return outputs
+def recurrent_language_model_loss(
+    tokens: jax.Array, *, core: str = "lstm", layers: int = 2, width: int = 650, vocabulary: int = 10_000
+) -> jax.Array:
+    """Mean cross-entropy of a recurrent language model; `tokens` is [S + 1, B] int32.
+
+    The defaults are the medium model of Zaremba et al. 2014 without dropout; `core` is a key of `CORES`.
+    """
+    x = hk.Embed(vocabulary, width, name="embedding")(tokens[:-1])
+    outputs = jnp.stack(unroll(stack(core, layers, width), list(x))[0])
+    return cross_entropy(hk.Linear(vocabulary, name="scores")(outputs), tokens[1:])
 
 
-def initial_state(core: hk.RNNCore, step: jax.Array) -> Any:
-    """The core's state of zeros, of the element type of the inputs [B, D]."""
-    return jax.tree_util.tree_map(lambda zeros: zeros.astype(step.dtype), core.initial_state(step.shape[0]))
+def seq2seq_loss(
+    source: jax.Array, target: jax.Array, *, layers: int = 2, width: int = 1000, vocabulary: int = 16_000
+) -> jax.Array:
+    """Mean cross-entropy of an LSTM that reads, then writes (Sutskever et al. 2014).
+
+    Args:
+      source: [S, B] int32; read backwards, as in the paper.
+      target: [T + 1, B] int32.
+    """
+    encoder, decoder = stack("lstm", layers, width, "encoder"), stack("lstm", layers, width, "decoder")
+    _, state = unroll(encoder, hk.Embed(vocabulary, width, name="source_embedding")(source)[::-1])
+    outputs, _ = unroll(decoder, hk.Embed(vocabulary, width, name="target_embedding")(target[:-1]), state)
+    return cross_entropy(hk.Linear(vocabulary, name="scores")(jnp.stack(outputs)), target[1:])

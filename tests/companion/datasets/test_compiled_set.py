@@ -7,14 +7,15 @@ import json
 
 import numpy as np
 import pytest
-from learned_mapping.companion.datasets.registry import SETS
 
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.validate import ALL_OR_NONE, COVER, ONE_COPY, OVERLAP, RESIDENT, SAME_OFFSET, SOURCE, validate
 from learned_mapping.programs.program import Program
-from learned_mapping.zoo.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments
 
+workloads = builder("workloads")
+BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
 UNKNOWN_TO_XLA = {COVER, ONE_COPY, OVERLAP, SOURCE, RESIDENT}
 """Rules of the game that the compiler does not have: it shares the copy engine, copies in slices, and keeps the copy in
@@ -77,7 +78,7 @@ def test_unknown_names_and_damaged_prices_are_refused(tmp_path):
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"schema": "learned-mapping/prices/1", "prices": {"aa": {"": -5}}}))
     with pytest.raises(InputError, match="prices"):
-        compiled.read_prices(path)
+        builder("compiled").read_prices(path)
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs the extra tpu")
@@ -87,7 +88,7 @@ def test_a_rebuilt_program_has_the_same_buffers(name):
     from learned_mapping.tpu.compiler import compile_for_tpu
     from learned_mapping.tpu.hlo_program import hlo_program
 
-    function, arguments, donated = function_and_arguments(name)
+    function, arguments, donated = workloads.function_and_arguments(name)
     fresh = hlo_program(compile_for_tpu(function, arguments, donate=donated).before)
     stored, _ = compiled.load(name)
     assert stored.tensor_names == fresh.tensor_names

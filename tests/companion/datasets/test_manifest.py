@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+
 from learned_mapping.companion.datasets.manifest import (
     Item,
     Manifest,
@@ -14,7 +15,6 @@ from learned_mapping.companion.datasets.manifest import (
     read_manifest,
     write_manifest,
 )
-
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node
 
@@ -22,7 +22,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 MANIFEST = Manifest(
     "some-set",
     "Two graphs.",
-    (3, 4),
+    3,
     (
         Item(
             "one", A, "train", "train/one.json.gz", B, {"ops": 3, "layout_file": "one.layout.json", "layout_sha256": C}
@@ -81,7 +81,7 @@ FAULTS = [
     (("set",), None, "set"),
     (("about",), "", "about"),
     (("seed",), -1, "seed"),
-    (("seed",), [1, True], "seed[1]"),
+    (("seed",), [1, 2], "seed"),
     (("facts",), [], "facts"),
     (("items",), {}, "items"),
     (("items", 0, "name"), 3, "items[0].name"),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
-from learned_mapping.companion.datasets.manifest import SPLITS, file_sha256
-from learned_mapping.companion.datasets.mcm_chips import CHIP_COUNTS, chip_count, linear_split, longest_chain
-from learned_mapping.companion.datasets.mcm_facts import facts, products_of_activations, sources_of_parameters
-from learned_mapping.companion.datasets.mcm_members import generate, members
-from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.datasets.topology import topology_digest
 
-from learned_mapping.companion.datasets import mcm, mcm_bert
+from learned_mapping.companion.datasets.manifest import SPLITS, file_sha256
+from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.datasets.topology import topology_digest
+from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
@@ -24,11 +20,13 @@ from learned_mapping.programs.graph import ComputationGraph, make_graph
 
 REBUILT = ("lenet", "squeezenet", "gru_writer_1x6")
 
+mcm_chips, mcm_facts, mcm_graphs, mcm_members = map(builder, ("mcm_chips", "mcm_facts", "mcm_graphs", "mcm_members"))
+
 
 @pytest.fixture(scope="module")
 def stored():
     """Name -> graph as it stands in its file."""
-    return {name: mcm.load_unfolded(name) for name in mcm.names()}
+    return {name: read_graph(SETS["mcm-graphs"].path / mcm.manifest().item(name).file) for name in mcm.names()}
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +35,14 @@ def bert():
 
 
 def bert_graph() -> ComputationGraph:
-    return read_graph(SETS["graphs"].path / f"{mcm_bert.MEMBER}.json.gz")
+    return read_graph(SETS["graphs"].path / f"{mcm_graphs.BERT}.json.gz")
 
 
 def test_counts_are_the_papers():
     """Would catch a graph lost, moved to another split, or added to the table but not to the files."""
     manifest = mcm.manifest()
     assert {split: len(manifest.split(split)) for split in SPLITS} == {"train": 66, "validation": 5, "test": 16}
-    assert {item.name: (item.split, item.facts["family"]) for item in manifest.items} == members()
+    assert {item.name: (item.split, item.facts["family"]) for item in manifest.items} == mcm_members.members()
 
 
 def test_splits_share_no_family_and_no_two_graphs_a_topology():
@@ -65,34 +63,34 @@ def test_files_are_as_listed_and_distinct_after_folding_too(stored):
         assert file_sha256(SETS["mcm-graphs"].path / item.file) == item.sha256
         assert topology_digest(graph) == item.facts["topology"]
         assert (graph.num_ops, graph.num_edges) == (item.facts["ops"], item.facts["edges"])
-        assert mcm.load(item.name).num_ops == item.facts["ops_folded"]
-    assert len({topology_digest(mcm.load(name)) for name in stored}) == 87
+        assert mcm.load_graph(item.name).num_ops == item.facts["ops_folded"]
+    assert len({topology_digest(mcm.load_graph(name)) for name in stored}) == 87
 
 
 def test_graphs_have_tens_to_hundreds_of_ops_no_attention_and_no_parameter_as_op(stored):
     """Would catch a network with attention, and a parameter, or what is made of it alone, that stands as an op."""
     for name, graph in stored.items():
         assert 20 <= graph.num_ops <= 800, name
-        assert products_of_activations(graph) == [], name
-        assert sources_of_parameters(graph) == [], name
+        assert mcm_facts.products_of_activations(graph) == [], name
+        assert mcm_facts.sources_of_parameters(graph) == [], name
 
 
 def test_attention_is_told():
     """Would catch a test for attention that finds none anywhere: BERT has two products per layer."""
-    assert len(products_of_activations(bert_graph())) == 48
+    assert len(mcm_facts.products_of_activations(bert_graph())) == 48
 
 
 def test_graphs_are_what_the_code_makes():
     """Would catch stored graphs that no longer follow from the code; three, since all would take half a minute."""
     for name in REBUILT:
-        assert generate(name).digest == mcm.manifest().item(name).digest
+        assert mcm_members.generate(name).digest == mcm.manifest().item(name).digest
 
 
 def test_facts_are_what_the_code_measures(stored):
     """Would catch facts that no longer follow from graph, chip model, folding, optimum and greedy rules."""
     for name in ("squeezenet", "gru_writer_1x6"):
         item = mcm.manifest().item(name)
-        measured = facts(stored[name])
+        measured = mcm_facts.facts(stored[name])
         assert measured == {key: item.facts[key] for key in measured}
 
 
@@ -100,8 +98,8 @@ def test_chips_obey_their_rule():
     """Would catch more chips than the chain rule or the largest op allow, and test graphs that need but a few."""
     for item in mcm.manifest().items:
         count, found = mcm.chips(item.name), item.facts
-        assert count in CHIP_COUNTS and count <= found["longest_chain_chips"]
-        assert count == min(CHIP_COUNTS) or found["largest_op_share"] * count <= 1.001
+        assert count in mcm_chips.CHIP_COUNTS and count <= found["longest_chain_chips"]
+        assert count == min(mcm_chips.CHIP_COUNTS) or found["largest_op_share"] * count <= 1.001
     test = [mcm.chips(name) for name in mcm.names("test")]
     assert sum(count >= 8 for count in test) >= 12 and len(set(test)) >= 4
 
@@ -121,8 +119,8 @@ def test_facts_do_not_contradict_each_other():
 def test_bert_is_about_as_large_as_the_papers(bert):
     """Would catch a change of the model or of what counts as an op that moves BERT away from Section 5.1."""
     (item,) = bert.items
-    assert item.facts["ops"] == pytest.approx(mcm_bert.PAPER["ops"], rel=0.05)
-    assert item.facts["parameters"] == pytest.approx(mcm_bert.PAPER["parameters"], rel=0.05)
+    assert item.facts["ops"] == pytest.approx(mcm_graphs.BERT_PAPER["ops"], rel=0.05)
+    assert item.facts["parameters"] == pytest.approx(mcm_graphs.BERT_PAPER["parameters"], rel=0.05)
     assert item.facts["chips"] == 36 <= item.facts["longest_chain_chips"]
     assert item.digest == SETS["graphs"].manifest().item(item.name).digest
 
@@ -132,21 +130,16 @@ def test_berts_parameters_are_no_ops():
     graph = bert_graph()
     inputs = [op for op, kind in enumerate(graph.op_kinds) if kind == "input"]
     assert len(inputs) <= 3 and graph.op_output_bytes[inputs].sum() < 1e5
-    assert sources_of_parameters(graph) == []
+    assert mcm_facts.sources_of_parameters(graph) == []
 
 
-def test_names_and_rows_cover_the_set():
+def test_names_cover_the_set():
     """Would catch a split left out of a table or counted twice."""
-    assert sum((mcm.names(split) for split in SPLITS), ()) == mcm.names() == tuple(members())
-    rows = {row["split"]: row for row in mcm.rows()}
-    assert {split: row["graphs"] for split, row in rows.items()} == {"train": 66, "validation": 5, "test": 16}
-    for split, row in rows.items():
-        assert row["chips"] == Counter(sorted(map(mcm.chips, mcm.names(split))))
-        assert sum(row["chips"].values()) == row["convolutional"] + row["recurrent"] == row["graphs"]
+    assert sum((mcm.names(split) for split in SPLITS), ()) == mcm.names() == tuple(mcm_members.members())
 
 
 def test_unknown_graphs_are_refused():
-    for ask in (mcm.load, mcm.chips, generate):
+    for ask in (mcm.load_graph, mcm.chips, mcm_members.generate):
         with pytest.raises(InputError, match="no-such-graph"):
             ask("no-such-graph")
 
@@ -184,7 +177,7 @@ def test_longest_chain_against_all_assignments():
             for a in itertools.product(range(5), repeat=5)
             if obeys_chain_rule(np.array(a), graph.op_edges) and is_valid(np.array(a), graph.op_edges)
         ]
-        within_one_part = longest_chain(graph)
+        within_one_part = mcm_chips.longest_chain(graph)
         assert within_one_part <= max(valid)
         if len(_parts(5, edges)) == 1:
             assert within_one_part == max(valid)
@@ -206,7 +199,7 @@ def test_linear_split_of_a_chain_by_hand_and_against_the_optimum():
     0.25 + 1 + 0.25. On a chain every partition is a linear split, so the exact optimum is the same number.
     """
     graph = chain(6, 8_000_000)
-    split = linear_split(graph, 6)
+    split = mcm_chips.linear_split(graph, 6)
     assert split[[0, 1, 2, 5]] * 1e3 == pytest.approx([6.0, 3.25, 2.5, 1.5])
     for chips in (1, 2, 3, 4, 6):
         model = ChipModel(graph, ChipPackage(chips=chips))
@@ -219,8 +212,8 @@ def test_chips_follow_the_graph():
     With transfers of 10 ms, 72 ops of 1 ms over c chips take (72 + 20 (c - 1)) / c ms, rounded up to whole ops: 27 over
     8 chips, 25 over 12, 24 over 16, 23 over 24, 22 over 36. The first of these steps is the last worth 5%.
     """
-    assert chip_count(chain(72, 0)) == 36
-    assert chip_count(chain(18, 0)) == 12  # over 12 as over 16 chips some chip has two ops
-    assert chip_count(chain(72, 320_000_000)) == 12
+    assert mcm_chips.chip_count(chain(72, 0)) == 36
+    assert mcm_chips.chip_count(chain(18, 0)) == 12  # over 12 as over 16 chips some chip has two ops
+    assert mcm_chips.chip_count(chain(72, 320_000_000)) == 12
     tied = toy_graph(9, [*((i, i + 1) for i in range(8)), (0, 8)], 0)
-    assert longest_chain(tied) == 2 and chip_count(tied) == 4
+    assert mcm_chips.longest_chain(tied) == 2 and mcm_chips.chip_count(tied) == 4

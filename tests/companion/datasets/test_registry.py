@@ -8,15 +8,16 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest, file_sha256
-from learned_mapping.companion.datasets.regal_graphs import MEMBERS, make
-from learned_mapping.companion.datasets.registry import SETS, DataSet, build_in, find_set, find_sets
 
 from learned_mapping.companion.datasets import registry, verify
+from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest, file_sha256
+from learned_mapping.companion.datasets.registry import SETS, DataSet, build_in, builder, find_set, find_sets
 from learned_mapping.companion.regal.graphs import TRACED
 from learned_mapping.errors import InputError
 
 STORED = [each for each in SETS.values() if (each.path / FILE_NAME).exists()]
+
+regal_graphs = builder("regal_graphs")
 
 
 def test_no_set_lies_inside_another():
@@ -47,14 +48,14 @@ def test_the_registry_and_the_manifest_agree(chosen):
 
 def test_paper_3s_graphs_are_those_of_its_tables():
     """Would catch a graph added to one list only; the stored tables rest on the other."""
-    assert {split: tuple(members) for split, members in MEMBERS.items()} == TRACED
+    assert {split: tuple(members) for split, members in regal_graphs.MEMBERS.items()} == TRACED
 
 
 def test_paper_3s_graphs_are_what_the_code_makes():
     """Would catch a stored graph that no longer follows from the code; a few, since all would take seconds."""
     manifest = SETS["regal-graphs"].manifest()
     for split, name in (("test", "squeezenet"), ("train", "lenet"), ("train", "gru-2x5")):
-        assert make(split, name).digest == manifest.item(name).digest
+        assert regal_graphs.make(split, name).digest == manifest.item(name).digest
 
 
 def test_unknown_sets_are_refused_and_no_name_means_all():
@@ -62,6 +63,14 @@ def test_unknown_sets_are_refused_and_no_name_means_all():
     assert find_sets(["graphs", "graphs"]) == (SETS["graphs"],)
     with pytest.raises(InputError, match="regal-graphs"):
         find_set("no-such-set")
+
+
+def test_without_the_checkout_nothing_is_built(monkeypatch, tmp_path):
+    """Would catch an import error's traceback in an installed package."""
+    monkeypatch.setattr(registry, "project_folder", lambda: tmp_path)
+    monkeypatch.setattr(registry, "BUILDERS", "no_builders_yet")
+    with pytest.raises(InputError, match="in a checkout of the project"):
+        builder("zoo_sets")
 
 
 class Toy:
@@ -78,11 +87,11 @@ class Toy:
         return Manifest("toy", "A toy.", None, (Item("x", "0" * 64, None, "x.json", file_sha256(folder / "x.json")),))
 
 
-TOY = DataSet("toy", "toy", "A toy.", "toy")
+TOY = DataSet("toy", "toy", "A toy.", "toy.build")
 
 
 def build(monkeypatch, toy: Toy, target: Path) -> Manifest:
-    monkeypatch.setattr(registry, "importlib", SimpleNamespace(import_module=lambda name: toy))
+    monkeypatch.setattr(registry, "builder", lambda name: toy)
     return build_in(TOY, target)
 
 
@@ -133,7 +142,7 @@ def test_a_missing_extra_is_said_before_anything_is_built(monkeypatch, tmp_path)
     nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(tpu_compiler, "importlib", nothing)
     with pytest.raises(InputError, match=r"learned-mapping\[tpu\]"):
-        build_in(DataSet("toy", "toy", "A toy.", "toy", needs_extra="tpu"), tmp_path / "toy")
+        build_in(DataSet("toy", "toy", "A toy.", "toy.build", needs_extra="tpu"), tmp_path / "toy")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from learned_mapping.companion.datasets.verify import verify_other_files
 
 

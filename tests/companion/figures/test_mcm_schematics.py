@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from learned_mapping.companion.datasets import mcm
 from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
+from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.companion.training import mcm_policy as mcm_training
 from learned_mapping.learning.checkpoint import read_checkpoint
@@ -61,7 +61,7 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
     result = mcm_schematics.assemble_fig4("full", [])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
     shown = text_of(pretraining(result))
-    assert f"{len(mcm.names('train'))} graphs" in shown and f"{len(mcm.names('validation'))} graphs" in shown
+    assert f"{len(graphs.names('train'))} graphs" in shown and f"{len(graphs.names('validation'))} graphs" in shown
     assert "11 (200) copies" in shown and "123 a graph" in shown and "4,321 (20,000)" in shown
 
 

@@ -2,187 +2,51 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, file_sha256
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
-from learned_mapping.mmap.compiler.mapping import mapping_of_compiler
-from learned_mapping.mmap.mapping import Mapping as BufferMapping
-from learned_mapping.mmap.mapping import read_mapping, write_mapping
-from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.formats import read_program, write_program
-from learned_mapping.programs.json_io import expect_schema, read_json, write_json
-from learned_mapping.programs.program import MAX_VARIED, Program
-from learned_mapping.tpu.compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
-from learned_mapping.tpu.extract import Extracted, assemble
-from learned_mapping.tpu.hlo_program import HloProgram, hlo_program
-from learned_mapping.tpu.latency_plan import plan
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, price_in_stages
-from learned_mapping.tpu.probe_prices import Prices
-from learned_mapping.zoo.workloads import WORKLOADS, function_and_arguments
+from learned_mapping.mmap.mapping import Mapping, read_mapping
+from learned_mapping.programs.formats import read_program
+from learned_mapping.programs.json_io import expect_schema, read_json
+from learned_mapping.programs.program import Program
 
-COPY_BYTES_PER_S = 614e9
-"""The copy engine moves at HBM's bandwidth, TPUv4i: 614 GB/s (Jouppi et al. 2021, table 1)."""
-PRICES = "prices.json.gz"
-MAX_SIGNATURES = 1_000_000
+CHECKS = "checks.json"
+"""How far the set can be trusted: what ``python -m builders.compiled_checks`` writes of each program."""
+
+
+@lru_cache(maxsize=4)
+def _manifest(path: Path, changed: int) -> Manifest:
+    return read_manifest(path)
+
+
+def manifest() -> Manifest:
+    """What is in the set, without reading the programs; raises `InputError` where it is missing or damaged."""
+    path = SETS["compiled"].path / FILE_NAME
+    return _manifest(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 def names() -> tuple[str, ...]:
-    """The sixty, in the order of `programs.workloads.WORKLOADS`."""
-    return tuple(WORKLOADS)
+    """The sixty: names the paper gives first, then by family."""
+    return tuple(item.name for item in manifest().items)
 
 
-def load(name: str) -> tuple[Program, BufferMapping]:
+def load(name: str) -> tuple[Program, Mapping]:
     """A stored program and the compiler's own mapping of it; raises `InputError` for an unknown name."""
-    if name not in WORKLOADS:
+    if name not in names():
         raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
     folder = SETS["compiled"].path
     program = read_program(folder / f"{name}.json.gz")
     return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
 
 
-def build(
-    folder: Path,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    chosen: Iterable[str] = WORKLOADS,
-    journal: Path | None = None,
-) -> Manifest:
-    """Compiles the workloads into ``NAME.json.gz`` and ``NAME.mapping.json.gz``.
-
-    Prices stored with the set are used as they are: the same compiler gives the same programs, in minutes. Without
-    ``prices.json.gz``, as for another version of the compiler, everything is priced anew, in hours.
-
-    Args:
-      folder: where the files go.
-      progress: called with (programs done, programs in all).
-      chosen: names of workloads.
-      journal: where `price_all` keeps its prices; by default a folder for temporary files.
-    """
-    chosen = list(chosen)
-    stored = data_folder() / SETS["compiled"].folder / PRICES
-    if stored.exists():
-        prices = read_prices(stored)
-    else:
-        default = Path(tempfile.gettempdir()) / "learned-mapping-prices"
-        prices = price_all(chosen, default if journal is None else Path(journal))
-    items, used = [], {}
-    for name in chosen:
-        compilation, program = _compile(name)
-        planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
-        mine = {item.signature: prices[item.signature] for item in planned if item.signature in prices}
-        used |= mine
-        items.append(store(folder, name, compilation, program, mine))
-        if progress is not None:
-            progress(len(items), len(chosen))
-    write_prices(folder / PRICES, used)
-    facts = {"prices_file": PRICES, "prices_sha256": file_sha256(folder / PRICES), "signatures": len(used)}
-    return Manifest("compiled", SETS["compiled"].about, None, tuple(items), facts)
-
-
-def price_all(chosen: Iterable[str], journal: Path) -> Prices:
-    """Prices workloads one after the other, each with what the others have found; an interrupted run goes on.
-
-    Args:
-      chosen: names of workloads.
-      journal: folder with one file of prices per finished workload.
-    """
-    journal.mkdir(parents=True, exist_ok=True)
-    known: Prices = {}
-    for path in sorted(journal.glob("*.json")):
-        _merge(known, json.loads(path.read_text()))
-    for name in chosen:
-        done = journal / f"{name}.json"
-        if not done.exists():
-            compilation, program = _compile(name)
-            planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
-            mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
-            mine = price_in_stages(compilation.before_text, program, planned, space=CMEM_SPACE, known=mine)
-            done.with_suffix(".new").write_text(json.dumps(mine))
-            done.with_suffix(".new").rename(done)
-            _merge(known, mine)
-    return known
-
-
-def _compile(name: str) -> tuple[Compilation, HloProgram]:
-    function, arguments, donated = function_and_arguments(name)
-    compilation = compile_for_tpu(function, arguments, donate=donated)
-    return compilation, hlo_program(compilation.before)
-
-
-def store(folder: Path, name: str, compilation: Compilation, program: HloProgram, prices: Prices) -> Item:
-    """Assembles one program from its prices, writes it and the compiler's mapping, and returns its item."""
-    extracted = assemble(compilation, program, prices, name=name, copy_bytes_per_s=COPY_BYTES_PER_S)
-    workload = WORKLOADS[name]
-    game = replace(
-        extracted.program,
-        metadata={**extracted.program.metadata, "model": workload.model, "options": dict(workload.options)},
-    )
-    mapping = mapping_of_compiler(game, extracted.compiler)
-    write_program(folder / f"{name}.json.gz", game)
-    write_mapping(folder / f"{name}.mapping.json.gz", mapping, game)
-    return Item(
-        name, game.digest, None, f"{name}.json.gz", file_sha256(folder / f"{name}.json.gz"),
-        {
-            "kind": workload.kind,
-            "model": workload.model,
-            **facts(extracted, game, mapping),
-            "probes": sum(len(v) for v in prices.values()),
-            "mapping_file": f"{name}.mapping.json.gz",
-            "mapping_sha256": file_sha256(folder / f"{name}.mapping.json.gz"),
-        },
-    )  # fmt: skip
-
-
-def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dict[str, Any]:
-    """What the set's table says of a program; the compiler's decisions judged by the game's rules, rule by rule."""
-    verdict = validate(program, mapping)
-    broken = Counter(violation.rule for violation in verdict.violations)
-    possible = program.possible_saving_s * CLOCK_HZ
-    return {
-        "instructions": program.num_instructions,
-        "buffers": program.num_buffers,
-        "tensors": program.num_tensors,
-        "alias_groups": program.num_alias_groups,
-        "slow_cycles": round(extracted.slow_cycles),
-        "compiler_cycles": round(extracted.compiler_cycles),
-        "possible_saving_cycles": round(possible),
-        "compiler_saving_share": round((extracted.slow_cycles - extracted.compiler_cycles) / possible, 4),
-        "compiler_buffers_in_cmem": int(mapping.placed.sum()),
-        "compiler_buffers_without_a_place": extracted.compiler.unplaced,
-        "broken_rules": dict(sorted(broken.items())),
-        "instructions_without_estimate": extracted.unpriced,
-        "inferred_instructions": extracted.inferred,
-    }
-
-
-def read_prices(path: Path) -> Prices:
-    """Cycles by signature and subset; raises `InputError` for a damaged file."""
+def read_checks(path: Path) -> dict[str, dict[str, Any]]:
+    """The records of `CHECKS` by program; empty where there is no file."""
+    if not path.exists():
+        return {}
     node = read_json(path)
-    expect_schema(node, "prices")
-    prices: Prices = {}
-    for signature, subsets in node.object(("schema", "prices"))["prices"].mapping(MAX_SIGNATURES).items():
-        prices[signature] = {
-            key: None if cycles.value is None else cycles.integer(0, 2**53)
-            for key, cycles in subsets.mapping(1 << MAX_VARIED).items()
-        }
-    return prices
-
-
-def write_prices(path: Path, prices: Mapping[str, Mapping[str, int | None]]) -> None:
-    """Writes prices, sorted, whole or not at all."""
-    ordered = {key: dict(sorted(prices[key].items())) for key in sorted(prices)}
-    write_json(path, {"schema": "learned-mapping/prices/1", "prices": ordered})
-
-
-def _merge(known: Prices, more: Mapping[str, Mapping[str, int | None]]) -> None:
-    for signature, subsets in more.items():
-        known.setdefault(signature, {}).update(subsets)
+    expect_schema(node, "checks")
+    return {k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()}

@@ -57,7 +57,7 @@ class Manifest:
     """The set's name, as `lmap data` takes it."""
     about: str
     """One sentence."""
-    seed: int | tuple[int, ...] | None
+    seed: int | None
     """Of all random choices; None where there are none."""
     items: tuple[Item, ...]
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -130,10 +130,15 @@ def manifest_text(manifest: Manifest) -> str:
     def dumped(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    seed = list(manifest.seed) if isinstance(manifest.seed, tuple) else manifest.seed
     rows = [{name: getattr(item, name) for name in _COLUMNS} | dict(item.facts) for item in manifest.items]
     items = "".join(f"{'' if i == 0 else ','}\n  {dumped(row)}" for i, row in enumerate(rows))
-    head = {"schema": SCHEMA, "set": manifest.set, "about": manifest.about, "seed": seed, "facts": dict(manifest.facts)}
+    head = {
+        "schema": SCHEMA,
+        "set": manifest.set,
+        "about": manifest.about,
+        "seed": manifest.seed,
+        "facts": dict(manifest.facts),
+    }
     fields = [f" {dumped(name)}: {dumped(value)}" for name, value in head.items()]
     return "{\n" + ",\n".join([*fields, f' "items": [{items}\n ]']) + "\n}\n"
 
@@ -147,7 +152,8 @@ def manifest_from_json(node: Node) -> Manifest:
     _check_further_files(facts, top["facts"], files)
     names: set[str] = set()
     items = tuple(_item(each, names, files) for each in top["items"].array(MAX_ITEMS))
-    return Manifest(top["set"].string(100), top["about"].string(), _seed(top["seed"]), items, facts)
+    seed = None if top["seed"].value is None else top["seed"].integer(0, MAX_SEED)
+    return Manifest(top["set"].string(100), top["about"].string(), seed, items, facts)
 
 
 def _item(node: Node, names: set[str], files: set[str]) -> Item:
@@ -169,12 +175,6 @@ def _item(node: Node, names: set[str], files: set[str]) -> Item:
     Node(facts, node.source, node.field).metadata()
     _check_further_files(facts, node, files)
     return Item(name, _hexadecimal(cells["digest"]), split, file, sha256, facts)
-
-
-def _seed(node: Node) -> int | tuple[int, ...] | None:
-    if isinstance(node.value, list):
-        return tuple(each.integer(0, MAX_SEED) for each in node.array(MAX_ITEMS))
-    return None if node.value is None else node.integer(0, MAX_SEED)
 
 
 def _hexadecimal(node: Node) -> str:

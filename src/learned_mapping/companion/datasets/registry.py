@@ -1,24 +1,28 @@
-"""The data sets by name: where each is stored and which module builds it. Nothing is imported before it is needed."""
+"""The data sets by name: where each is stored and what builds it. Nothing is imported before it is needed."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import data_folder, project_folder
 
 Progress = Callable[[int, int], None]
 """Called with (items done, items in all)."""
 
 CARD = "README.md"
+BUILDERS = "learned_mapping_builders"
+"""Name under which ``data/builders`` is imported."""
 SCRATCH = ".building-"
 """How the name of a folder begins in which a set is being built."""
 
@@ -32,8 +36,9 @@ class DataSet:
     """Relative to the data folder, with slashes; no set lies inside another."""
     about: str
     """One sentence, the manifest's own."""
-    module: str
-    """In this package; its ``build(folder, progress=None)`` writes the set's files and returns the manifest."""
+    builder: str
+    """``MODULE.FUNCTION`` of ``data/builders``; called with a folder and ``progress``, it writes the set's files and
+    returns the manifest."""
     needs_extra: str | None = None
     """Optional dependency the build needs; reading needs none."""
     records: tuple[str, ...] = ()
@@ -56,8 +61,8 @@ class DataSet:
           InputError: an optional dependency is missing.
         """
         self.require_extra()
-        module = importlib.import_module(f"{__package__}.{self.module}")
-        manifest = module.build(Path(folder), progress=progress)
+        module, _, function = self.builder.partition(".")
+        manifest = getattr(builder(module), function)(Path(folder), progress=progress)
         write_manifest(Path(folder) / FILE_NAME, manifest)
         return manifest
 
@@ -69,53 +74,53 @@ class DataSet:
             require_compiler()
 
 
+def builder(name: str) -> ModuleType:
+    """A module of ``data/builders``; raises `InputError` where the package runs without its checkout."""
+    start = project_folder() / "data" / "builders" / "__init__.py"
+    if BUILDERS not in sys.modules:
+        if not start.is_file():
+            raise InputError(start.parent, "", "no such folder: sets are built in a checkout of the project")
+        spec = importlib.util.spec_from_file_location(BUILDERS, start, submodule_search_locations=[str(start.parent)])
+        sys.modules[BUILDERS] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{BUILDERS}.{name}")
+
+
 _TABLE = (
-    DataSet("graphs", "graphs", "Computation graphs of public models at realistic shapes.", "graphs"),
+    DataSet("graphs", "graphs", "Computation graphs of public models at realistic shapes.", "zoo_sets.build_graphs"),
     DataSet(
-        "programs",
-        "programs",
-        "Scheduled programs with their buffers, the first four as in paper 1's table 2.",
-        "programs",
+        "programs", "programs", "Scheduled programs with their buffers, the first four as in paper 1's table 2.",
+        "zoo_sets.build_programs",
     ),
     DataSet(
-        "compiled",
-        "compiled",
+        "compiled", "compiled",
         "Paper 1's sixty workloads through the TPU compiler, with the compiler's own mapping of each.",
-        "compiled",
-        needs_extra="tpu",
-        records=("checks.json",),
+        "compiled.build", needs_extra="tpu", records=("checks.json",),
     ),
     DataSet(
-        "mcm-graphs",
-        "mcm/graphs",
+        "mcm-graphs", "mcm/graphs",
         "Convolutional and recurrent networks without attention, split by architecture, for paper 2.",
-        "mcm",
+        "mcm_graphs.build",
     ),
     DataSet(
-        "mcm-bert",
-        "mcm/bert",
+        "mcm-bert", "mcm/bert",
         "BERT-large for question answering, the graph paper 2 partitions over a whole package.",
-        "mcm_bert",
+        "mcm_graphs.build_bert",
     ),
     DataSet(
-        "regal-graphs",
-        "regal/graphs",
-        "Small graphs on which paper 3's baselines are tuned and compared.",
-        "regal_graphs",
+        "regal-graphs", "regal/graphs", "Small graphs on which paper 3's baselines are tuned and compared.",
+        "regal_graphs.build",
     ),
     DataSet(
-        "regal-traced",
-        "regal/traced",
+        "regal-traced", "regal/traced",
         "Graphs traced from the zoo in many configurations, split by topology and architecture family, for paper 3.",
-        "regal_traced",
+        "regal_traced.build",
     ),
     DataSet(
-        "regal-synthetic",
-        "regal/synthetic",
+        "regal-synthetic", "regal/synthetic",
         "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
-        "regal_synthetic",
+        "regal_synthetic.build",
     ),
-)
+)  # fmt: skip
 
 SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _TABLE})
 """By name, in the order of the papers."""

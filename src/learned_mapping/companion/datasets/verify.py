@@ -115,7 +115,7 @@ def _check_record(path: Path) -> None:
 
 def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
-    taken = [results.results_folder("full"), *(each.path for each in find_sets(()))]
+    taken = [results.results_folder("full"), data_folder() / "builders", *(each.path for each in find_sets(()))]
     present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
     faults = _json_faults(path for path in present if path.name != CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))

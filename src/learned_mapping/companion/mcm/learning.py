@@ -10,7 +10,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.contrasts import mean_ratio
-from learned_mapping.companion.datasets import mcm as graphs
+from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.levels import curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.learning.checkpoint import read_checkpoint

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.mcm import split_graphs as graphs
-from learned_mapping.companion.mcm.graphs import load_graph
+from learned_mapping.companion.mcm.graphs import chips, load_graph
 from learned_mapping.hardware.chip_package import MIB, ChipPackage
 from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
 from learned_mapping.mcm.agent.config import agent_config
@@ -31,7 +30,7 @@ BATCH = 500
 
 @lru_cache(maxsize=2)
 def _task(instance: str) -> Task:
-    return Task(graphs.load(instance), ChipPackage(chips=graphs.chips(instance)))
+    return Task(load_graph(instance), ChipPackage(chips=chips(instance)))
 
 
 def _budget(config: Record) -> Budget:

@@ -73,12 +73,12 @@ def assemble_fig3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
 
 def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
-    from learned_mapping.companion.datasets import mcm
+    from learned_mapping.companion.mcm.graphs import names
     from learned_mapping.companion.training import mcm_policy as mcm_training
     from learned_mapping.mcm.agent.config import CHIPS, agent_config
     from learned_mapping.mcm.agent.pretrain import FINE_TUNE_SAMPLES, ZERO_SHOT_SAMPLES
 
-    graphs = {f"graphs_{split}": len(mcm.names(split)) for split in ("train", "validation", "test")}
+    graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
     rows = []
     for name in SHOWN[profile]:
         config = agent_config(CHIPS, name, **mcm_training.PRETRAINING[CHIPS])

@@ -14,7 +14,7 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.compiled_checks import CHECKS, read_checks
+from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, interquartile_mean
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency

@@ -12,8 +12,7 @@ from typing import Any
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.compiled import manifest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
@@ -35,17 +34,6 @@ STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s"
 def load(name: str) -> tuple[Program, Mapping]:
     """A compiled program and the compiler's mapping of it; raises `InputError` for an unknown name."""
     return compiled.load(name)
-
-
-@functools.lru_cache(maxsize=4)
-def _manifest(path: str, changed: int) -> Manifest:
-    return read_manifest(path)
-
-
-def manifest() -> Manifest:
-    """What is in the compiled set, without reading the programs."""
-    path = SETS["compiled"].path / FILE_NAME
-    return _manifest(str(path), path.stat().st_mtime_ns if path.exists() else 0)
 
 
 def program_digest(name: str) -> str:

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets import regal_synthetic, regal_traced
-from learned_mapping.companion.datasets.regal_traced_table import configuration, names
+from learned_mapping.companion.regal import synthetic, traced
 from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.zoo.mobile import EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
+from learned_mapping.zoo.residual import EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
 
 SEED = 2020
 """First entry of every seed of this module."""
@@ -35,19 +34,19 @@ GROWN: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm-layers-2-steps-4-inference": ("lstm-layers-2-steps-24-inference", {"steps": 24}),
     "lstm-tagger-steps-4-inference": ("lstm-tagger-steps-24-inference", {"steps": 24}),
 }
-"""Training graph of `regal_traced` -> name and options of the same architecture with more blocks or steps: 684 to 1,511
+"""Training graph of `traced` -> name and options of the same architecture with more blocks or steps: 684 to 1,511
 ops, while the largest graph of the set has 600. They are traced in the run."""
 NEW_TOPOLOGIES = ("alexnet-train", "squeezenet", "inception", "unet", "resnet50", "lstm-2x8", "lstm-3x6", "tagger-6")
-"""Test graphs of `regal_datasets` of families that are trained on."""
+"""Test graphs of `graphs` of families that are trained on."""
 NEW_FAMILIES = (
     "gru-layers-3-steps-4-inference", "densenet-blocks-2-2-gradient", "wavenet-cycles-2-dilations-8-inference",
     "edsr-blocks-12-gradient", "gru-language-core-gru-layers-1-steps-3-training",
     "wavenet-cycles-1-dilations-6-gradient", "edsr-blocks-1-training", "bert-layers-2-inference",
 )  # fmt: skip
-"""Test graphs of `regal_traced` of some 220 ops, of the families that no training or validation graph has. Most forward
+"""Test graphs of `traced` of some 220 ops, of the families that no training or validation graph has. Most forward
 passes of these are chains that leave BRKGA no room, and are not taken."""
 TRAINED = (2, 5, 0, 16, 17, 23, 28, 70)
-"""Training graphs of `regal_synthetic`: of each family but attention, of which hardly any are trained on, the first of
+"""Training graphs of `synthetic`: of each family but attention, of which hardly any are trained on, the first of
 at most 60 ops, then the first of more than 80."""
 TESTED = (7, 600, 78, 82, 898, 62, 149, 358)
 """Its test graphs of the same families, nearest in ops."""
@@ -59,20 +58,18 @@ MEDIAN_SECONDS, MEDIAN_BYTES = 1e-4, 2**20
 
 def _noisy(copy: int, name: str) -> ComputationGraph:
     """Member of the augmented training set: every graph comes once before any comes with other noise (`copy` 1)."""
-    known = names("train")
-    return regal_traced.generate("traced-runtime", "train", known.index(name) + copy * len(known))
+    known = traced.names("train")
+    return traced.generate("traced-runtime", "train", known.index(name) + copy * len(known))
 
 
 def _larger_traced(name: str) -> ComputationGraph:
     title, options = GROWN[name]
-    small = configuration(name)
-    return regal_traced.make_configuration(
-        dataclasses.replace(small, name=title, options=dict(small.options) | options)
-    )
+    small = traced.configuration(name)
+    return traced.trace_configuration(dataclasses.replace(small, name=title, options=dict(small.options) | options))
 
 
 def _trained(name: str) -> ComputationGraph:
-    return regal_synthetic.generate("train", int(name))
+    return synthetic.generate("train", int(name))
 
 
 def _redrawn(name: str) -> ComputationGraph:
@@ -102,7 +99,7 @@ def _larger_synthetic(name: str) -> ComputationGraph:
 
 
 def _tested(name: str) -> ComputationGraph:
-    return regal_synthetic.generate("test", int(name))
+    return synthetic.generate("test", int(name))
 
 
 SETS: dict[str, tuple[tuple[str, ...], Callable[[str], ComputationGraph]]] = {
@@ -110,7 +107,7 @@ SETS: dict[str, tuple[tuple[str, ...], Callable[[str], ComputationGraph]]] = {
     "traced-noise": (tuple(GROWN), functools.partial(_noisy, 1)),
     "traced-larger": (tuple(GROWN), _larger_traced),
     "traced-topology": (NEW_TOPOLOGIES, functools.partial(load_graph, "traced")),
-    "traced-family": (NEW_FAMILIES, regal_traced.load),
+    "traced-family": (NEW_FAMILIES, traced.load),
     "synthetic-trained": (tuple(map(str, TRAINED)), _trained),
     "synthetic-redrawn": (tuple(map(str, TRAINED)), _redrawn),
     "synthetic-larger": (tuple(map(str, TRAINED)), _larger_synthetic),

@@ -13,7 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from learned_mapping.companion.datasets import mcm
+from learned_mapping.companion.mcm import graphs
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.learning.loop import Log, resume, train
@@ -41,7 +41,7 @@ policy over chips is soon sure of itself; hence two, and more weight on its entr
 
 def problem_of(name: str) -> Problem:
     """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model."""
-    return Problem(ChipModel(mcm.load(name), ChipPackage(chips=mcm.chips(name))))
+    return Problem(ChipModel(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name))))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     work.mkdir(parents=True, exist_ok=True)
     config = agent_config(chosen.policy, chosen.profile)
     training = agent_config(chosen.policy, chosen.profile, **PRETRAINING[chosen.policy])
-    makers = [partial(problem_of, name) for name in mcm.names("train")]
+    makers = [partial(problem_of, name) for name in graphs.names("train")]
     agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
     resume(agent, work / "state.npz")
     end = float("inf") if chosen.minutes is None else time.monotonic() + 60 * chosen.minutes
@@ -72,10 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
     def report(row: dict) -> None:
         print(row, file=sys.stderr, flush=True)
 
-    validation = [problem_of(name) for name in mcm.names("validation")]
+    validation = [problem_of(name) for name in graphs.names("validation")]
     best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=report)
     facts = {
-        "set": mcm.SET.name, "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
+        "set": "mcm-graphs", "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
         **PRETRAINING[chosen.policy],
         "iteration": best, "scores": rows,
     }  # fmt: skip

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.datasets import regal_synthetic, regal_traced
-from learned_mapping.companion.datasets.regal_traced_table import names
 from learned_mapping.companion.datasets.topology import topology_digest
+from learned_mapping.companion.regal import synthetic, traced
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.compiled import code_digest
 from learned_mapping.errors import InputError
@@ -55,9 +54,9 @@ def training_instances(dataset: str) -> list[Instance]:
     """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
     kind, objective = kind_and_objective(dataset)
     if kind == "traced":
-        graphs = [regal_traced.generate(dataset, "train", i) for i in range(0, len(names("train")), TRACED_STEP)]
+        graphs = [traced.generate(dataset, "train", i) for i in range(0, len(traced.names("train")), TRACED_STEP)]
     else:
-        graphs = [regal_synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
+        graphs = [synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
     tested = {topology_digest(load_graph(kind, name)) for name in graph_names(kind)}
     graphs = [graph for graph in graphs if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested]
     return [Instance(graph, objective=objective) for graph in graphs]
@@ -67,11 +66,11 @@ def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[I
     """`count` graphs of the validation split spread evenly, up to `LARGEST_OPS`."""
     kind, objective = kind_and_objective(dataset)
     if kind == "traced":
-        chosen = [i for i, name in enumerate(names("validation")) if regal_traced.load(name).num_ops <= LARGEST_OPS]
+        chosen = [i for i, name in enumerate(traced.names("validation")) if traced.load(name).num_ops <= LARGEST_OPS]
         chosen = [chosen[len(chosen) * i // count] for i in range(count)]
-        graphs = [regal_traced.generate(dataset, "validation", i) for i in chosen]
+        graphs = [traced.generate(dataset, "validation", i) for i in chosen]
     else:
-        graphs = [regal_synthetic.generate("validation", i) for i in range(count)]
+        graphs = [synthetic.generate("validation", i) for i in range(count)]
     return [Instance(graph, objective=objective) for graph in graphs]
 
 

@@ -1,0 +1,102 @@
+"""What is known of a graph of paper 2 before any learner runs: size, chips, the static optimum, two greedy rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
+from learned_mapping.mcm.bounds.cp_sat import fastest_partition
+from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
+from learned_mapping.mcm.rules.fold import fold_cheap_sources
+from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
+from learned_mapping.programs.graph import ComputationGraph
+
+from .mcm_chips import chip_count, longest_chain
+
+MAX_IDEALS = 50_000
+"""For wider graphs the dynamic programme would run for minutes; CP-SAT is asked instead."""
+CP_SAT_EFFORT = 15.0
+"""Limit of CP-SAT's work, in its own units: the same result everywhere."""
+IDEALS, CP_SAT = "ideals", "cp-sat"
+PRODUCTS = ("dot_general", "conv_general_dilated")
+
+
+def products_of_activations(graph: ComputationGraph) -> list[str]:
+    """Names of the products neither of whose operands is a parameter: attention has two a layer and head.
+
+    A product of a convolutional or of a recurrent network holds the weights of its layer.
+    """
+    return [
+        name
+        for name, kind, weights in zip(graph.op_names, graph.op_kinds, graph.op_weight_bytes)
+        if kind in PRODUCTS and not weights
+    ]
+
+
+def sources_of_parameters(graph: ComputationGraph) -> list[str]:
+    """Names of the ops that start from parameters alone and are not products: a parameter kept as an op, in effect.
+
+    A product without producers is the first step of a recurrent network, whose state of zeros is folded into it.
+    """
+    fed = set(graph.op_edges[:, 1].tolist())
+    own = (*PRODUCTS, "input")
+    return [graph.op_names[op] for op in range(graph.num_ops) if op not in fed and graph.op_kinds[op] not in own]
+
+
+def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
+    """Plain names to numbers.
+
+    What a method sees is the folded graph (`fold_cheap_sources`): ``chips`` and all that follows is of it.
+    ``optimum_s`` is the least time between two results under the chain rule on ``chips`` chips, by the method that
+    ``proof`` names: dynamic programming over ideals, or CP-SAT, which rounds times to a billionth of their sum. It is
+    None where neither proves it (``exact`` false). The greedy rules are so many per cent above it, or else above
+    ``bound_s``, which no partition beats.
+
+    Args:
+      graph: as traced.
+      chips: how many chips; `chip_count` decides where None.
+    """
+    folded = fold_cheap_sources(graph)
+    chips = chip_count(folded) if chips is None else chips
+    model = ChipModel(folded, ChipPackage(chips=chips))
+    bound = lower_bound(model)
+    naive, careful = naive_greedy(model), careful_greedy(model)
+    best, proof = _optimum(model, min(naive, careful, key=model.runtime))
+    floor = bound if best is None else model.runtime(best)
+
+    def above(runtime: float) -> float:
+        return round(max(100 * (runtime / floor - 1), 0.0), 2)
+
+    partition = careful if best is None else best
+    return {
+        "ops": graph.num_ops,
+        "ops_folded": folded.num_ops,
+        "edges": graph.num_edges,
+        "edges_folded": folded.num_edges,
+        "gflop": round(float(graph.op_flop.sum()) / 1e9, 3),
+        "parameters": int(graph.metadata["parameters"]),
+        "activation_bytes": int(graph.tensor_bytes.sum()),
+        "longest_chain_chips": longest_chain(folded),
+        "chips": chips,
+        "one_chip_s": float(f"{model.op_seconds.sum():.6g}"),
+        "largest_op_share": round(float(model.op_seconds.max() / model.op_seconds.sum()), 4),
+        "exact": best is not None,
+        "proof": proof,
+        "bound_s": float(f"{bound:.6g}"),
+        "optimum_s": None if best is None else float(f"{floor:.6g}"),
+        "optimum_chips_used": None if best is None else int(best.max()) + 1,
+        "greedy_naive_above_percent": above(model.runtime(naive)),
+        "greedy_careful_above_percent": above(model.runtime(careful)),
+        "fullest_chip_bytes": int(chip_memory(folded, partition, chips).max()),
+    }
+
+
+def _optimum(model: ChipModel, start: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+    """A fastest partition and what proves it, both None where nothing does; `start` is a valid partition."""
+    try:
+        return optimum(model, ideals=ideals_of(model, MAX_IDEALS)), IDEALS
+    except TooManyIdealsError:
+        found = fastest_partition(model, effort=CP_SAT_EFFORT, start=start)
+        return (found.assignment, CP_SAT) if found.optimal else (None, None)

@@ -1,0 +1,70 @@
+"""The sixty workloads: names and kinds, and functions that trace; the compiler itself is not needed."""
+
+from __future__ import annotations
+
+import inspect
+
+import jax
+import pytest
+
+from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.errors import InputError
+
+NAMED_IN_THE_PAPER = (
+    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
+    "tensor2tensor_transformer", "inference_lstm", "inference_resnet", "mnasnet_b1_batch_128",
+    "mlperf_nmt_1_shard_batch_64", "rnn_2", "rnn_3", "rnn_6", "rnn_7",
+)  # fmt: skip
+workloads = builder("workloads")
+BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
+TRACED = ("inference_mobilenet", "inference_gru", "alexnet_train_batch_32", "rnn_4", "fleet_decoder_batch_32")
+
+
+def test_sixty_of_two_kinds():
+    """Would catch a workload lost, or one written twice under another name."""
+    kinds = [w.kind for w in WORKLOADS.values()]
+    assert (kinds.count(BENCHMARK), kinds.count(FLEET), len(kinds)) == (52, 8, 60)
+    assert all(name == w.name for name, w in WORKLOADS.items())
+    assert len({(w.model, repr(sorted(w.options.items()))) for w in WORKLOADS.values()}) == 60
+
+
+def test_names_and_sizes_of_the_paper():
+    """Would catch a renamed workload or a mistyped size of table 2."""
+    assert set(NAMED_IN_THE_PAPER) <= set(WORKLOADS)
+    assert WORKLOADS["AlphaTensor"].kind == FLEET
+    assert {name: w.paper_buffers for name, w in WORKLOADS.items() if w.paper_buffers} == {
+        "alexnet_train_batch_32": 300,
+        "wavenet_coherent_batch32": 3020,
+        "AlphaTensor": 9084,
+        "tensor2tensor_transformer_bf16": 9888,
+    }
+
+
+def test_all_are_of_the_zoo_and_of_many_families():
+    """Would catch a set that repeats a handful of models with other numbers."""
+    models = [w.model for w in WORKLOADS.values()]
+    assert set(models) <= set(workloads.MODELS)
+    assert len(set(models)) >= 40
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_functions_trace_on_flat_arguments(name):
+    """Would catch options that do not fit the model, arguments that are not arrays, and donation of the wrong ones."""
+    alive = len(jax.live_arrays())
+    function, arguments, donated = workloads.function_and_arguments(name)
+    results = jax.eval_shape(function, *arguments)
+    assert len(jax.live_arrays()) == alive
+    assert all(isinstance(a, jax.ShapeDtypeStruct) for a in arguments)
+    returned = [(r.shape, r.dtype) for r in results]
+    for i in donated:  # every donated array is given back with the same shape, or its memory could not be taken over
+        returned.remove((arguments[i].shape, arguments[i].dtype))
+    assert bool(donated) == ("train" in name or name in ("rnn_4", "fleet_decoder_batch_32"))
+
+
+def test_names_and_options_are_checked():
+    """Would catch a traceback for a mistyped name, and options that the builder takes under another name."""
+    with pytest.raises(InputError, match="rnn_7"):
+        workloads.workload("rnn_8")
+    for w in WORKLOADS.values():
+        assert not isinstance(w.options, dict)  # frozen like the rest
+        inspect.signature(workloads.MODELS[w.model].build).bind(**w.options)
