@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-from learned_mapping.programs.synthetic import random_graph
 
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.draw import show as show_partition
@@ -14,6 +13,7 @@ from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mmap.draw import show as show_mapping
 from learned_mapping.mmap.mapping import all_dropped
 from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.draw import show as show_schedule
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance

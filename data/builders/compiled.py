@@ -20,12 +20,12 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import expect_schema, read_json, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
-from learned_mapping.tpu.compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
+from learned_mapping.tpu.compiler import Compilation, compile_for_tpu
 from learned_mapping.tpu.extract import Extracted, assemble
+from learned_mapping.tpu.hlo import CMEM_BYTES
 from learned_mapping.tpu.hlo_program import HloProgram, hlo_program
-from learned_mapping.tpu.latency_plan import plan
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, price_in_stages
-from learned_mapping.tpu.probe_prices import Prices
+from learned_mapping.tpu.latency_tables import CLOCK_HZ, Prices, plan
+from learned_mapping.tpu.pricing import price_in_stages
 
 from .workloads import WORKLOADS, function_and_arguments
 
@@ -91,7 +91,7 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
             compilation, program = _compile(name)
             planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
             mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
-            mine = price_in_stages(compilation.before_text, program, planned, space=CMEM_SPACE, known=mine)
+            mine = price_in_stages(compilation.before_text, program, planned, known=mine)
             done.with_suffix(".new").write_text(json.dumps(mine))
             done.with_suffix(".new").rename(done)
             _merge(known, mine)

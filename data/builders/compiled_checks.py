@@ -18,17 +18,23 @@ from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.tpu.compiler import (
-    CMEM_BYTES,
-    CMEM_SPACE,
     Compilation,
     CompilerError,
     compile_for_tpu,
 )
 from learned_mapping.tpu.extract import total_cycles
+from learned_mapping.tpu.hlo import CMEM_BYTES
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_plan import Priceable, Subset, plan, subset_key
-from learned_mapping.tpu.latency_tables import complete_table, infer_prices
-from learned_mapping.tpu.probe_prices import Prices, price
+from learned_mapping.tpu.latency_tables import (
+    Priceable,
+    Prices,
+    Subset,
+    complete_table,
+    infer_prices,
+    plan,
+    subset_key,
+)
+from learned_mapping.tpu.pricing import price
 
 from .compiled import PRICES, read_prices
 from .workloads import WORKLOADS, function_and_arguments
@@ -70,7 +76,7 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
         item, open_ = candidates[i]
         drawn[item.signature, open_[rng.integers(len(open_))]] = item
     wanted = [(item, [frozenset(), subset]) for (_, subset), item in drawn.items()]
-    found = price(compilation.before_text, program, wanted, space=CMEM_SPACE, known=_slow(prices))
+    found = price(compilation.before_text, program, wanted, known=_slow(prices))
     rows = []
     for (signature, subset), item in drawn.items():
         estimated, slow = found[signature][subset_key(subset)], found[signature][""]

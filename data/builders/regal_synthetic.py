@@ -38,8 +38,8 @@ from learned_mapping.companion.regal.synthetic import (
 )
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.device_pair import DevicePair, simulate
-from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.formats import write_graph
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga

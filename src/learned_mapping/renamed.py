@@ -7,8 +7,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "muzero-paper": "muzero",
         "gumbel": "muzero",
         "segment-search": "edit-search",
-        "muzero-scratch": "edit-search",
-        "edit-search-learned": "edit-search",
+        "muzero-scratch": "edit-search-learned",
     },
     "mcm": {
         "rl-chips": "rl",
@@ -28,6 +27,9 @@ RENAMED: dict[str, dict[str, str]] = {
         "regal-local-search": "regal-imitation-local-search",
     },
 }
-"""Problem -> old name -> the name to use. Once ``muzero`` meant an edit search whose edits a network chose, ``finetune``
-and ``zeroshot`` a policy over corrected costs, and ``regal`` the networks of `regal-imitation`. The first two are gone:
-`edit-search` and `costs-cem`, which learn nothing, came as far."""
+"""Problem -> old name -> the name to use.
+
+Once ``muzero`` meant `edit-search-learned` with a network trained on other programs, which was worse than a new one;
+``finetune`` and ``zeroshot`` a policy over corrected costs, no better than `costs-cem`, which learns nothing; and
+``regal`` the networks of `regal-imitation`.
+"""

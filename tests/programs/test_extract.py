@@ -14,8 +14,7 @@ from learned_mapping.tpu.compiler import Compilation
 from learned_mapping.tpu.extract import assemble, extract
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_plan import plan, subset_key
-from learned_mapping.tpu.latency_tables import CLOCK_HZ
+from learned_mapping.tpu.latency_tables import CLOCK_HZ, plan, subset_key
 
 DATA = Path(__file__).parent / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
@@ -28,7 +27,7 @@ def text(stage: str) -> str:
 def test_a_game_is_assembled_from_prices():
     """Would catch prices that reach the wrong instruction, subset or unit of time."""
     modules = {stage: parse_module(text(stage)) for stage in ("before", "assigned", "generated")}
-    compilation = Compilation(text("before"), **modules, allocations=(), seconds=0.0, peak_bytes=0)
+    compilation = Compilation(text("before"), **modules, allocations=(), seconds=0.0)
     program = hlo_program(modules["before"])
     planned = plan(modules["before"], program, fast_bytes=64 * 2**20)
     rng = np.random.default_rng(0)
@@ -72,7 +71,7 @@ ENTRY %main (x: f32[512,128], y: f32[8,128]) -> f32[512,128] {
 def test_an_update_in_place_without_an_estimate_is_charged_for_its_slice():
     """Would catch a cache of keys and values charged whole at every token."""
     module = parse_module(IN_PLACE)
-    compilation = Compilation(IN_PLACE, module, module, generated=None, allocations=(), seconds=0.0, peak_bytes=0)
+    compilation = Compilation(IN_PLACE, module, module, generated=None, allocations=(), seconds=0.0)
     extracted = assemble(compilation, hlo_program(module), {}, name="tiny", copy_bytes_per_s=614e9)
     copied, updated = extracted.program.slow_s * 614e9
     assert copied == pytest.approx(2 * 512 * 128 * 4) and updated == pytest.approx(2 * 8 * 128 * 4)

@@ -10,8 +10,14 @@ import pytest
 
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_plan import plan, subset_key, varied_units, worth_detail
-from learned_mapping.tpu.latency_tables import complete_table, infer_prices
+from learned_mapping.tpu.latency_tables import (
+    complete_table,
+    infer_prices,
+    plan,
+    subset_key,
+    varied_units,
+    worth_detail,
+)
 
 DATA = Path(__file__).parent / "data"
 MIB = 2**20

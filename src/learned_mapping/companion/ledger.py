@@ -1,4 +1,4 @@
-"""The ledger: for each artifact its command, what it costs, when it last ran, and whether its methods behave differently since."""
+"""The ledger: for each artifact its command, what it costs, when it last ran, and whether it is fresh."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
       profile: of the results to look at.
 
     Returns:
-      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`), ``changed`` (why it is stale) and, None where nothing is
+      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`), ``changed`` (why it is
+      stale) and, None where nothing is
       stored, ``profile``, ``seeds``, ``created``, ``seconds``, ``peak_bytes``, ``runs``, ``validated``.
     """
     rows = []

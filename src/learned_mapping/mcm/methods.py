@@ -57,8 +57,10 @@ def _rule(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Gener
 
 
 def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Found]:
-    """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more), which judges the task's start
-    first, where it has one, and ends with the better."""
+    """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more).
+
+    It judges the task's start first, where there is one, and ends with the better of both.
+    """
 
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
         first = None

@@ -13,6 +13,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import read_mapping, write_mapping
 from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.searches.edit_search.scorer import new_scorer
 from learned_mapping.mmap.searches.edit_search.search import edit_search
 from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
@@ -20,7 +21,17 @@ from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_t
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
-from learned_mapping.problem import COSTGRAPH_ENDINGS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import (
+    COSTGRAPH_ENDINGS,
+    OURS,
+    RULE,
+    SEARCH,
+    Found,
+    Method,
+    Problem,
+    Result,
+    read_graph_file,
+)
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
@@ -28,8 +39,8 @@ from learned_mapping.programs.program import Program
 SECONDS = 10.0
 """Every search gets this much unless told otherwise."""
 PLANS = ("heuristic",)
-"""Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its two
-choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
+"""Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
+two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
 
 
 def warm_up() -> None:
@@ -59,6 +70,10 @@ def played(
     return run
 
 
+def _learned_edits(search: Search, rng: np.random.Generator) -> None:
+    edit_search(search, rng, new_scorer(rng))
+
+
 def _method(
     description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
 ) -> Method:
@@ -70,14 +85,16 @@ METHODS: dict[str, Method] = {
     "greedy": _method("place whenever legal", lambda search, rng: greedy(search), RULE, random=False),
     "greedy-tuned": _method("place what saves enough per byte and step; the price is tuned on the program",
                             lambda search, rng: greedy_tuned(search), random=False),
-    "heuristic": _method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own offsets "
-                         "and copies instead of playing",
+    "heuristic": _method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
+                         "offsets and copies instead of playing",
                          lambda search, rng: search.offer(heuristic(search.program)), RULE, random=False),
     "evolution-logits": _method("evolution strategies over a preference per buffer and action", evolution_logits),
     "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy),
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
+    "edit-search-learned": _method("the same, where a network that learns on the way chooses the edits",
+                                   _learned_edits, OURS, edits=True),
 }  # fmt: skip
 """By name, in the order of the tables."""
 
@@ -92,7 +109,7 @@ class MemoryMapping(Problem):
         return METHODS
 
     def read(self, path: str) -> Program:
-        """A program; a graph file becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
+        """A program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
         node = None if path.endswith(COSTGRAPH_ENDINGS) else read_json(path)
         if node is not None and schema_name(node) != "graph":
             return program_from_json(node)
@@ -129,7 +146,7 @@ PROBLEM = MemoryMapping()
 def solve(program: Program, method: str, **limits: Any) -> Result:
     """Maps `program`; limits (seed, seconds, samples, cpu, progress, profile) and errors as in `problem.solve`.
 
-    The result's metrics are ``return`` (share of the possible saving), ``resets`` (dead ends in the best game) and those
-    of `MemoryMapping.metrics`; a sample is a game, also one played on from the middle of another.
+    The result's metrics are ``return`` (share of the possible saving), ``resets`` (dead ends in the best game) and
+    those of `MemoryMapping.metrics`; a sample is a game, also one played on from the middle of another.
     """
     return problem.solve(PROBLEM, program, method, **limits)

@@ -25,11 +25,8 @@ from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.tpu.hlo import Module, parse_module
 
 TOPOLOGY = "v4:2x2x1"
-"""The generation of paper 1: its CMEM is memory space 3."""
-CMEM_SPACE = 3
+"""The generation of paper 1."""
 NO_CMEM_FLAG = "--xla_tpu_cmem_memory_space_assignment=false"
-CMEM_BYTES = 64 * 2**20
-"""CMEM that one core of the described topology may use."""
 
 _BEFORE = "after_optimizations_before_buffer_assignment.txt"
 _ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
@@ -67,8 +64,6 @@ class Compilation:
     allocations: tuple[Allocation, ...]
     """The compiler's own CMEM layout."""
     seconds: float
-    peak_bytes: int
-    """Largest resident memory of the compiler's process."""
 
 
 def compile_for_tpu(
@@ -79,9 +74,8 @@ def compile_for_tpu(
     cmem: bool = True,
     cycles: bool = False,
     seconds: float = 300.0,
-    topology: str = TOPOLOGY,
 ) -> Compilation:
-    """Compiles a JAX function for a described TPU.
+    """Compiles a JAX function for `TOPOLOGY`.
 
     Args:
       function: any function that `jax.jit` takes.
@@ -90,7 +84,6 @@ def compile_for_tpu(
       cmem: whether the compiler may use CMEM; without it everything stays in HBM.
       cycles: wait for code generation, which alone estimates cycles.
       seconds: wall-clock limit.
-      topology: what to compile for.
 
     Raises:
       InputError: the extra ``tpu`` is not installed.
@@ -100,8 +93,7 @@ def compile_for_tpu(
     with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
         exported, donated = _export(function, arguments, donate)
         Path(folder, "function.bin").write_bytes(exported)
-        request = {"topology": topology, "donate": donated}
-        Path(folder, "request.json").write_text(json.dumps(request))
+        Path(folder, "donated.json").write_text(json.dumps(donated))
         return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
 
 
@@ -157,18 +149,11 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
     started = time.monotonic()
     log = open(folder / "log.txt", "w+")
     process = subprocess.Popen(
-        [sys.executable, "-m", "learned_mapping.tpu.worker", str(folder)],
+        [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder)],
         env=environment, stdout=log, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    peak = 0
     try:
-        while True:
-            peak = max(peak, _resident_bytes(process.pid))
-            done = process.poll() is not None
-            if not done and not cycles and _complete(dumps, wanted):
-                break
-            if done:
-                break
+        while process.poll() is None and (cycles or not _complete(dumps, wanted)):
             if time.monotonic() - started > seconds:
                 raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
             time.sleep(0.02)
@@ -181,14 +166,14 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
         log.close()
     if not _complete(dumps, wanted):
         raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
+    before = _text(dumps, _BEFORE)
     return Compilation(
-        before_text=_find(dumps, _BEFORE).read_text(encoding="utf-8", errors="replace"),
-        before=_module(dumps, _BEFORE),
-        assigned=_module(dumps, _ASSIGNED),
-        generated=_module(dumps, _GENERATED) if cycles else None,
+        before_text=before,
+        before=parse_module(before, _BEFORE),
+        assigned=parse_module(_text(dumps, _ASSIGNED), _ASSIGNED),
+        generated=parse_module(_text(dumps, _GENERATED), _GENERATED) if cycles else None,
         allocations=_allocations(dumps) if cmem else (),
         seconds=time.monotonic() - started,
-        peak_bytes=peak,
     )
 
 
@@ -207,11 +192,11 @@ def _complete(dumps: Path, ending: str) -> bool:
     return b"\nENTRY " in text and text.rstrip().endswith(b"\n}")
 
 
-def _module(dumps: Path, ending: str) -> Module:
+def _text(dumps: Path, ending: str) -> str:
     path = _find(dumps, ending)
     if path is None:
         raise CompilerError(f"the TPU compiler wrote no {ending}")
-    return parse_module(path.read_text(encoding="utf-8", errors="replace"), path.name)
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _allocations(dumps: Path) -> tuple[Allocation, ...]:
@@ -229,20 +214,27 @@ def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocatio
     }
     return tuple(
         Allocation(
-            names.get(row["buffer_id"], ""),
-            int(row["size"]),
-            int(row["offset"]),
-            int(row["start_time"]),
-            int(row["end_time"]),
+            names.get(row["buffer_id"], ""), *(int(row[key]) for key in ("size", "offset", "start_time", "end_time"))
         )
         for row in csv.DictReader(io.StringIO(allocation_info))
     )
 
 
-def _resident_bytes(pid: int) -> int:
-    import psutil
+def main(folder: Path) -> None:
+    """The compiler's own process: reads a function, compiles it, leaves the dumps."""
+    import jax
+    import jax.export
+    from jax.experimental import topologies
 
-    try:
-        return psutil.Process(pid).memory_info().rss
-    except psutil.Error:
-        return 0
+    exported = jax.export.deserialize(bytearray((folder / "function.bin").read_bytes()))
+    topology = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY)
+    sharding = jax.sharding.SingleDeviceSharding(topology.devices[0])
+    abstract = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in exported.in_avals]
+    arguments, keywords = jax.tree.unflatten(exported.in_tree, abstract)
+    jitted = jax.jit(exported.call, donate_argnums=tuple(json.loads((folder / "donated.json").read_text())))
+    options = {"xla_dump_to": str(folder / "dumps"), "xla_dump_hlo_as_text": True}
+    jitted.lower(*arguments, **keywords).compile(compiler_options=options)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

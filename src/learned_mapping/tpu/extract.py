@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
-from learned_mapping.tpu.compiler import CMEM_BYTES, CMEM_SPACE, Compilation, compile_for_tpu
-from learned_mapping.tpu.hlo import Instruction, Module
+from learned_mapping.tpu.compiler import Compilation, compile_for_tpu
+from learned_mapping.tpu.hlo import CMEM_BYTES, Instruction, Module
 from learned_mapping.tpu.hlo_program import HloProgram, hlo_program, placements
-from learned_mapping.tpu.latency_plan import plan, varied_units, work_key
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, infer_prices, price_in_stages
+from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, infer_prices, plan, varied_units, work_key
+from learned_mapping.tpu.pricing import price_in_stages
 from learned_mapping.tpu.stays import CompilerMapping, compiler_mapping
 
 HBM_BYTES_PER_CYCLE = 614e9 / CLOCK_HZ
@@ -42,7 +42,7 @@ class Extracted:
     unpriced: int
     """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
     inferred: int
-    """Instructions not priced (`latency_plan.ENDS_SHARE`), with prices inferred from others of their kind."""
+    """Instructions not priced (`latency_tables.ENDS_SHARE`), with prices inferred from others of their kind."""
 
 
 def extract(
@@ -59,11 +59,11 @@ def extract(
     """Compiles a function, prices its instructions and builds the game.
 
     Args:
-      function, arguments, donate: as in `tpu_compiler.compile_for_tpu`.
+      function, arguments, donate: as in `compile_for_tpu`.
       name: the program's name.
       cycles: also run the full compilation, with CMEM on and off, to compare with.
       copy_bytes_per_s: bandwidth of the copy engine.
-      known: prices found earlier (`latency_tables.price`).
+      known: prices found earlier (`pricing.price`).
       progress: called with (probes done, probes in all).
 
     Raises:
@@ -73,9 +73,7 @@ def extract(
     compilation = compile_for_tpu(function, arguments, donate=donate, cycles=cycles)
     program = hlo_program(compilation.before)
     planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
-    prices = price_in_stages(
-        compilation.before_text, program, planned, space=CMEM_SPACE, known=known, progress=progress
-    )
+    prices = price_in_stages(compilation.before_text, program, planned, known=known, progress=progress)
     extracted = assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
     if cycles:
         slow = compile_for_tpu(function, arguments, donate=donate, cycles=True, cmem=False)
@@ -121,12 +119,12 @@ def assemble(
     name: str,
     copy_bytes_per_s: float,
 ) -> Extracted:
-    """The game of a compiled program, given the prices of its instructions (cycles, from `latency_tables.price`)."""
+    """The game of a compiled program, given the prices of its instructions (cycles, from `pricing.price`)."""
     num_buffers = len(program.buffer_tensor)
     bit = np.full(num_buffers, NOT_VARIED, np.int8)
     offsets, latencies, unpriced, inferred = [0], [], 0, 0
     guesses = infer_prices(plan(compilation.before, program, fast_bytes=CMEM_BYTES), prices)
-    fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
+    fast = placements(program, compilation.assigned) == 1
     compiler_cycles = 0.0
     for t in range(len(program.instructions)):
         units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)

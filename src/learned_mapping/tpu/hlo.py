@@ -23,6 +23,11 @@ ELEMENT_BITS = {
 ALLOCATION_BYTES = 512
 """The TPU compiler allocates memory in chunks of this many bytes."""
 
+CMEM_SPACE = 3
+"""The memory space of CMEM on TPU v4; 0 is HBM."""
+CMEM_BYTES = 64 * 2**20
+"""CMEM that one core of a TPU v4 may use."""
+
 NO_ESTIMATE = 2**63 - 1
 """The compiler's word for cycles it does not know."""
 
@@ -36,7 +41,6 @@ class ArrayShape:
     minor_to_major: tuple[int, ...]
     tiles: tuple[tuple[int, ...], ...]
     memory_space: int = 0
-    """0 is HBM; on TPU v4 3 is CMEM."""
 
     @functools.cached_property
     def bytes(self) -> int:
@@ -135,7 +139,7 @@ class Module:
             return {}
         text = _balanced(self.header, match.end())
         pairs = re.findall(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}", text)
-        return {_index(out): (int(number), _index(inner)) for out, number, inner in pairs}
+        return {parse_index(out): (int(number), parse_index(inner)) for out, number, inner in pairs}
 
 
 def parse_module(text: str, source: object = "HLO text") -> Module:
@@ -174,7 +178,7 @@ def parse_module(text: str, source: object = "HLO text") -> Module:
 def _parse_instruction(line: str) -> Instruction:
     is_root = line.startswith("ROOT ")
     name, rest = (line[5:] if is_root else line).split(" = ", 1)
-    shape, end = _parse_shape(rest, 0)
+    shape, end = parse_shape(rest, 0)
     match = re.compile(r"\s*([\w\-]+)\(").match(rest, end)
     if match is None:
         raise ValueError("no opcode")
@@ -192,7 +196,7 @@ _LAYOUT = re.compile(r"\{([\d,]*)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
 _TILE = re.compile(r"\(([\d,*\- ]*)\)")
 
 
-def _parse_shape(text: str, at: int) -> tuple[Shape, int]:
+def parse_shape(text: str, at: int) -> tuple[Shape, int]:
     at = _COMMENT.match(text, at).end()
     if text[at] == "(":
         parts, at = [], at + 1
@@ -203,7 +207,7 @@ def _parse_shape(text: str, at: int) -> tuple[Shape, int]:
             if text[at] == ",":
                 at += 1
                 continue
-            part, at = _parse_shape(text, at)
+            part, at = parse_shape(text, at)
             parts.append(part)
     match = _ARRAY.match(text, at)
     if match is None:
@@ -216,17 +220,17 @@ def _parse_shape(text: str, at: int) -> tuple[Shape, int]:
     layout = _LAYOUT.match(text, at)
     if layout:
         at = layout.end()
-        minor_to_major = _index(layout.group(1))
+        minor_to_major = parse_index(layout.group(1))
         extra = layout.group(2) or ""
         tiling = re.match(r"T((?:\([\d,*\- ]*\))+)", extra)
         if tiling:
-            tiles = tuple(_index(t.replace("*", "1")) for t in _TILE.findall(tiling.group(1)))
+            tiles = tuple(parse_index(t.replace("*", "1")) for t in _TILE.findall(tiling.group(1)))
         found = re.search(r"S\((\d+)\)", extra)
         space = int(found.group(1)) if found else 0
     return ArrayShape(match.group(1), dimensions, minor_to_major, tiles, space), at
 
 
-def _index(text: str) -> tuple[int, ...]:
+def parse_index(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip())
 
 

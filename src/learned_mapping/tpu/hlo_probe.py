@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import Instruction, Module, _parse_shape
+from learned_mapping.tpu.hlo import CMEM_SPACE, Instruction, Module, parse_shape
 
 _TEXT = r'[^{}"]|"[^"]*"'
 _DEPTH_1 = rf"(?:{_TEXT}|\{{(?:{_TEXT})*\}})*"
@@ -74,16 +74,10 @@ def _canonical(module: Module, line: str, names: dict[str, str]) -> str:
 
 
 class ProbeModule:
-    """Collects probes and prints the module that prices them.
+    """Collects probes of a program's module, from before memory assignment, and prints the module that prices them."""
 
-    Args:
-      module: the program's module before memory assignment.
-      space: the memory space that stands for fast memory.
-    """
-
-    def __init__(self, module: Module, space: int):
+    def __init__(self, module: Module):
         self._module = module
-        self._space = space
         self._computations: dict[str, str] = {}
         self._body: list[str] = []
         self._clones = 0
@@ -129,13 +123,13 @@ class ProbeModule:
             else:
                 # An uninitialised buffer: no parameter whose layout the compiler would choose, no copy to price.
                 name = f"probe_b{number}_{place}"
-                text = _in_space(text, self._space) if place in probe.operands else text
+                text = _in_fast(text) if place in probe.operands else text
                 self._body.append(f'  %{name} = {text} custom-call(), custom_call_target="AllocateBuffer"')
             shared[operand] = name
             operands.append(name)
         line = _NOISE.sub("", instruction.line.removeprefix("ROOT "))
         for index in probe.results:
-            line = _place(line, index, self._space)
+            line = _place(line, index)
         _, end = _shape_span(line)
         head, rest = line[:end], line[end:]
         rest = rest.replace(
@@ -163,7 +157,7 @@ class ProbeModule:
         for inner in computation.instructions:
             line = _NOISE.sub("", inner.line)
             for index in sorted(i for n, i in fast if n == inner.name):
-                line = _place(line, index, self._space)
+                line = _place(line, index)
             if inner.opcode == "fusion":
                 callee = (inner.attribute("calls") or "").lstrip("%")
                 inside = frozenset(k for k, o in enumerate(inner.operands) if (o, ()) in fast)
@@ -196,7 +190,7 @@ class ProbeModule:
 
 def _shape_span(line: str) -> tuple[int, int]:
     start = line.index(" = ") + 3
-    _, end = _parse_shape(line, start)
+    _, end = parse_shape(line, start)
     return start, end
 
 
@@ -205,26 +199,26 @@ def _shape_text(line: str) -> str:
     return line[start:end].strip()
 
 
-def _in_space(text: str, space: int) -> str:
-    """The text of an array's shape, moved to a memory space."""
+def _in_fast(text: str) -> str:
+    """The text of an array's shape, moved to fast memory."""
     match = re.fullmatch(r"([a-z]\w*\[[^\]]*\])\{([\d,]*)(:[^{}]*)?\}", text.strip())
     if match is None:
         raise ValueError(f"no layout in {text[:40]!r}")
     tiling = re.sub(r"S\(\d+\)", "", match.group(3) or ":")
-    return f"{match.group(1)}{{{match.group(2)}{tiling}S({space})}}"
+    return f"{match.group(1)}{{{match.group(2)}{tiling}S({CMEM_SPACE})}}"
 
 
-def _place(line: str, index: tuple[int, ...], space: int) -> str:
-    """A line of HLO whose result, or the part of it at `index`, lies in a memory space."""
+def _place(line: str, index: tuple[int, ...]) -> str:
+    """A line of HLO whose result, or the part of it at `index`, lies in fast memory."""
     start, end = _shape_span(line)
-    return line[:start] + _place_in_shape(line[start:end], index, space) + line[end:]
+    return line[:start] + _place_in_shape(line[start:end], index) + line[end:]
 
 
-def _place_in_shape(text: str, index: tuple[int, ...], space: int) -> str:
+def _place_in_shape(text: str, index: tuple[int, ...]) -> str:
     if not index:
-        return _in_space(text, space)
+        return _in_fast(text)
     parts = _split(re.sub(r"/\*.*?\*/", "", text.strip()))
-    parts[index[0]] = _place_in_shape(parts[index[0]], index[1:], space)
+    parts[index[0]] = _place_in_shape(parts[index[0]], index[1:])
     return "(" + ", ".join(parts) + ")"
 
 

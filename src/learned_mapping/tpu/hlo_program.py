@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import Computation, Instruction, Module, leaves
+from learned_mapping.tpu.hlo import CMEM_SPACE, Computation, Instruction, Module, leaves, parse_index
 
 TRANSPARENT = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "optimization-barrier", "after-all")
@@ -67,7 +67,7 @@ def hlo_program(module: Module) -> HloProgram:
     if "is_scheduled=true" not in module.header:
         raise InputError(module.name, "is_scheduled", "the module has no schedule")
     entry = module.entry
-    resolver = _Resolver(entry)
+    resolver = Resolver(entry)
     outputs = {resolver.resolve(entry.root.name, index) for index, _ in leaves(entry.root.shape)}
     donated = _donated(module, resolver)
     number: dict[Definition, int] = {}
@@ -129,16 +129,15 @@ def hlo_program(module: Module) -> HloProgram:
     )
 
 
-def placements(program: HloProgram, assigned: Module, space: int) -> np.ndarray:
-    """Which buffers the compiler put into a memory space, read from the module after its memory assignment.
+def placements(program: HloProgram, assigned: Module) -> np.ndarray:
+    """Which buffers the compiler put into CMEM, read from the module after its memory assignment.
 
     Args:
       program: the program before assignment.
       assigned: the module after it; instructions keep their names.
-      space: the number of the memory space.
 
     Returns:
-      [B] int8: 1 in that space, 0 elsewhere, -1 where the instruction did not survive under its name.
+      [B] int8: 1 in CMEM, 0 elsewhere, -1 where the instruction did not survive under its name.
     """
     entry = assigned.entry
     result = np.full(len(program.buffer_tensor), -1, np.int8)
@@ -152,18 +151,11 @@ def placements(program: HloProgram, assigned: Module, space: int) -> np.ndarray:
             instruction = entry.by_name[instruction.operands[place]]
         shapes = dict(leaves(instruction.shape))
         if index in shapes:
-            result[b] = shapes[index].memory_space == space
+            result[b] = shapes[index].memory_space == CMEM_SPACE
     return result
 
 
-def estimated_cycles(program: HloProgram, generated: Module) -> np.ndarray:
-    """[T] float64: the compiler's cycles for each instruction; NaN where it estimates none."""
-    found = (generated.entry.by_name.get(i.name) for i in program.instructions)
-    cycles = (None if i is None else i.estimated_cycles for i in found)
-    return np.array([np.nan if c is None else c for c in cycles], np.float64)
-
-
-class _Resolver:
+class Resolver:
     """Finds the instruction that defines an array, looking through moves of nothing."""
 
     def __init__(self, computation: Computation):
@@ -191,7 +183,7 @@ class _Resolver:
         return shape
 
 
-def _donated(module: Module, resolver: _Resolver) -> dict[Definition, Definition]:
+def _donated(module: Module, resolver: Resolver) -> dict[Definition, Definition]:
     """The array of each result that takes over a parameter's memory -> that parameter's array."""
     entry = module.entry
     parameters = {int(i.argument): i.name for i in entry.instructions if i.opcode == "parameter"}
@@ -207,8 +199,8 @@ def in_place_source(module: Module, instruction: Instruction, index: tuple[int, 
     listed = instruction.attribute("output_to_operand_aliasing")
     if listed:
         for out, operand, inner in re.findall(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}\)", listed):
-            if _numbers(out) == index:
-                return instruction.operands[int(operand)], _numbers(inner)
+            if parse_index(out) == index:
+                return instruction.operands[int(operand)], parse_index(inner)
     if instruction.opcode in IN_PLACE:
         return instruction.operands[0], ()
     if instruction.opcode == "fusion":
@@ -221,14 +213,10 @@ def in_place_source(module: Module, instruction: Instruction, index: tuple[int, 
 
 def _updated_parameter(fused: Computation, index: tuple[int, ...]) -> int | None:
     """The fusion parameter that the in-place root at `index` updates, or None."""
-    name, index = _Resolver(fused).resolve(fused.root.name, index)
+    name, index = Resolver(fused).resolve(fused.root.name, index)
     root = fused.by_name[name]
     if index or root.opcode not in IN_PLACE:
         return None
-    source, inner = _Resolver(fused).resolve(root.operands[0], ())
+    source, inner = Resolver(fused).resolve(root.operands[0], ())
     parameter = fused.by_name[source]
     return int(parameter.argument) if parameter.opcode == "parameter" and not inner else None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())

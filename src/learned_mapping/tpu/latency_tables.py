@@ -1,61 +1,176 @@
-"""Latency tables L_I(S) of a compiled program, measured the way paper 1 measures them, on the compiler's cost model.
+"""Latency tables L_I(S) of a compiled program: which placements to price, and what the others cost.
 
-Every instruction is priced under subsets of its buffers in fast memory by compiling probes (`hlo_probe`) through the
-compiler's back end. Instructions that do the same work are priced once: with nothing in fast memory, and with as much
-as fits. Those that make up most of the saving between the two are priced in detail; those that together move little
-are inferred from others of their kind (`infer_prices`). `complete_table` fills in the rest by a stated rule, to be
-judged on placements that were never priced for it.
+Paper 1 measures every instruction under every subset of its buffers in fast memory; here `pricing` asks the compiler's
+cost model for some of them. Instructions that do the same work are priced once: with nothing in fast memory, and with
+as much as fits. Those that make up most of the saving between the two are priced in detail; those that together move
+little are inferred from others of their kind (`infer_prices`). `complete_table` fills in the rest by a stated rule, to
+be judged on placements that were never priced for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from learned_mapping.tpu.compiler import TOPOLOGY
+from learned_mapping.programs.program import MAX_VARIED
+from learned_mapping.tpu.hlo import Module
+from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import HloProgram
-from learned_mapping.tpu.latency_plan import (
-    ALONE_SHARE,
-    OTHERS_SHARE,
-    Priceable,
-    subset_key,
-    worth_a_price,
-    worth_detail,
-)
-from learned_mapping.tpu.probe_prices import Prices, price
 
 CLOCK_HZ = 1.05e9
 """TensorCore clock of TPU v4 and v4i (Jouppi et al. 2021, table 1: 1,050 MHz): one estimated cycle in seconds."""
 
+Prices = dict[str, dict[str, int | None]]
+"""Cycles by signature and by subset (`subset_key`); None where the compiler gives no estimate."""
+Subset = frozenset[int]
+"""Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place update together."""
+FULL_UNITS = 3
+"""Up to this many units every subset is priced."""
+ENDS_SHARE = 0.985
+"""Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
+ALONE_SHARE = 0.85
+"""Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
+OTHERS_SHARE = 0.50
+"""Likewise every unit but one (or, up to `FULL_UNITS` units, every subset)."""
 
-def price_in_stages(
-    module_text: str,
-    program: HloProgram,
-    planned: Sequence[Priceable],
-    *,
-    space: int,
-    topology: str = TOPOLOGY,
-    known: Mapping[str, Mapping[str, int | None]] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Prices:
-    """Prices the ends of every instruction that matters, then units alone and other subsets where the saving is.
+
+@dataclass(frozen=True)
+class Priceable:
+    """An instruction whose placements may be priced."""
+
+    instruction: int
+    """Its logical time."""
+    signature: str
+    """Equal for instructions that do the same work on units of the same kind (`work_key`)."""
+    kind: str
+    """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``, ``kCustom``."""
+    count: int
+    """How many instructions of the program do this work."""
+    units: tuple[tuple[int, ...], ...]
+    """The buffers that vary, largest first; buffers that must lie together are one unit."""
+    unit_bytes: tuple[int, ...]
+    """Bytes of each unit; an in-place update takes its place once."""
+    moved_bytes: int
+    """Bytes of all its buffers, those too that do not fit the fast memory."""
+    fullest: Subset
+    """As much as fits the fast memory, larger units first."""
+    fast_bytes: int
+    """Bytes of the fast memory."""
+
+    @property
+    def ends(self) -> tuple[Subset, ...]:
+        """Nothing fast, and as much as possible."""
+        return tuple(dict.fromkeys((frozenset(), self.fullest)))
+
+    @property
+    def alone(self) -> tuple[Subset, ...]:
+        return tuple(frozenset({u}) for u in range(len(self.units)))
+
+    @property
+    def others(self) -> tuple[Subset, ...]:
+        """Every other subset worth a price: all of them for few units, else all units but one."""
+        n = len(self.units)
+        sizes = range(2, n) if n <= FULL_UNITS else (n - 1,)
+        subsets = (frozenset(s) for k in sizes for s in itertools.combinations(range(n), k))
+        return tuple(s for s in subsets if self.fits(s))
+
+    def fits(self, subset: Subset) -> bool:
+        return sum(self.unit_bytes[u] for u in subset) <= self.fast_bytes
+
+
+def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Priceable]:
+    """One instruction of each kind of work, control flow aside, in order of first occurrence.
 
     Args:
-      module_text: the module before memory assignment, as dumped.
-      program: what it holds.
-      planned: from `latency_plan.plan`.
-      space: the number of the fast memory space.
-      topology: what to compile for.
-      known: prices found earlier; they are not computed again.
-      progress: called with (probes done, probes of this stage).
+      module, program: before memory assignment.
+      fast_bytes: capacity; larger subsets can never be placed and are left out.
     """
-    options = {"space": space, "topology": topology, "progress": progress}
-    ends = [(p, p.ends) for p in worth_a_price(planned)]
-    prices = price(module_text, program, ends, known=known, **options)
-    alone = [(p, p.alone) for p in worth_detail(planned, prices, ALONE_SHARE)]
-    others = [(p, p.others) for p in worth_detail(planned, prices, OTHERS_SHARE)]
-    return price(module_text, program, [*alone, *others], known=prices, **options)
+    steps = range(len(program.instructions))
+    keys = [None if program.opaque[t] else work_key(module, program, t, fast_bytes) for t in steps]
+    counts = Counter(keys)
+    result = []
+    for key, t in {key: t for t, key in reversed(list(enumerate(keys))) if key is not None}.items():
+        units = varied_units(program, t, fast_bytes)
+        sizes = tuple(int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units)
+        fullest, room = set(), fast_bytes
+        for u, size in enumerate(sizes):
+            if size <= room:
+                fullest.add(u)
+                room -= size
+        moved = int(program.tensor_bytes[program.buffer_tensor[program.buffer_instruction == t]].sum())
+        kind = f"{program.instructions[t].opcode} {program.instructions[t].attribute('kind') or ''}".strip()
+        result.append(Priceable(t, key, kind, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
+    return sorted(result, key=lambda item: item.instruction)
+
+
+def work_key(module: Module, program: HloProgram, instruction: int, fast_bytes: int) -> str:
+    """A digest equal for instructions that do the same work and whose units stand at the same operands and results.
+
+    The work alone is not enough: a parameter updated in place and one that is not are one or two units.
+    """
+    units = varied_units(program, instruction, fast_bytes)
+    places = [[[place, list(index)] for place, index in sorted(program.buffer_position[b] for b in u)] for u in units]
+    text = signature(module, program.instructions[instruction]) + json.dumps(places)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tuple[tuple[int, ...], ...]:
+    """The at most `MAX_VARIED` largest buffers of an instruction that fit, buffers of one alias group together."""
+    buffers = np.flatnonzero(program.buffer_instruction == instruction)
+    groups: dict[int, list[int]] = {}
+    for b in buffers.tolist():
+        alias = int(program.buffer_alias[b])
+        groups.setdefault(alias if alias >= 0 else -2 - b, []).append(b)
+    size = {k: int(program.tensor_bytes[program.buffer_tensor[v[0]]]) for k, v in groups.items()}
+    units, taken = [], 0
+    for key in sorted(groups, key=lambda k: (-size[k], groups[k][0])):
+        if size[key] <= fast_bytes and taken + len(groups[key]) <= MAX_VARIED:
+            units.append(tuple(groups[key]))
+            taken += len(groups[key])
+    return tuple(units)
+
+
+def worth_a_price(planned: Sequence[Priceable], share: float = ENDS_SHARE) -> list[Priceable]:
+    """The fewest instructions that make up a share of the bytes of all buffers, every use counted."""
+    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)
+
+
+def worth_detail(
+    planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]], share: float
+) -> list[Priceable]:
+    """The fewest instructions whose savings make up a share of the program's, once the `ends` are priced.
+
+    Args:
+      planned: from `plan`.
+      prices: cycles by signature and `subset_key`.
+      share: in [0, 1].
+    """
+    savings = []
+    for item in planned:
+        slow, fast = (prices.get(item.signature, {}).get(subset_key(s)) for s in (frozenset(), item.fullest))
+        savings.append(0 if slow is None or fast is None else max(slow - fast, 0) * item.count)
+    return _largest(planned, savings, share)
+
+
+def _largest(planned: Sequence[Priceable], weights: Sequence[int], share: float) -> list[Priceable]:
+    wanted, total, chosen = share * sum(weights), 0, []
+    for i in sorted(range(len(planned)), key=lambda i: (-weights[i], planned[i].instruction)):
+        if total >= wanted or not weights[i]:
+            break
+        total += weights[i]
+        chosen.append(planned[i])
+    return chosen
+
+
+def subset_key(subset: Subset) -> str:
+    """Unit numbers joined by commas."""
+    return ",".join(str(u) for u in sorted(subset))
 
 
 def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]]) -> Prices:
@@ -66,7 +181,7 @@ def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str,
     kinds count.
 
     Args:
-      planned: from `latency_plan.plan`.
+      planned: from `plan`.
       prices: cycles by signature and `subset_key`.
 
     Returns:
@@ -102,7 +217,7 @@ def complete_table(unit_bytes: Sequence[int], prices: Mapping[str, float | None]
 
     Args:
       unit_bytes: bytes of each of the n units.
-      prices: cycles by `latency_plan.subset_key`; missing and None entries are filled in.
+      prices: cycles by `subset_key`; missing and None entries are filled in.
 
     Returns:
       [2^n] float64 in the unit of `prices`, entry sum(2^u for u in S); None where L({}) is unknown.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from learned_mapping.tpu.compiler import CMEM_SPACE, Allocation, Compilation
-from learned_mapping.tpu.hlo_program import Definition, HloProgram, _Resolver, placements
+from learned_mapping.tpu.compiler import Allocation, Compilation
+from learned_mapping.tpu.hlo import CMEM_SPACE
+from learned_mapping.tpu.hlo_program import Definition, HloProgram, Resolver, placements
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
     entry = compilation.before.entry
     time = {instruction.name: i for i, instruction in enumerate(entry.instructions)}
     step_time = [time[i.name] for i in program.instructions]
-    fast = placements(program, compilation.assigned, CMEM_SPACE) == 1
+    fast = placements(program, compilation.assigned) == 1
     family = _families(program)
     entries: dict[int, list[Allocation]] = defaultdict(list)
     number = {name: n for n, name in enumerate(program.tensor_names)}
@@ -96,7 +97,7 @@ def _allocation(
 def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[int, Allocation]:
     """Parameters in CMEM from the program's start on (XLA's cross-program prefetch); nameless in the table."""
     number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
-    resolver = _Resolver(compilation.assigned.entry)
+    resolver = Resolver(compilation.assigned.entry)
     nameless = [a for a in compilation.allocations if not a.name]
     result = {}
     for instruction in compilation.assigned.entry.instructions:
@@ -130,7 +131,7 @@ def _families(program: HloProgram) -> list[int]:
 def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
     """Tensor -> last step of the copy that takes it from where it was defined in CMEM to HBM."""
     entry = compilation.assigned.entry
-    resolver = _Resolver(entry)
+    resolver = Resolver(entry)
     number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
     started: dict[str, int] = {}
     result: dict[int, int] = {}
@@ -145,9 +146,3 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
         elif instruction.opcode == "copy-done" and instruction.operands[0] in started:
             result.setdefault(started[instruction.operands[0]], last)
     return result
-
-
-def moves(compilation: Compilation) -> Counter[str]:
-    """Opcodes that only the module after memory assignment has, with their numbers: how the compiler moves data."""
-    before = {i.name for i in compilation.before.entry.instructions}
-    return Counter(i.opcode for i in compilation.assigned.entry.instructions if i.name not in before)

@@ -10,10 +10,10 @@ import pytest
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import builder
-from learned_mapping.tpu.compiler import CMEM_BYTES, Compilation
-from learned_mapping.tpu.hlo import parse_module
+from learned_mapping.tpu.compiler import Compilation
+from learned_mapping.tpu.hlo import CMEM_BYTES, parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_plan import plan, subset_key
+from learned_mapping.tpu.latency_tables import plan, subset_key
 
 compiled_checks = builder("compiled_checks")
 
@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[2] / "programs" / "data"
 def compilation() -> Compilation:
     text = gzip.decompress((DATA / "donated_step.before.txt.gz").read_bytes()).decode()
     module = parse_module(text)
-    return Compilation(text, module, module, generated=None, allocations=(), seconds=0.0, peak_bytes=0)
+    return Compilation(text, module, module, generated=None, allocations=(), seconds=0.0)
 
 
 def cycles(item, subset, overlap: float = 0.0) -> int:
@@ -42,7 +42,7 @@ def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, 
     }
     asked = []
 
-    def answer(_text, _program, wanted, *, space, known):
+    def answer(_text, _program, wanted, *, known):
         found = {k: dict(v) for k, v in known.items()}
         for item, subsets in wanted:
             for subset in subsets:

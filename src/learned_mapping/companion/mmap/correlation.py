@@ -2,8 +2,8 @@
 
 The paper takes ten solutions from the stages of a training run, on the three best and three worst programs of its
 Table 4. Ours are the best games of eight runs, fixed beforehand in `SOLUTIONS`, from random play to half a minute of
-edit search, on the programs at the ends of our own Table 4. The rank correlation stands beside Pearson's, which a single
-bad solution can make.
+edit search, on the programs at the ends of our own Table 4. The rank correlation stands beside Pearson's, which a
+single bad solution can make.
 """
 
 from __future__ import annotations

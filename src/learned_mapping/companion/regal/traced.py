@@ -18,8 +18,8 @@ from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Manif
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
-from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, ComputationGraph, frozen_array
 from learned_mapping.programs.formats import read_graph
+from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, ComputationGraph, frozen_array
 
 INFERENCE, GRADIENT, TRAINING = "inference", "gradient", "training"
 """The forward pass; the forward and the backward pass of the mean square of the outputs; a whole training step of the

@@ -250,7 +250,7 @@ def _try(
 def _accept(
     inc: Incumbent, trials: np.ndarray, base: np.ndarray, place: int, tolerance_s: float, counts: np.ndarray
 ) -> float:
-    """Ends the trial where the edits since its start lose nothing, or begins one; returns seconds won since its start."""
+    """Ends the trial where the edits since its start lose nothing, or begins one; returns seconds won since then."""
     trial, count = trials[0], len(inc.moves)
     total_s = inc.saved_s[count] - trial.base_s
     if total_s >= -tolerance_s:

@@ -3,14 +3,12 @@
 It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays an edit until the
 game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
 
-What the network adds: a learned judgement that serves as policy and value, and picks one of several candidates. The
-model is the game itself; no dynamics are learned. One network serves all programs: it sees what an edit asks for and
-what stands in its way, not where in which program, so it is trained on some and goes on learning on the next.
+What the network adds: a learned judgement that picks one of several candidates. The model is the game itself; no
+dynamics are learned. It sees what an edit asks for and what stands in its way, not where in which program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +21,6 @@ from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_e
 from learned_mapping.mmap.searches.edit_search.scorer import Scorer, new_scorer
 from learned_mapping.mmap.searches.greedy import greedy_tuned
 from learned_mapping.mmap.searches.search import Search
-from learned_mapping.programs.program import Program
 
 
 class EditParameters(NamedTuple):
@@ -101,21 +98,6 @@ def edit_search(search: Search, rng: np.random.Generator, scorer: Scorer | None 
     chooses."""
     greedy_tuned(search, share=START)
     EditSearch(search, rng, RANDOM if scorer is None else LEARNED, scorer).run()
-
-
-def pretrain(
-    programs: Iterable[Program],
-    seconds: float,
-    rng: np.random.Generator,
-    report: Callable[[Program, float], None] = lambda program, value: None,
-) -> Scorer:
-    """One network trained on one program after the other, for `seconds` CPU seconds each."""
-    scorer = new_scorer(rng)
-    for program in programs:
-        search = Search(program, Budget(seconds=seconds, cpu=True))
-        edit_search(search, rng, scorer)
-        report(program, search.best.value)
-    return scorer
 
 
 def warm_up(parameters: EditParameters = RANDOM) -> None:

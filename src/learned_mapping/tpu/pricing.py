@@ -1,0 +1,258 @@
+"""Prices of placements: probes (`hlo_probe`) through the back end of the TPU compiler alone, in a process of its own.
+
+The back end takes scheduled HLO and leaves HLO with estimated cycles. It is called through PJRT's C interface: the few
+calls needed are bound here, by their fixed places in the interface's table of functions (``pjrt_c_api.h``, whose order
+only ever grows at the end).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from learned_mapping.errors import LearnedMappingError
+from learned_mapping.tpu.compiler import NO_CMEM_FLAG, TOPOLOGY, compiler_environment
+from learned_mapping.tpu.hlo import Module, parse_module
+from learned_mapping.tpu.hlo_probe import Probe, ProbeModule, Unprobeable
+from learned_mapping.tpu.hlo_program import HloProgram
+from learned_mapping.tpu.latency_tables import (
+    ALONE_SHARE,
+    OTHERS_SHARE,
+    Priceable,
+    Prices,
+    Subset,
+    subset_key,
+    worth_a_price,
+    worth_detail,
+)
+
+BATCH = 24
+"""Probes in one compilation."""
+
+_ERROR_DESTROY, _ERROR_MESSAGE, _PLUGIN_INITIALIZE, _TOPOLOGY_CREATE, _COMPILE = 0, 1, 3, 82, 89
+_FUNCTIONS_AT = 8 + 8 + 24
+"""Bytes before the table: the struct's size, its extensions, the version."""
+_BACKEND_ONLY = b"\x1a\x02\x58\x01"
+"""Serialized ``executable_build_options.run_backend_only = true``, appended to the options (protobuf merges fields)."""
+
+_SIZE, _POINTER, _TEXT = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p
+
+
+def price_in_stages(
+    module_text: str,
+    program: HloProgram,
+    planned: Sequence[Priceable],
+    *,
+    known: Mapping[str, Mapping[str, int | None]] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Prices:
+    """Prices the ends of every instruction that matters, then units alone and other subsets where the saving is.
+
+    Args:
+      module_text: the module before memory assignment, as dumped.
+      program: what it holds.
+      planned: from `latency_tables.plan`.
+      known: prices found earlier; they are not computed again.
+      progress: called with (probes done, probes of this stage).
+    """
+    ends = [(p, p.ends) for p in worth_a_price(planned)]
+    prices = price(module_text, program, ends, known=known, progress=progress)
+    alone = [(p, p.alone) for p in worth_detail(planned, prices, ALONE_SHARE)]
+    others = [(p, p.others) for p in worth_detail(planned, prices, OTHERS_SHARE)]
+    return price(module_text, program, [*alone, *others], known=prices, progress=progress)
+
+
+def price(
+    module_text: str,
+    program: HloProgram,
+    wanted: Iterable[tuple[Priceable, Iterable[Subset]]],
+    *,
+    known: Mapping[str, Mapping[str, int | None]] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Prices:
+    """Prices placements in a process of their own.
+
+    A batch of probes is one compilation. Where the back end refuses a batch or dies of it, the batch is split until the
+    probe at fault stands alone; its price is then None.
+
+    Args:
+      module_text: the module before memory assignment, as dumped.
+      program: what it holds.
+      wanted: instructions and the subsets of their units to price.
+      known: prices found earlier, by signature and subset; they are not computed again.
+      progress: called with (probes done, probes in all).
+
+    Returns:
+      Those of `known` and the new ones.
+    """
+    prices = {k: dict(v) for k, v in (known or {}).items()}
+    todo = []
+    for item, subsets in wanted:
+        have = prices.setdefault(item.signature, {})
+        for subset in subsets:
+            if subset_key(subset) not in have:
+                positions = [program.buffer_position[b] for u in subset for b in item.units[u]]
+                todo.append(
+                    {
+                        "signature": item.signature,
+                        "subset": subset_key(subset),
+                        "instruction": program.instructions[item.instruction].name,
+                        "operands": [place for place, _ in positions if place >= 0],
+                        "results": [list(index) for place, index in positions if place < 0],
+                    }
+                )
+    total, done = len(todo), 0
+    batches = [todo[i : i + BATCH] for i in range(0, total, BATCH)]
+    with tempfile.TemporaryDirectory(prefix="learned-mapping-prices-") as name:
+        folder = Path(name)
+        (folder / "module.txt").write_text(module_text)
+        while batches:
+            (folder / "batches.json").write_text(json.dumps(batches))
+            answers = folder / "answers.jsonl"
+            answers.unlink(missing_ok=True)
+            command = [sys.executable, "-m", "learned_mapping.tpu.pricing", str(folder)]
+            with subprocess.Popen(
+                command,
+                env=compiler_environment([NO_CMEM_FLAG]),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            ) as process:
+                for line in process.stdout:
+                    if progress is not None and line.startswith("done "):
+                        progress(done + int(line.split()[1]), total)
+            finished = 0
+            if answers.exists():
+                for line in answers.read_text().splitlines():
+                    answer = json.loads(line)
+                    for probe, cycles in zip(batches[finished], answer["cycles"]):
+                        prices[probe["signature"]][probe["subset"]] = cycles
+                    done += len(batches[finished])
+                    finished += 1
+            rest = batches[finished:]
+            if rest:  # The process stopped at the first of them.
+                if len(rest[0]) == 1:
+                    probe = rest[0][0]
+                    prices[probe["signature"]][probe["subset"]] = None
+                    done += 1
+                    rest = rest[1:]
+                else:
+                    half = len(rest[0]) // 2
+                    rest = [rest[0][:half], rest[0][half:], *rest[1:]]
+            batches = rest
+    return prices
+
+
+class BackendError(LearnedMappingError):
+    """The compiler's back end refused a module; the message is its own."""
+
+
+def _struct(name: str, *fields: tuple[str, type]) -> type[ctypes.Structure]:
+    every = [("struct_size", _SIZE), ("extension_start", _POINTER), *fields]
+    return type(name, (ctypes.Structure,), {"_fields_": every})
+
+
+_Plain = _struct("_Plain")
+_Destroy = _struct("_Destroy", ("error", _POINTER))
+_Message = _struct("_Message", ("error", _POINTER), ("message", _POINTER), ("message_size", _SIZE))
+_Topology = _struct(
+    "_Topology", ("name", _TEXT), ("name_size", _SIZE), ("options", _POINTER), ("num_options", _SIZE),
+    ("topology", _POINTER),
+)  # fmt: skip
+_Program = _struct(
+    "_Program", ("code", _TEXT), ("code_size", _SIZE), ("format", _TEXT), ("format_size", _SIZE)
+)  # fmt: skip
+_Compile = _struct(
+    "_Compile", ("topology", _POINTER), ("program", _POINTER), ("options", _TEXT), ("options_size", _SIZE),
+    ("client", _POINTER), ("executable", _POINTER),
+)  # fmt: skip
+
+
+class Backend:
+    """A loaded compiler for `TOPOLOGY`, in a process set up by `compiler_environment`."""
+
+    def __init__(self):
+        folder = Path(importlib.util.find_spec("libtpu").origin).parent
+        library = ctypes.CDLL(str(folder / "libtpu.so"))
+        library.GetPjrtApi.restype = ctypes.c_void_p
+        self._table = library.GetPjrtApi() + _FUNCTIONS_AT
+        self._call(_PLUGIN_INITIALIZE, _Plain())
+        name = TOPOLOGY.encode()
+        arguments = _Topology(name=name, name_size=len(name))
+        self._call(_TOPOLOGY_CREATE, arguments)
+        self._topology = arguments.topology
+
+    def compile(self, hlo_text: str) -> Module:
+        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached."""
+        from jaxlib import _hlo, xla_client
+
+        code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()
+        with tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") as folder:
+            options = xla_client.CompileOptions()
+            options.num_replicas = options.num_partitions = 1
+            options.env_option_overrides = [("xla_dump_to", folder), ("xla_dump_hlo_as_text", True)]
+            serialized = options.SerializeAsString() + _BACKEND_ONLY
+            program = _Program(code=code, code_size=len(code), format=b"hlo", format_size=3)
+            program.struct_size = ctypes.sizeof(program)
+            arguments = _Compile(
+                topology=self._topology,
+                program=ctypes.addressof(program),
+                options=serialized,
+                options_size=len(serialized),
+            )
+            self._call(_COMPILE, arguments)
+            dumps = sorted(Path(folder).glob("*after_codegen.txt"))
+            if not dumps:
+                raise BackendError("the back end left no estimates")
+            return parse_module(dumps[-1].read_text(), "after_codegen")
+
+    def _call(self, number: int, arguments: ctypes.Structure) -> None:
+        arguments.struct_size = ctypes.sizeof(arguments)
+        error = self._function(number)(ctypes.addressof(arguments))
+        if error:
+            message = _Message(error=error)
+            message.struct_size = ctypes.sizeof(message)
+            self._function(_ERROR_MESSAGE)(ctypes.addressof(message))
+            text = ctypes.string_at(message.message, message.message_size).decode(errors="replace")
+            destroy = _Destroy(error=error)
+            destroy.struct_size = ctypes.sizeof(destroy)
+            self._function(_ERROR_DESTROY)(ctypes.addressof(destroy))
+            raise BackendError(" ".join(text.split())[:500])
+
+    def _function(self, number: int):
+        address = ctypes.cast(self._table + 8 * number, ctypes.POINTER(ctypes.c_void_p)).contents.value
+        return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)
+
+
+def main(folder: Path) -> None:
+    """The process that prices batches of probes; it appends an answer per batch."""
+    module = parse_module((folder / "module.txt").read_text())
+    backend = Backend()
+    done = 0
+    for batch in json.loads((folder / "batches.json").read_text()):
+        probes = ProbeModule(module)
+        names: list[str | None] = []
+        for item in batch:
+            probe = Probe(
+                item["instruction"], frozenset(item["operands"]), frozenset(tuple(index) for index in item["results"])
+            )
+            try:
+                names.append(probes.add(probe))
+            except Unprobeable:
+                names.append(None)
+        entry = backend.compile(probes.text()).entry.by_name if any(names) else {}
+        cycles = [entry[name].estimated_cycles if name in entry else None for name in names]
+        with open(folder / "answers.jsonl", "a") as stream:
+            stream.write(json.dumps({"cycles": cycles}) + "\n")
+        done += len(batch)
+        print(f"done {done}", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
