@@ -52,27 +52,60 @@ ROWS = [
 )  # fmt: skip
 def test_measures_by_hand(rule, expected):
     found = measure(rule, ROWS)
-    assert found is None if expected is None else found == pytest.approx(expected)
+    assert found is None if expected is None else found.value == pytest.approx(expected)
+
+
+GAP = Measure("ratio", {"method": "ours", "metric": "gap_percent"}, {"method": "brkga"})
 
 
 @pytest.mark.parametrize(
-    ("value", "verdict"),
+    ("value", "low", "high", "verdict"),
     [
-        (0.5, claims.REPRODUCED),
-        (0.55, claims.REPRODUCED),
-        (0.7, claims.SAME_DIRECTION),
-        (1.2, claims.NOT_REPRODUCED),
-        (None, claims.NOT_YET_RUN),
+        (0.5, 0.45, 0.54, claims.REPRODUCED),
+        (0.55, 0.55, 0.55, claims.REPRODUCED),
+        (0.5, 0.4, 0.6, claims.SAME_DIRECTION),
+        (0.7, 0.6, 0.9, claims.SAME_DIRECTION),
+        (0.9, 0.8, 1.1, claims.UNDECIDED),
+        (0.5, 0.2, 1.3, claims.UNDECIDED),
+        (1.2, 1.1, 1.3, claims.NOT_REPRODUCED),
+        (None, None, None, claims.NOT_YET_RUN),
     ],
 )
-def test_the_verdict_follows_from_the_rows(value, verdict):
-    rule = Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"})
-    claim = Claim("x", 3, "text", "number", "regal.table1", rule, (-math.inf, 0.55), (-math.inf, 0.98))
+def test_the_verdict_follows_from_the_interval(value, low, high, verdict):
+    """A number on the right side of a threshold decides nothing if its interval is on both."""
+    claim = Claim("x", 3, "text", "number", "regal.table1", GAP, (-math.inf, 0.55), (-math.inf, 0.98))
     rows = [row("a", "brkga", "gap_percent", 1.0)]
     if value is not None:
-        rows.append(row("a", "regal", "gap_percent", value))
+        rows.append(row("a", "ours", "gap_percent", value, low=low, high=high))
     assert judge(claim, {"rows": rows}).verdict == verdict
     assert judge(claim, None).verdict == claims.NOT_YET_RUN
+
+
+@pytest.mark.parametrize(
+    ("updates", "verdict"), [(None, claims.NOT_YET_RUN), (10, claims.NOT_YET_RUN), (1000, claims.REPRODUCED)]
+)
+def test_a_learner_that_has_not_learned_decides_nothing(updates, verdict):
+    """The first game of an untrained network once passed for the paper's agent."""
+    rule = Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"})
+    claim = Claim("x", 3, "t", "n", "regal.table1", rule, (-math.inf, 0.55), (-math.inf, 1), ours={"method": "ours"})
+    rows = [row("a", m, "gap_percent", v) for m, v in (("brkga", 1.0), ("regal", 0.5), ("ours", 0.3))]
+    if updates is not None:
+        rows.append(row("a", "regal", "updates", updates))
+    found = judge(claim, {"rows": rows})
+    assert found.verdict == verdict and found.ours.value == pytest.approx(0.3)
+
+
+def test_a_mean_over_instances_has_an_interval_over_instances():
+    found = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
+    assert found.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= found.low < found.value < found.high <= 99
+
+
+def test_every_claim_about_a_learner_names_it():
+    """A paper's number may only be decided by the paper's method."""
+    learners = set(claims.LEARNERS)
+    for claim in read_claims():
+        if claim.measure is not None and claim.ours:
+            assert claim.measure.rows["method"] in learners and claim.ours["method"] not in learners, claim.id
 
 
 def test_the_books_claims_read_and_cover_the_three_papers():

@@ -38,7 +38,7 @@ def test_a_run_starts_only_where_it_would_end_in_time():
     limit = TimeLimit(100.0, clock=lambda: now[0])
     long, short = Run("m:f", "learned", "toy"), Run("m:f", "random", "toy", {}, 3)
     for run, seconds in ((long, 60.0), (long, 45.0), (short, 5.0)):
-        limit.learn({"function": run.function, "method": run.method, "instance": run.instance, "seconds": seconds})
+        limit.learn({"task": run.task, "method": run.method, "instance": run.instance, "seconds": seconds})
     new = Run("m:f", "learned", "other")
     assert limit.allows(long) and limit.allows(short) and limit.allows(new)
     now[0] = 50.0

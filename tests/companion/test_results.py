@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from companion.toy import BROKEN, TOY
-from learned_mapping.companion import artifact as artifact_module
-from learned_mapping.companion import display, ledger, provenance, results
+from companion.toy import BROKEN, TOY, install
+from learned_mapping.companion import display, fingerprints, ledger, results
 from learned_mapping.errors import InputError
 
 
@@ -16,8 +15,7 @@ from learned_mapping.errors import InputError
 def own_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
-    for module in (artifact_module, display, ledger):
-        monkeypatch.setattr(module, "registry", lambda: {TOY.id: TOY, BROKEN.id: BROKEN})
+    install(monkeypatch, TOY, BROKEN)
 
 
 def test_full_results_belong_to_the_project_and_quick_ones_do_not(tmp_path):
@@ -85,15 +83,17 @@ def test_a_damaged_result_is_refused_with_its_field(path, value, field):
     assert field in str(caught.value)
 
 
-def test_changed_code_makes_a_result_stale(monkeypatch):
+def test_changed_behaviour_makes_a_result_stale(monkeypatch):
+    key = TOY.plan("full", 1)[0].task
+    monkeypatch.setattr(fingerprints, "current", lambda: {key: "one"})
     results.make(TOY, "full", progress=False)
     assert [row["state"] for row in ledger.entries()] == ["fresh", "not yet run"]
-    monkeypatch.setattr(provenance, "source_digest", lambda modules: "other")
-    assert ledger.entries()[0]["state"] == "stale"
+    monkeypatch.setattr(fingerprints, "current", lambda: {key: "other"})
+    assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [key]
     assert "stale" in display.show_result("toy.table")
     again = results.make(TOY, "full", reuse_stale=True, progress=False)
-    assert again["source_digest"] != "other", "runs of older code must not pass for runs of this code"
-    assert results.make(TOY, "full", progress=False)["source_digest"] == "other"
+    assert again["fingerprints"] == {key: "one"}, "runs of other behaviour must not pass for runs of this one"
+    assert results.make(TOY, "full", progress=False)["fingerprints"] == {key: "other"}
 
 
 def test_unknown_artifact_and_profile_are_named():

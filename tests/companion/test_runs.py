@@ -77,14 +77,14 @@ def test_torn_and_foreign_records_are_redone(tmp_path, damage):
     assert (tmp_path / "0.log").read_text() == "xx" and (tmp_path / "1.log").read_text() == "x"
 
 
-def test_records_of_older_code_are_redone_unless_asked_for(tmp_path):
+def test_records_of_other_behaviour_are_redone_unless_asked_for(tmp_path):
     """Otherwise a table would claim to come from code that never ran."""
     runs = runs_of("count", range(1), folder=str(tmp_path))
-    execute(runs, store=tmp_path / "store", source_of=lambda run: "old", progress=False)
-    kept = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", reuse_stale=True, progress=False)
-    assert kept[0]["source_digest"] == "old" and (tmp_path / "0.log").read_text() == "x"
-    redone = execute(runs, store=tmp_path / "store", source_of=lambda run: "new", progress=False)
-    assert redone[0]["source_digest"] == "new" and (tmp_path / "0.log").read_text() == "xx"
+    execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "old", progress=False)
+    kept = execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "new", reuse_stale=True, progress=False)
+    assert kept[0]["fingerprint"] == "old" and (tmp_path / "0.log").read_text() == "x"
+    redone = execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "new", progress=False)
+    assert redone[0]["fingerprint"] == "new" and (tmp_path / "0.log").read_text() == "xx"
 
 
 def test_processes_give_the_same_records_in_order_and_keep_to_one_thread(tmp_path):

@@ -26,5 +26,27 @@ def broken_assemble(profile: str, records: list[dict]) -> dict:
     return assemble(profile, records) | {"invalid": 1}
 
 
-TOY = Artifact("toy.table", 1, "A toy", plan, assemble, ("learned_mapping.budget",))
-BROKEN = Artifact("toy.broken", 1, "A toy that breaks a rule", plan, broken_assemble, ("learned_mapping.budget",))
+TOY = Artifact("toy.table", "A toy", plan, assemble)
+BROKEN = Artifact("toy.broken", "A toy that breaks a rule", plan, broken_assemble)
+
+
+def install(monkeypatch, *artifacts: Artifact) -> None:
+    """Makes these the artifacts there are."""
+    from learned_mapping.companion import artifact as module
+    from learned_mapping.companion import display, ledger, results
+    from learned_mapping.errors import InputError
+
+    table = tuple((each.id, each.title, "", each.parts) for each in artifacts)
+
+    def find(artifact_id: str) -> Artifact:
+        for each in artifacts:
+            if each.id == artifact_id:
+                return each
+        raise InputError("artifact", artifact_id, f"is not known; there are: {', '.join(e.id for e in artifacts)}")
+
+    monkeypatch.setattr(module, "TABLE", table)
+    monkeypatch.setattr(ledger, "TABLE", table)
+    monkeypatch.setattr(module, "PAPERS", {**module.PAPERS, "toy": 1})
+    monkeypatch.setattr(ledger, "PAPERS", {**module.PAPERS, "toy": 1})
+    for user in (module, results, display):
+        monkeypatch.setattr(user, "find_artifact", find)

@@ -85,11 +85,13 @@ def key_of(run: Run) -> str:
 
 def current() -> dict[str, str]:
     """Key -> digest of every stored fingerprint, with the files it covers as they are now; reads files only."""
+    return {key: _digest(key, entry["costs"], entry["version"]) for key, entry in entries().items()}
+
+
+def entries() -> dict[str, dict[str, Any]]:
+    """Key -> costs and version of every stored fingerprint; none where there is no file."""
     file = path()
-    if not file.exists():
-        return {}
-    entries = _entries(str(file), file.stat().st_mtime_ns)
-    return {key: _digest(key, entry["costs"], entry["version"]) for key, entry in entries.items()}
+    return _entries(str(file), file.stat().st_mtime_ns) if file.exists() else {}
 
 
 @functools.lru_cache(maxsize=4)
@@ -151,7 +153,7 @@ def _play(key: str) -> dict[str, Any]:
         instance = own.read(str(path().parent / file))
         task = own.task(instance, **options)
         result = solve(own, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
-        costs.append(_rounded(dict(own.validate(task, result.solution).costs)))
+        costs.append(rounded(dict(own.validate(task, result.solution).costs)))
     return {"costs": costs, "version": own.method(method).version}
 
 
@@ -161,7 +163,7 @@ def _probe(task: str) -> dict[str, Any]:
         from learned_mapping.companion.regal.graphs import graph_names
 
         config = config | {"graphs": list(graph_names("synthetic", "small"))[:1]}
-    return {"costs": _rounded(without_clocks(function_of(task)(method, instance, config, SEED))), "version": 1}
+    return {"costs": rounded(without_clocks(function_of(task)(method, instance, config, SEED))), "version": 1}
 
 
 def without_clocks(value: Any) -> Any:
@@ -178,26 +180,26 @@ def _is_clock(key: str) -> bool:
     return key in CLOCKS or key.endswith(("_seconds", "_per_second"))
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """JSON with floats to `DIGITS` significant digits, so that another processor's last bits do not matter."""
     if isinstance(value, Mapping):
-        return {str(key): _rounded(item) for key, item in value.items()}
+        return {str(key): rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
+        return [rounded(item) for item in value]
     if hasattr(value, "tolist"):
-        return _rounded(value.tolist())
+        return rounded(value.tolist())
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def changed(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The keys whose stored fingerprint is another, or missing."""
-    stored = _entries(str(path()), path().stat().st_mtime_ns) if path().exists() else {}
+    stored = entries()
     return [key for key, entry in found.items() if stored.get(key) != dict(entry)]
 
 
 def store(found: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
     """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others stay."""
-    stored = {} if only_these or not path().exists() else _entries(str(path()), path().stat().st_mtime_ns)
+    stored = {} if only_these else entries()
     merged = {**stored, **{key: dict(entry) for key, entry in found.items()}}
     write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)
 

@@ -1,0 +1,101 @@
+"""The arrows of the house: what may import what."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import networkx
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "learned_mapping"
+FLOORS = (
+    ("budget", "verdict", "errors", "compiled", "folders", "renamed", "style", "drawn"),
+    ("programs",),
+    ("problem",),
+    ("zoo", "hardware"),
+    ("learning",),
+    ("mmap", "mcm", "regal"),
+    ("tpu",),
+    ("companion",),
+    ("cli",),
+)
+"""From the ground up: a room imports rooms of its own floor or of those below it."""
+PAPERS = {"mmap", "mcm", "regal"}
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+DISPATCH = {("problem", room) for room in PAPERS}
+"""`problem.problem` finds a paper's methods by name."""
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(part for part in parts if part != "__init__")] = path
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    prefix = "learned_mapping."
+    names = {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
+    known = modules()
+    return {name for name in names if name in known}
+
+
+def arrows() -> set[tuple[str, str]]:
+    known = modules()
+    return {
+        (name, other) for name, path in known.items() for other in imports(path) if name and other and name != other
+    }
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def test_every_room_has_its_floor():
+    rooms = {room(name) for name in modules() if name} - {"__main__"}
+    assert rooms == set(FLOOR), "a new room has to be given a floor"
+
+
+def test_nothing_points_upwards():
+    upward = {(a, b) for a, b in arrows() if room(a) != "__main__" and FLOOR[room(b)] > FLOOR[room(a)]}
+    assert {pair for pair in upward if (room(pair[0]), room(pair[1])) not in DISPATCH} == set()
+
+
+def test_the_papers_do_not_know_each_other():
+    crossing = {(a, b) for a, b in arrows() if {room(a), room(b)} <= PAPERS and room(a) != room(b)}
+    assert crossing == set()
+
+
+def test_the_core_does_not_import_the_companion():
+    core = {(a, b) for a, b in arrows() if room(a) not in ("companion", "cli", "__main__")}
+    assert {pair for pair in core if room(pair[1]) in ("companion", "cli")} == set()
+
+
+def test_there_is_no_circle():
+    """Imports at the top of files; those inside functions may only point where the tests above allow."""
+    graph = networkx.DiGraph()
+    known = modules()
+    for name, path in known.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("learned_mapping."):
+                base = node.module.removeprefix("learned_mapping.")
+                targets = {f"{base}.{alias.name}" for alias in node.names} & set(known) or {base} & set(known)
+                graph.add_edges_from((name, target) for target in targets)
+    circles = [circle for circle in networkx.simple_cycles(graph, length_bound=6)]
+    assert circles == []
+
+
+@pytest.mark.parametrize("paper", sorted(PAPERS))
+def test_the_papers_have_the_same_rooms(paper):
+    """Somebody who knows one paper's folder knows all three."""
+    inside = {path.stem for path in (SOURCE / paper).iterdir() if not path.name.startswith("__")}
+    assert {"rules", "searches", "bounds", "agent", "methods", "validate", "env", "draw"} <= inside

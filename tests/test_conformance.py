@@ -1,0 +1,69 @@
+"""Every method of every problem, on two small frozen instances: valid, within the bounds, repeatable, and as stored."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion import fingerprints
+from learned_mapping.problem import KINDS, problem, solve
+
+CASES = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods("quick")]
+INVALID = ("unconstrained",)
+"""Draws without a solver: its partitions need not be valid, and it says so."""
+SLACK = 1 + 1e-9
+
+
+def upper_bound(name: str, task) -> dict[str, float]:
+    """Cost -> what no solution can beat: the most for a return or throughput, the least for a time."""
+    if name == "mmap":
+        from learned_mapping.mmap.bounds.upper import upper_bound as bound
+
+        return {"return": bound(task).value}
+    if name == "mcm":
+        from learned_mapping.mcm.bounds.optimum import optimum
+
+        return {"throughput": task.model.throughput(optimum(task.model))}
+    if name == "regal":
+        return {"makespan_s": float(task.arrays.seconds.sum() / task.pair.devices)}
+    return {}
+
+
+def same(one, other) -> bool:
+    pairs = zip(dataclasses.asdict(one).values(), dataclasses.asdict(other).values())
+    return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_method_keeps_what_all_methods_promise(case):
+    """Would catch an invalid solution, a beaten bound, a seed that does not decide, and a result gone stale unseen."""
+    name, _, method = case.partition("/")
+    own = problem(name)
+    assert own.method(method).kind in KINDS and own.method(method).description
+    found = []
+    for place, (file, options) in enumerate(fingerprints.INSTANCES[name]):
+        instance = own.read(str(fingerprints.path().parent / file))
+        limits = {"seed": fingerprints.SEED, "samples": fingerprints.SAMPLES[name], "profile": "quick"}
+        task = own.task(instance, **options)
+        result = solve(own, task, method, **limits)
+        verdict = own.validate(task, result.solution)
+        found.append(fingerprints.rounded(dict(verdict.costs)))
+        assert verdict.valid or method in INVALID, verdict.violations[0]
+        for cost, limit in upper_bound(name, task).items():
+            if verdict.valid and cost == "makespan_s":
+                assert verdict.costs[cost] >= limit / SLACK
+            elif verdict.valid:
+                assert verdict.costs[cost] <= limit * SLACK
+        if place == 0:
+            again = solve(own, own.task(instance, **options), method, **limits)
+            assert same(again.solution, result.solution) and again.samples == result.samples
+    stored = fingerprints.entries()[case]
+    assert stored["costs"] == found, f"{case} behaves differently: run `lmap fingerprint {case}`"
+    assert stored["version"] == own.method(method).version
+
+
+@pytest.mark.parametrize("task", fingerprints.PROBES)
+def test_a_task_without_a_method_does_what_is_stored(task):
+    assert fingerprints.changed(fingerprints.measure([task])) == []
