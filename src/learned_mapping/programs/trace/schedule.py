@@ -64,12 +64,7 @@ def schedule(
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
-    positions = {int(donated)} if isinstance(donated, int | np.integer) else {int(d) for d in donated}
-    bad = sorted(p for p in positions if not 0 <= p < len(args))
-    if bad:
-        raise InputError(flow.name, "donated", f"no argument has position {bad[0]}: the function takes {len(args)}")
-    leaves = [v for v, position in zip(flow.arguments, flow.argument_of_leaf) if position in positions]
-    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, leaves))
+    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, flow.arguments_at(donated, "donated")))
 
 
 def schedule_function(
@@ -136,7 +131,7 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
         values=values,
         operations=operations,
         arguments=arguments,
-        argument_of_leaf=[0] * len(arguments),
+        argument_leaves=[arguments],
         constants=[],
         outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
     )
