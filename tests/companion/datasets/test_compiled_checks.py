@@ -14,7 +14,7 @@ from learned_mapping.tpu.hlo import CMEM_BYTES, parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
 from learned_mapping.tpu.latency_tables import plan, subset_key
 
-DATA = Path(__file__).parents[2] / "programs" / "data"
+DATA = Path(__file__).parents[2] / "tpu" / "data"
 
 
 @pytest.fixture(scope="module")
