@@ -176,13 +176,7 @@ def peak_live_bytes(program: Program) -> int:
     return int(np.cumsum(change).max())
 
 
-def random_graph(
-    rng: np.random.Generator,
-    family: str,
-    num_ops: int,
-    *,
-    name: str | None = None,
-) -> ComputationGraph:
+def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: str | None = None) -> ComputationGraph:
     """A graph of exactly `num_ops` ops, with running times and tensor sizes.
 
     Times are lognormal around `MEDIAN_SECONDS`, sizes around `MEDIAN_BYTES`; one op in twenty produces two tensors, its
