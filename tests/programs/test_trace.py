@@ -44,22 +44,11 @@ def test_a_dense_layer():
     assert graph.metadata["parameters"] == 18 and graph.metadata["parameter_bytes"] == 72
 
 
-def test_the_mask_of_parameters_may_be_a_tree():
-    """Would catch a mask matched to the wrong leaves."""
-    graph = trace(dense, WEIGHTS, array(7, 5), parameters=({"w": True, "b": False}, False))
-    assert kinds(graph)["input"] == 2
-    assert graph.op_weight_bytes.sum() == 60
-    assert (
-        trace(dense, WEIGHTS, array(7, 5), parameters=(True, False)).digest
-        == trace(dense, WEIGHTS, array(7, 5), parameters=[0]).digest
-    )
-
-
-@pytest.mark.parametrize("mask", [2, -1, (0, 5), ({"w": True}, False), (True,), ("w", False), "0"])
-def test_masks_that_do_not_fit_are_input_errors(mask):
-    """Would catch a traceback or a silently ignored mask."""
+@pytest.mark.parametrize("positions", [2, -1, (0, 5), (True,), ("w", 0), "0"])
+def test_positions_that_do_not_fit_are_input_errors(positions):
+    """Would catch a traceback or a silently ignored position."""
     with pytest.raises(InputError):
-        trace(dense, WEIGHTS, array(7, 5), parameters=mask)
+        trace(dense, WEIGHTS, array(7, 5), parameters=positions)
 
 
 def test_calls_are_inlined():

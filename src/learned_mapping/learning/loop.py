@@ -89,12 +89,7 @@ def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
 
 
 def train(
-    agent: Agent,
-    stop: Callable[[], bool],
-    *,
-    log: Log,
-    checkpoint: str | os.PathLike | None = None,
-    every: int = 10,
+    agent: Agent, stop: Callable[[], bool], *, log: Log, checkpoint: str | os.PathLike | None = None, every: int = 10
 ) -> None:
     """Iterates until the agent is done or `stop` says so.
 

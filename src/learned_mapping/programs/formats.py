@@ -23,9 +23,9 @@ from learned_mapping.programs.program import (
     MAX_INSTRUCTIONS,
     MAX_VARIED,
     NO_ALIAS,
-    NOT_VARIED,
     Program,
-    make_program,
+    Step,
+    program_of_steps,
 )
 
 
@@ -153,49 +153,32 @@ def program_from_json(node: Node) -> Program:
     names = [t["name"].string() for t in tensors]
     check_distinct(node.source, "tensors", names)
     index = {name: i for i, name in enumerate(names)}
-    instruction_names, kinds, instruction_of, tensor_of, is_output, alias, bits = [], [], [], [], [], [], []
-    offsets, latencies, groups = [0], [], {}
-    for t, item in enumerate(top["instructions"].array(MAX_INSTRUCTIONS)):
+    steps, groups = [], {}
+    for item in top["instructions"].array(MAX_INSTRUCTIONS):
         instruction = item.object(("name", "kind", "buffers", "latency_s"), ("varied",))
-        instruction_names.append(instruction["name"].string())
-        kinds.append(instruction["kind"].string())
-        buffers = instruction["buffers"].array(10_000)
-        varied = _varied(instruction, len(buffers))
-        for j, entry in enumerate(buffers):
+        name, kind = instruction["name"].string(), instruction["kind"].string()
+        entries, buffers = instruction["buffers"].array(10_000), []
+        varied = _varied(instruction, len(entries))
+        for entry in entries:
             buffer = entry.object(("tensor", "role"), ("alias",))
-            instruction_of.append(t)
-            tensor_of.append(_index_of(buffer["tensor"], "tensor", index))
-            is_output.append(buffer["role"].choice("input", "output") == "output")
-            if "alias" in buffer:
-                group = buffer["alias"].integer(0, 2**31)
-                alias.append(groups.setdefault(group, len(groups)))
-            else:
-                alias.append(NO_ALIAS)
-            bits.append(varied.get(j, NOT_VARIED))
+            tensor = _index_of(buffer["tensor"], "tensor", index)
+            is_output = buffer["role"].choice("input", "output") == "output"
+            group = buffer["alias"].integer(0, 2**31) if "alias" in buffer else None
+            buffers.append((tensor, is_output, NO_ALIAS if group is None else groups.setdefault(group, len(groups))))
         table = [v.number(0, MAX_SECONDS) for v in instruction["latency_s"].array(1 << MAX_VARIED)]
         if len(table) != 1 << len(varied):
-            instruction["latency_s"].fail(
-                f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
-            )
-        latencies.extend(table)
-        offsets.append(len(latencies))
-    return make_program(
+            fault = f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            instruction["latency_s"].fail(fault)
+        steps.append(Step(name, kind, buffers, varied, table))
+    return program_of_steps(
+        steps,
         name=top["name"].string(),
         fast_bytes=memory["fast_bytes"].integer(0, MAX_BYTES),
         copy_bytes_per_s=memory["copy_bytes_per_s"].number(1e-9, 1e18),
-        instruction_names=instruction_names,
-        instruction_kinds=kinds,
         tensor_names=names,
         tensor_bytes=[t["bytes"].integer(0, MAX_BYTES) for t in tensors],
         tensor_is_parameter=["parameter" in t and t["parameter"].boolean() for t in tensors],
         tensor_is_output=["output" in t and t["output"].boolean() for t in tensors],
-        buffer_instruction=instruction_of,
-        buffer_tensor=tensor_of,
-        buffer_is_output=is_output,
-        buffer_alias=alias,
-        buffer_bit=bits,
-        latency_offsets=offsets,
-        latency_s=latencies,
         metadata=top["metadata"].metadata() if "metadata" in top else {},
         source=node.source,
     )
@@ -208,18 +191,17 @@ def _index_of(node: Node, kind: str, index: dict[str, int]) -> int:
     return index[name]
 
 
-def _varied(instruction: dict[str, Node], num_buffers: int) -> dict[int, int]:
-    """Position in the instruction -> bit. Without a ``varied`` field all buffers vary, in order."""
+def _varied(instruction: dict[str, Node], num_buffers: int) -> list[int]:
+    """Positions in the instruction, bit by bit. Without a ``varied`` field all buffers vary, in order."""
     if "varied" not in instruction:
         if num_buffers > MAX_VARIED:
-            instruction["buffers"].fail(
-                f"{num_buffers} buffers need a 'varied' field of at most {MAX_VARIED} positions"
-            )
-        return {j: j for j in range(num_buffers)}
-    varied: dict[int, int] = {}
-    for bit, item in enumerate(instruction["varied"].array(MAX_VARIED)):
+            fault = f"{num_buffers} buffers need a 'varied' field of at most {MAX_VARIED} positions"
+            instruction["buffers"].fail(fault)
+        return list(range(num_buffers))
+    varied: list[int] = []
+    for item in instruction["varied"].array(MAX_VARIED):
         position = item.integer(0, num_buffers - 1)
         if position in varied:
             item.fail(f"position {position} is listed twice")
-        varied[position] = bit
+        varied.append(position)
     return varied

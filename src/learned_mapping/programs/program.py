@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -230,6 +230,41 @@ def make_program(
     _check_aliases(program, source)
     _check_latencies(program, source)
     return program
+
+
+class Step(NamedTuple):
+    """One instruction, as `program_of_steps` takes it."""
+
+    name: str
+    kind: str
+    buffers: Sequence[tuple[int, bool, int]]
+    """Tensor, whether the instruction writes it, alias group or `NO_ALIAS`; inputs before outputs."""
+    varied: Sequence[int]
+    """Positions in `buffers` of the bits of the latency table."""
+    latency_s: Sequence[float]
+    """[2^len(varied)] seconds."""
+
+
+def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
+    """A `Program` from its instructions one by one; the other fields, and what is raised, as in `make_program`."""
+    buffers = [
+        (t, *buffer, step.varied.index(position) if position in step.varied else NOT_VARIED)
+        for t, step in enumerate(steps)
+        for position, buffer in enumerate(step.buffers)
+    ]
+    instruction, tensor, is_output, alias, bit = np.array(buffers, np.int64).reshape(-1, 5).T
+    return make_program(
+        instruction_names=[step.name for step in steps],
+        instruction_kinds=[step.kind for step in steps],
+        buffer_instruction=instruction,
+        buffer_tensor=tensor,
+        buffer_is_output=is_output,
+        buffer_alias=alias,
+        buffer_bit=bit,
+        latency_offsets=np.cumsum([0, *(len(step.latency_s) for step in steps)]),
+        latency_s=[latency for step in steps for latency in step.latency_s],
+        **fields,
+    )
 
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, make_graph
-from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
+from learned_mapping.programs.program import NO_ALIAS, Program, Step, program_of_steps
 from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
 
 MEDIAN_SECONDS = 1e-4
@@ -138,44 +138,32 @@ def _assemble(
     copy_ratio: float,
 ) -> Program:
     machine = SyntheticMachine()
-    instruction_of, tensor_of, is_output, alias, bits, offsets, tables = [], [], [], [], [], [0], []
+    steps: list[Step] = []
     for t, (operands, results, group) in enumerate(instructions):
         used = operands + results
-        total = sum(sizes[i] for i in used)
+        touched = [sizes[i] for i in used]
         # Above 1 the arithmetic hides the memory; below the ratio of the bandwidths, 1/4, all bytes count.
         intensity = rng.uniform(0.7, 3.0) if rng.random() < compute_bound else rng.uniform(0.0, 0.4)
-        flop = intensity * total / machine.hbm_bytes_per_s * machine.peak_flop_per_s
-        tables.append(instruction_latency_table(flop, [sizes[i] for i in used], machine))
-        offsets.append(offsets[-1] + len(tables[-1]))
-        bit_of = {position: bit for bit, position in enumerate(varied_buffers([sizes[i] for i in used]))}
-        for j, tensor in enumerate(used):
-            instruction_of.append(t)
-            tensor_of.append(tensor)
-            is_output.append(j >= len(operands))
-            alias.append(group if j in (0, len(operands)) else NO_ALIAS)
-            bits.append(bit_of.get(j, NOT_VARIED))
+        flop = intensity * sum(touched) / machine.hbm_bytes_per_s * machine.peak_flop_per_s
+        alias = [group if j in (0, len(operands)) else NO_ALIAS for j in range(len(used))]
+        buffers = [(tensor, j >= len(operands), alias[j]) for j, tensor in enumerate(used)]
+        table = instruction_latency_table(flop, touched, machine)
+        kind = "update" if group != NO_ALIAS else "fusion"
+        steps.append(Step(f"instruction.{t}", kind, buffers, varied_buffers(touched), table))
     read = {tensor for operands, _, _ in instructions for tensor in operands}
     leaves = [tensor not in read and not parameter for tensor, parameter in enumerate(is_parameter)]
-    supply = sum(float(table[-1]) for table in tables)
+    supply = sum(float(step.latency_s[-1]) for step in steps)
     operand_bytes = sum(sizes[i] for operands, _, _ in instructions for i in operands)
-    program = make_program(
+    program = program_of_steps(
+        steps,
         name="synthetic",
         fast_bytes=2**50,
         copy_bytes_per_s=operand_bytes / (copy_ratio * supply),
-        instruction_names=[f"instruction.{t}" for t in range(len(instructions))],
-        instruction_kinds=["update" if group != NO_ALIAS else "fusion" for _, _, group in instructions],
         tensor_names=[f"{'parameter' if p else 'tensor'}.{i}" for i, p in enumerate(is_parameter)],
         tensor_bytes=sizes,
         tensor_is_parameter=is_parameter,
         tensor_is_output=leaves,
-        buffer_instruction=instruction_of,
-        buffer_tensor=tensor_of,
-        buffer_is_output=is_output,
-        buffer_alias=alias,
-        buffer_bit=bits,
-        latency_offsets=offsets,
-        latency_s=np.concatenate(tables),
-        metadata={"generator": "random_program", "num_buffers": len(tensor_of)},
+        metadata={"generator": "random_program", "num_buffers": sum(len(step.buffers) for step in steps)},
     )
     return program.with_memory(fast_bytes=max(512, int(fast_fraction * peak_live_bytes(program)) // 512 * 512))
 
@@ -188,13 +176,7 @@ def peak_live_bytes(program: Program) -> int:
     return int(np.cumsum(change).max())
 
 
-def random_graph(
-    rng: np.random.Generator,
-    family: str,
-    num_ops: int,
-    *,
-    name: str | None = None,
-) -> ComputationGraph:
+def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: str | None = None) -> ComputationGraph:
     """A graph of exactly `num_ops` ops, with running times and tensor sizes.
 
     Times are lognormal around `MEDIAN_SECONDS`, sizes around `MEDIAN_BYTES`; one op in twenty produces two tensors, its

@@ -164,11 +164,7 @@ def assemble(
         buffer_bit=bit,
         latency_offsets=offsets,
         latency_s=latencies,
-        metadata={
-            "source": "XLA TPU compiler",
-            "unpriced_instructions": unpriced,
-            "inferred_instructions": inferred,
-        },
+        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced, "inferred_instructions": inferred},
     )
     generated = compilation.generated
     return Extracted(

@@ -17,7 +17,7 @@ from learned_mapping.tpu.latency_tables import plan, subset_key
 
 compiled_checks = builder("compiled_checks")
 
-DATA = Path(__file__).parents[2] / "programs" / "data"
+DATA = Path(__file__).parents[2] / "tpu" / "data"
 
 
 @pytest.fixture(scope="module")

@@ -67,12 +67,21 @@ class Dataflow:
     operations: list[Operation]
     arguments: list[int]
     """One value per leaf of the function's arguments."""
-    argument_of_leaf: list[int]
-    """Which positional argument each leaf belongs to."""
+    argument_leaves: list[list[int]]
+    """The leaves of each positional argument."""
     constants: list[int]
     """Arrays the function closes over."""
     outputs: list[int | None]
     """One value per leaf of the result, None for a literal."""
+
+    def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
+        """The leaves of the arguments at one position or several; raises `InputError` where there is no such one."""
+        wanted = positions if isinstance(positions, Sequence) else [positions]
+        for p in wanted:
+            if isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < len(self.argument_leaves):
+                fault = f"no argument has position {p}: the function takes {len(self.argument_leaves)}"
+                raise InputError(self.name, field, fault)
+        return [leaf for p in sorted(set(wanted)) for leaf in self.argument_leaves[p]]
 
 
 def flatten(
@@ -104,12 +113,11 @@ def flatten(
         text = str(error).strip().split("\n")[0][:300]
         raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
     builder = _Builder(name, unroll_limit)
-    paths, argument_of_leaf = [], []
+    invars, argument_leaves = iter(closed.jaxpr.invars), []
     for position, arg in enumerate(args):
-        for path, _ in jax.tree_util.tree_leaves_with_path(arg):
-            paths.append(f"{position}{jax.tree_util.keystr(path)}")
-            argument_of_leaf.append(position)
-    arguments = [builder.value(var.aval, f"arg{path}") for path, var in zip(paths, closed.jaxpr.invars)]
+        paths = [f"arg{position}{jax.tree_util.keystr(path)}" for path, _ in jax.tree_util.tree_leaves_with_path(arg)]
+        argument_leaves.append([builder.value(next(invars).aval, path) for path in paths])
+    arguments = [leaf for leaves in argument_leaves for leaf in leaves]
     constants = [
         builder.value(var.aval, f"constant.{i}") if nbytes(var.aval) > 8 else None
         for i, var in enumerate(closed.jaxpr.constvars)
@@ -120,7 +128,7 @@ def flatten(
         values=builder.values,
         operations=builder.operations,
         arguments=arguments,
-        argument_of_leaf=argument_of_leaf,
+        argument_leaves=argument_leaves,
         constants=[c for c in constants if c is not None] + builder.constants,
         outputs=outputs,
     )

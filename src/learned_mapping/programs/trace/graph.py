@@ -30,7 +30,7 @@ def trace(
     function: Callable,
     *args: Any,
     name: str | None = None,
-    parameters: int | Sequence[int] | Any = (),
+    parameters: int | Sequence[int] = (),
     unroll_limit: int = DEFAULT_UNROLL_LIMIT,
     fold: bool = True,
 ) -> ComputationGraph:
@@ -46,19 +46,16 @@ def trace(
       function: any JAX-traceable function.
       *args: pytrees of `jax.ShapeDtypeStruct` (or arrays, of which only shape and type count).
       name: the graph's name, by default the function's.
-      parameters: which arguments are parameters: one position, several positions, or a tuple as long as `args` of
-        pytrees of booleans (each a prefix of its argument's tree).
+      parameters: the position of the argument that is a parameter, or several.
       unroll_limit: operations that unrolling one loop may make.
       fold: whether to apply `fold_sources` to the result.
 
     Raises:
-      InputError: the function cannot be traced, a loop cannot be unrolled, nothing is computed, or `parameters` does
-      not
-        fit `args`.
+      InputError: the function cannot be traced, a loop cannot be unrolled, nothing is computed, or no argument has the
+        position of a parameter.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
-    mask = parameter_mask(args, parameters, flow.name)
-    graph = graph_of_dataflow(flow, mask)
+    graph = graph_of_dataflow(flow, flow.arguments_at(parameters, "parameters"))
     return fold_sources(graph) if fold else graph
 
 
@@ -86,64 +83,27 @@ def trace_function(
     return trace(example.function, *example.args, name=name, parameters=example.parameters, unroll_limit=unroll_limit)
 
 
-def parameter_mask(args: Sequence[Any], parameters: Any, source: str = "parameters") -> list[bool]:
-    """One boolean per leaf of `args`; `parameters` as in `trace`."""
-    if isinstance(parameters, int | np.integer) and not isinstance(parameters, bool):
-        parameters = (int(parameters),)
-    by_position = isinstance(parameters, Sequence) and all(
-        isinstance(p, int | np.integer) and not isinstance(p, bool) for p in parameters
-    )
-    if by_position:
-        for p in parameters:
-            if not 0 <= p < len(args):
-                raise InputError(source, "parameters", f"no argument has position {p}: the function takes {len(args)}")
-        return [i in parameters for i, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
-    if not isinstance(parameters, tuple) or len(parameters) != len(args):
-        raise InputError(
-            source, "parameters", f"expected positions or one pytree of booleans per argument ({len(args)})"
-        )
-    mask: list[bool] = []
-    for position, (tree, arg) in enumerate(zip(parameters, args)):
-        try:
-            spread = jax.tree_util.tree_map(lambda flag, part: [flag] * len(jax.tree_util.tree_leaves(part)), tree, arg)
-        except ValueError as error:
-            raise InputError(source, f"parameters[{position}]", str(error).split("\n")[0]) from None
-        flags = jax.tree_util.tree_leaves(spread)
-        if not all(isinstance(flag, bool | np.bool_) for flag in flags):
-            raise InputError(source, f"parameters[{position}]", "expected booleans")
-        mask += [bool(flag) for flag in flags]
-    return mask
-
-
-def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> ComputationGraph:
-    """The graph of a dataflow whose argument leaves are parameters where `is_parameter` says so; see `trace`."""
-    leaves = [*(v for v, flag in zip(flow.arguments, is_parameter) if flag), *flow.constants]
+def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationGraph:
+    """The graph of a dataflow of which these values are parameters; see `trace`."""
+    leaves = [*parameters, *flow.constants]
     held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
     used = {v for operation in flow.operations for v in operation.inputs}
     used.update(v for v in flow.outputs if v is not None)
-    names: list[str] = []
-    kinds: list[str] = []
-    flop: list[float] = []
-    weights: list[int] = []
-    tensor_names: list[str] = []
-    tensor_value: list[int] = []
-    tensor_producer: list[int] = []
+    ops: list[tuple[str, str, float, int]] = []  # name, kind, FLOP, bytes of weights
+    tensors: list[tuple[int, int]] = []  # value, producer
     tensor_of: dict[int, int] = {}
     edges: list[tuple[int, int]] = []
 
-    def add_tensor(value: int, producer: int) -> None:
-        tensor_of[value] = len(tensor_value)
-        tensor_value.append(value)
-        tensor_names.append(flow.values[value].name)
-        tensor_producer.append(producer)
+    def add_op(name: str, kind: str, flop: float, weights: int, outputs: Sequence[int]) -> None:
+        for value in outputs:
+            if value in used:
+                tensor_of[value] = len(tensors)
+                tensors.append((value, len(ops)))
+        ops.append((name, kind, flop, weights))
 
     for value in flow.arguments:
         if value in used and value not in held:
-            add_tensor(value, len(names))
-            names.append(flow.values[value].name)
-            kinds.append("input")
-            flop.append(0.0)
-            weights.append(0)
+            add_op(flow.values[value].name, "input", 0.0, 0, [value])
     for operation in flow.operations:
         own: dict[int, int] = {}
         for value in operation.inputs:
@@ -154,29 +114,23 @@ def graph_of_dataflow(flow: Dataflow, is_parameter: Sequence[bool]) -> Computati
                 part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES
                 held[value] = {leaf: min(size, part) for leaf, size in own.items()}
             continue
-        op = len(names)
-        names.append(operation.name)
-        kinds.append(operation.kind)
-        flop.append(operation.flop)
-        weights.append(sum(own.values()))
-        edges += [(tensor_of[v], op) for v in operation.inputs if v in tensor_of]
-        for value in operation.outputs:
-            if value in used:
-                add_tensor(value, op)
-    if not names:
+        edges += [(tensor_of[v], len(ops)) for v in operation.inputs if v in tensor_of]
+        add_op(operation.name, operation.kind, operation.flop, sum(own.values()), operation.outputs)
+    if not ops:
         raise InputError(flow.name, "", "the function computes nothing: no op is left after folding parameters")
     outputs = {v for v in flow.outputs if v is not None}
-    distinct = {v for v, flag in zip(flow.arguments, is_parameter) if flag and v in used}
+    distinct = {v for v in parameters if v in used}
+    names, kinds, flop, weights = zip(*ops)
     return make_graph(
         name=flow.name,
         op_names=names,
         op_kinds=kinds,
         op_flop=flop,
         op_weight_bytes=weights,
-        tensor_names=tensor_names,
-        tensor_producer=tensor_producer,
-        tensor_bytes=[flow.values[v].bytes for v in tensor_value],
-        tensor_is_output=[v in outputs for v in tensor_value],
+        tensor_names=[flow.values[v].name for v, _ in tensors],
+        tensor_producer=[op for _, op in tensors],
+        tensor_bytes=[flow.values[v].bytes for v, _ in tensors],
+        tensor_is_output=[v in outputs for v, _ in tensors],
         edge_tensor=[t for t, _ in edges],
         edge_consumer=[c for _, c in edges],
         metadata={

@@ -29,7 +29,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
+from learned_mapping.programs.program import NO_ALIAS, Program, Step, program_of_steps
 from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
 from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
@@ -64,12 +64,7 @@ def schedule(
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
-    positions = {int(donated)} if isinstance(donated, int | np.integer) else {int(d) for d in donated}
-    bad = sorted(p for p in positions if not 0 <= p < len(args))
-    if bad:
-        raise InputError(flow.name, "donated", f"no argument has position {bad[0]}: the function takes {len(args)}")
-    leaves = [v for v, position in zip(flow.arguments, flow.argument_of_leaf) if position in positions]
-    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, leaves))
+    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, flow.arguments_at(donated, "donated")))
 
 
 def schedule_function(
@@ -136,7 +131,7 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
         values=values,
         operations=operations,
         arguments=arguments,
-        argument_of_leaf=[0] * len(arguments),
+        argument_leaves=[arguments],
         constants=[],
         outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
     )
@@ -179,11 +174,9 @@ def _assemble(
     results = {same_as(v) for v in flow.outputs if v is not None}
     held = {same_as(v) for v in [*flow.arguments, *flow.constants]}
     tensor_of: dict[int, int] = {}
-    names, kinds, bits, offsets, tables = [], [], [], [0], []
-    instruction_of, tensor_ids, is_output, alias = [], [], [], []
+    steps: list[Step] = []
     num_groups = 0
     for instruction in instructions:
-        t = len(names)
         reads = {v: b for v, b in instruction.reads.items() if not _is_scalar(flow.values[v])}
         writes = {v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])}
         if not reads and not writes:
@@ -200,39 +193,25 @@ def _assemble(
             reads[pair[0]] = writes[pair[1]] = instruction.in_place[1]
         group = num_groups if pair is not None else NO_ALIAS
         num_groups += pair is not None
-        buffers = [(v, b, False) for v, b in reads.items()] + [(v, b, True) for v, b in writes.items()]
-        touched = [b for _, b, _ in buffers]
-        bit_of = {position: bit for bit, position in enumerate(varied_buffers(touched))}
-        for j, (value, _, output) in enumerate(buffers):
-            instruction_of.append(t)
-            tensor_ids.append(tensor_of.setdefault(value, len(tensor_of)))
-            is_output.append(output)
-            alias.append(group if pair is not None and value in pair and output == (value == pair[1]) else NO_ALIAS)
-            bits.append(bit_of.get(j, NOT_VARIED))
-        names.append(instruction.name)
-        kinds.append(instruction.kind)
-        tables.append(instruction_latency_table(instruction.flop, touched, machine))
-        offsets.append(offsets[-1] + len(tables[-1]))
-    if not names:
+        touched = [*reads.values(), *writes.values()]
+        buffers = []
+        for value, output in [*((v, False) for v in reads), *((v, True) for v in writes)]:
+            together = pair is not None and value in pair and output == (value == pair[1])
+            buffers.append((tensor_of.setdefault(value, len(tensor_of)), output, group if together else NO_ALIAS))
+        table = instruction_latency_table(instruction.flop, touched, machine)
+        steps.append(Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table))
+    if not steps:
         raise InputError(flow.name, "", "no instruction has buffers: it computes on scalars only, or not at all")
     tensors = list(tensor_of)
-    return make_program(
+    return program_of_steps(
+        steps,
         name=flow.name,
         fast_bytes=int(machine.cmem_bytes),
         copy_bytes_per_s=float(machine.copy_bytes_per_s),
-        instruction_names=names,
-        instruction_kinds=kinds,
         tensor_names=[flow.values[v].name for v in tensors],
         tensor_bytes=[-(-flow.values[v].bytes // ALLOCATION_BYTES) * ALLOCATION_BYTES for v in tensors],
         tensor_is_parameter=[v in held for v in tensors],
         tensor_is_output=[v in results and v not in held for v in tensors],
-        buffer_instruction=instruction_of,
-        buffer_tensor=tensor_ids,
-        buffer_is_output=is_output,
-        buffer_alias=alias,
-        buffer_bit=bits,
-        latency_offsets=offsets,
-        latency_s=np.concatenate(tables),
         metadata={"generator": "schedule", "operations": len(flow.operations)},
         source=flow.name,
     )
