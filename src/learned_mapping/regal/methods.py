@@ -23,10 +23,9 @@ from learned_mapping.regal.learned_methods import (
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, brkga
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
-from learned_mapping.regal.searches.local_search import local_search, random_search
-from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search, random_search
 
 EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""

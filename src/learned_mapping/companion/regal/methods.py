@@ -33,18 +33,18 @@ _COMMON = (
 )  # fmt: skip
 """The validator, the floor, the simulator and the graphs."""
 _LISTS = ("learned_mapping.regal.searches.list_schedule",)
-_TUNED = ("learned_mapping.regal.searches.brkga", "learned_mapping.regal.searches.tuned")
+_BRKGA = ("learned_mapping.regal.searches.brkga",)
 _CLIMB = ("learned_mapping.regal.searches.local_search",)
 _CODE = {
-    "brkga": ("learned_mapping.regal.searches.brkga",),
-    "brkga-tuned": _TUNED,
-    "local-search": (*_CLIMB, "learned_mapping.regal.searches.tuned"),
+    "brkga": _BRKGA,
+    "brkga-tuned": _BRKGA,
+    "local-search": _CLIMB,
     "random": _CLIMB,
     "gp-dfs": _LISTS,
     "gp-list": _LISTS,
     "list-scheduler": _LISTS,
-    "long-search": (*_TUNED, *_CLIMB, *_LISTS),
-    "cp-sat": ("learned_mapping.regal.bounds.cp_sat", *_TUNED, *_CLIMB, *_LISTS),
+    "long-search": (*_BRKGA, *_CLIMB, *_LISTS),
+    "cp-sat": ("learned_mapping.regal.bounds.cp_sat", *_BRKGA, *_CLIMB, *_LISTS),
 }
 _LEARNED_CODE = ("learned_mapping.regal.learned_methods",)
 
