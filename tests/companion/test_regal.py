@@ -12,7 +12,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES
 from learned_mapping.regal.methods import METHODS
-from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA
+from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH
 
 
 def shape_of(graph):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.generations import DRAWN, generations
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.generations import DRAWN, generations
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search, random_search
 
 

@@ -1,14 +1,52 @@
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.rules.decode import decode, decode_reference, encode, evaluate, fitness_of, make_workspace
+from learned_mapping.regal.rules.decode import decode, encode, evaluate, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
+from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
+
+
+def decode_reference(instance, chromosome):
+    """The decoder in plain Python, slow on purpose: what the compiled one is held to."""
+    graph, d = instance.graph, instance.pair.devices
+    n = graph.num_ops
+    affinity = np.asarray(chromosome[: n * d]).reshape(n, d)
+    priority = [float(p) for p in chromosome[n * d :]]
+    placement = [int(np.argmax(row)) for row in affinity]
+    predecessors: dict[int, set[int]] = {op: set() for op in range(n)}
+    for tensor in range(graph.num_tensors):
+        producer = int(graph.tensor_producer[tensor])
+        for consumer in graph.consumers(tensor).tolist():
+            if placement[consumer] == placement[producer]:
+                predecessors[consumer].add(producer)
+            else:
+                transfer = n + tensor * d + placement[consumer]
+                predecessors.setdefault(transfer, set()).add(producer)
+                predecessors[consumer].add(transfer)
+    successors: dict[int, list[int]] = {item: [] for item in predecessors}
+    for item, before in predecessors.items():
+        for predecessor in before:
+            successors[predecessor].append(item)
+    ready = [(-priority[item], item) for item, before in predecessors.items() if not before]
+    heapq.heapify(ready)
+    items = []
+    while ready:
+        _, item = heapq.heappop(ready)
+        items.append(item)
+        for successor in successors[item]:
+            predecessors[successor].discard(item)
+            if not predecessors[successor]:
+                heapq.heappush(ready, (-priority[successor], successor))
+    order = [(item, -1) if item < n else ((item - n) // d, (item - n) % d) for item in items]
+    return Schedule.of(placement, order, d)
 
 
 def assert_agreement(instance, chromosome):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.generations import CHILD, DRAWN, KEPT, generations
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.methods import schedule_fitness
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
-from learned_mapping.regal.searches.generations import CHILD, DRAWN, KEPT, generations
-from learned_mapping.regal.searches.laws import chromosome_law
+from learned_mapping.regal.searches.laws import law_of
 
 COUNT = 12
 
@@ -26,11 +26,11 @@ def instance():
 
 def laws(instance):
     """None; one that feeds all; one that feeds half of the mutants alone."""
-    affinity, priority = np.full((30, 2, 2), 1.0), np.ones((30, 2))
-    affinity[:15, 0, 0] = 4.0
+    parameters = np.ones((30, 3, 2))
+    parameters[:15, 0, 0] = 4.0
     yield None
     for options in ({}, {"in_initial": False, "mutant_share": 0.5}):
-        yield chromosome_law(affinity, priority, **options)
+        yield law_of(parameters, **options)
 
 
 def test_generations_are_those_of_the_search(instance):

@@ -15,7 +15,6 @@ from learned_mapping.regal.searches.laws import (
     FREED_LATE,
     constant_law,
     larger_table,
-    law_search,
     mean_law,
     ordered_law,
     priority_law,
@@ -24,6 +23,7 @@ from learned_mapping.regal.searches.laws import (
     spectral_law,
 )
 from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.searches.local_search import random_search
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def test_law_search_draws_from_its_law(instance):
     """A law that all but forces every op onto device 0: the serial time; within the budget, same seed same result."""
     law = constant_law(instance, (1000.0, 1.0), (1.0, 1.0))
     budget = Budget(samples=300)
-    found = law_search(instance, np.random.default_rng(0), budget, law)
+    found = random_search(instance, np.random.default_rng(0), budget, law)
     assert budget.best == pytest.approx(instance.arrays.seconds.sum()) and budget.samples == 300
-    np.testing.assert_array_equal(found, law_search(instance, np.random.default_rng(0), Budget(samples=300), law))
+    np.testing.assert_array_equal(found, random_search(instance, np.random.default_rng(0), Budget(samples=300), law))
     free = Budget(samples=300)
-    law_search(instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0)))
+    random_search(instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0)))
     assert free.best < 0.99 * budget.best
 
 

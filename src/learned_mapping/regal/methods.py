@@ -27,11 +27,15 @@ from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, write_schedule
-from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.laws import constant_law, law_search, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, BrkgaParameters, MutantLaw, brkga
+from learned_mapping.regal.searches.laws import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
-from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search, random_search
-from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.local_search import (
+    TUNED_LOCAL_SEARCH,
+    LocalSearchParameters,
+    local_search,
+    random_search,
+)
 from learned_mapping.regal.validate import validate
 
 EVALUATIONS = 5000
@@ -179,7 +183,7 @@ def instance_dependent_random_search(network: str | None = None) -> Run:
 
     def run(instance: Instance, rng: np.random.Generator, budget: Budget):
         law = learner_for(instance, network).law(instance, rng, Variant(sampled=True, priorities=True))
-        return decode(instance, law_search(instance, rng, budget, law)), {}
+        return decode(instance, random_search(instance, rng, budget, law)), {}
 
     return run
 

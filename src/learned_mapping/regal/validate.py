@@ -6,8 +6,6 @@ time by letting every device work through its own queue, memory by adding up liv
 
 from __future__ import annotations
 
-import numpy as np
-
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
@@ -23,12 +21,10 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
     """
     pair = DevicePair() if pair is None else pair
     broken: list[Violation] = []
-    placement = [int(device) for device in schedule.placement]
-    steps = [(int(what), int(target)) for what, target in schedule.order]
+    placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]
     if schedule.devices != pair.devices:
-        return Verdict(
-            (Violation("devices", (), f"the schedule is for {schedule.devices} devices, there are {pair.devices}"),)
-        )
+        detail = f"the schedule is for {schedule.devices} devices, there are {pair.devices}"
+        return Verdict((Violation("devices", (), detail),))
     if len(placement) != graph.num_ops:
         return Verdict((Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),))
     for op, device in enumerate(placement):
@@ -46,7 +42,8 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
     for step, (what, target) in enumerate(steps):
         if target == -1:
             if what in ran:
-                broken.append(_once(graph.op_names[what], "op", ran[what], step))
+                detail = f"op at step {ran[what]} and again at step {step}"
+                broken.append(Violation("every op once", (graph.op_names[what],), detail))
             ran.setdefault(what, step)
             continue
         home = placement[graph.tensor_producer[what]]
@@ -54,11 +51,11 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
         if target == home:
             broken.append(Violation("transfer implied", (name,), f"step {step} sends it to device {home}, its home"))
         elif all(placement[consumer] != target for consumer in graph.consumers(what)):
-            broken.append(
-                Violation("transfer implied", (name,), f"step {step} sends it to device {target}, where no op uses it")
-            )
+            detail = f"step {step} sends it to device {target}, where no op uses it"
+            broken.append(Violation("transfer implied", (name,), detail))
         if (what, target) in sent:
-            broken.append(_once(name, f"transfer to device {target}", sent[what, target], step))
+            detail = f"transfer to device {target} at step {sent[what, target]} and again at step {step}"
+            broken.append(Violation("one transfer per tensor and device", (name,), detail))
         sent.setdefault((what, target), step)
     for op in range(graph.num_ops):
         if op not in ran:
@@ -67,9 +64,8 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
         producer = int(graph.tensor_producer[tensor])
         if producer in ran and ran[producer] > step:
             culprits = (graph.op_names[producer], graph.tensor_names[tensor])
-            broken.append(
-                Violation("dataflow", culprits, f"step {step} sends a tensor produced at step {ran[producer]}")
-            )
+            detail = f"step {step} sends a tensor produced at step {ran[producer]}"
+            broken.append(Violation("dataflow", culprits, detail))
     for tensor in range(graph.num_tensors):
         producer = int(graph.tensor_producer[tensor])
         for consumer in graph.consumers(tensor):
@@ -77,16 +73,18 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
             if consumer not in ran or producer not in ran:
                 continue
             culprits = (graph.op_names[consumer], graph.tensor_names[tensor])
-            if placement[consumer] == placement[producer]:
-                if ran[producer] > ran[consumer]:
-                    detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
-                    broken.append(Violation("dataflow", culprits, detail))
-            elif (tensor, placement[consumer]) not in sent:
-                detail = f"the input is never sent to device {placement[consumer]}"
-                broken.append(Violation("dataflow", culprits, detail))
-            elif sent[tensor, placement[consumer]] > ran[consumer]:
-                detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, placement[consumer]]}"
-                broken.append(Violation("dataflow", culprits, detail))
+            device = placement[consumer]
+            if device == placement[producer]:
+                if ran[producer] < ran[consumer]:
+                    continue
+                detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
+            elif (tensor, device) not in sent:
+                detail = f"the input is never sent to device {device}"
+            elif sent[tensor, device] > ran[consumer]:
+                detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, device]}"
+            else:
+                continue
+            broken.append(Violation("dataflow", culprits, detail))
     if broken:
         return Verdict(tuple(broken))
 
@@ -104,24 +102,15 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
     return Verdict(tuple(broken), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
 
 
-def _once(name: str, kind: str, first: int, second: int) -> Violation:
-    rule = "every op once" if kind == "op" else "one transfer per tensor and device"
-    return Violation(rule, (name,), f"{kind} at step {first} and again at step {second}")
-
-
-def _tensors_by_op(ops: np.ndarray, tensors: np.ndarray, num_ops: int) -> list[list[int]]:
-    table: list[list[int]] = [[] for _ in range(num_ops)]
-    for op, tensor in zip(ops.tolist(), tensors.tolist()):
-        table[op].append(tensor)
-    return table
-
-
-def _inputs(graph: ComputationGraph) -> list[list[int]]:
-    return _tensors_by_op(graph.edge_consumer, graph.edge_tensor, graph.num_ops)
-
-
-def _outputs(graph: ComputationGraph) -> list[list[int]]:
-    return _tensors_by_op(graph.tensor_producer, np.arange(graph.num_tensors), graph.num_ops)
+def _ends(graph: ComputationGraph) -> tuple[list[list[int]], list[list[int]]]:
+    """Tensors that each op reads, and those it makes."""
+    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        outputs[producer].append(tensor)
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        inputs[consumer].append(tensor)
+    return inputs, outputs
 
 
 def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
@@ -129,7 +118,7 @@ def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
     if graph.op_seconds is not None:
         return [float(s) for s in graph.op_seconds]
     seconds = []
-    for op, (reads, writes) in enumerate(zip(_inputs(graph), _outputs(graph))):
+    for op, (reads, writes) in enumerate(zip(*_ends(graph))):
         touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in reads + writes)
         busy = max(float(graph.op_flop[op]) / pair.flop_per_s, touched / pair.bytes_per_s)
         seconds.append(0.0 if graph.op_kinds[op] == "input" else busy)
@@ -143,7 +132,7 @@ def _time(
     now = [0.0] * pair.devices
     head = [0] * pair.devices
     produced: dict[int, float] = {}
-    inputs, seconds = _inputs(graph), _seconds(graph, pair)
+    (inputs, _), seconds = _ends(graph), _seconds(graph, pair)
     moved = True
     while moved:
         moved = False
@@ -178,7 +167,7 @@ def _time(
 
 def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int) -> int:
     """Most bytes held on `device`: at each position of its queue, every tensor live there, and its ops' weights."""
-    inputs, outputs = _inputs(graph), _outputs(graph)
+    inputs, outputs = _ends(graph)
     born: dict[int, int] = {}
     last: dict[int, int] = {}
     for position, (what, target) in enumerate(queue):

@@ -11,7 +11,7 @@ from learned_mapping.companion.figures.regal import (
     preference,
 )
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.searches.laws import chromosome_law
+from learned_mapping.regal.searches.laws import law_of
 from learned_mapping.style import svg_text
 
 
@@ -46,10 +46,10 @@ def test_limits_come_in_order():
 def test_the_paint_is_the_law():
     """By hand: device 1 certain for op 1, device 0 for op 0, nothing known of the others."""
     graph = random_graph(np.random.default_rng(0), "layered", 20)
-    affinity = np.ones((20, 2, 2))
+    affinity = np.ones((20, 3, 2))
     affinity[1, 1] = affinity[0, 0] = (1e6, 1.0)
     affinity[1, 0] = affinity[0, 1] = (1.0, 1e6)
-    law = chromosome_law(affinity, np.ones((20, 2)))
+    law = law_of(affinity)
     assert preference(graph, law) == pytest.approx([0.0, 1.0] + [0.5] * 18, abs=1e-5)
     assert svg_text(painted_law(graph, law)) == svg_text(painted_law(graph, law))
 

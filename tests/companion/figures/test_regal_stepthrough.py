@@ -17,11 +17,11 @@ from learned_mapping.companion.figures.regal_stepthrough import (
     stepthrough,
     tell,
 )
+from learned_mapping.companion.regal.generations import generations
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.generations import generations
 
 NUMBERS = (0, 1, 5)
 

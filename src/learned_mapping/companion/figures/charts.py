@@ -123,7 +123,7 @@ class Canvas:
         look = {"boxstyle": "round,pad=0,rounding_size=0.05", "facecolor": "white", "edgecolor": colour}
         self.axes.add_patch(FancyBboxPatch(corner, width, height, linewidth=1.3, **look))
         centred = {"ha": "center", "va": "center"}
-        self.axes.text(x, y + height / 2 - 0.17, title, **centred, weight="bold", color=colour, fontsize=9)
+        self.axes.text(x, y + height / 2 - 0.17, title, **centred, weight="bold", color=colour, fontsize=1.15 * size)
         self.axes.text(x, y - 0.14 * bool(title), words, **centred, fontsize=size, linespacing=1.35)
 
     def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] = (0, 0), **text) -> None:

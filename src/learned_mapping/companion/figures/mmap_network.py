@@ -51,7 +51,7 @@ def network(rows: Rows, profile: str) -> Picture:
             steps.append(_step(modules[last]))
         own = [m for name, m in modules.items() if name == last or name.startswith((f"{start}_", f"{start}/"))]
         count = sum(module["value"] for module in own)
-        draw.box(0.61, y, 1.19, 0.74, title, inputs[last], PALETTE[5], size)
+        draw.box(0.61, y, 1.19, 0.74, title, inputs[last], PALETTE[7], size)
         draw.box(2.79, y, 2.52, 0.74, "", f"{_wrapped(steps)}\n{count:,} parameters", PALETTE[2], size)
         draw.arrow((1.205, y), (1.53, y))
         draw.arrow((4.05, y), (4.38, middle + 0.17 * (len(PARTS) / 2 - 0.5 - line)))

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from learned_mapping.companion.figures import svg
+from learned_mapping.companion.regal.generations import ORIGINS, Generation
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import Simulation, op_seconds, simulate
+from learned_mapping.hardware.device_pair import op_seconds
 from learned_mapping.regal.draw import layout, memory_curve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
-from learned_mapping.regal.searches.generations import ORIGINS, Generation
 from learned_mapping.style import GRID, INK, PALETTE, PAPER, byte_unit, time_unit
 
 DEVICES = (PALETTE[0], PALETTE[1])
@@ -39,7 +39,7 @@ class Scales:
 
     def __init__(self, instance: Instance, shown: Iterable[Generation]):
         shown = list(shown)
-        runs = [simulation(instance, each.best) for each in shown]
+        runs = [instance.simulate(each.best) for each in shown]
         costs = np.concatenate([each.fitness for each in shown])
         self.cost = (float(costs.min()), max(float(costs.max()), float(costs.min()) * 1.001))
         self.makespan_s = max(max(run.makespan_s for run in runs), 1e-12)
@@ -52,11 +52,6 @@ class Scales:
         if instance.objective == "runtime":
             return f"{cost * self.time:.4g} {self.time_name}"
         return f"{cost / self.size:.4g} {self.size_name}"
-
-
-def simulation(instance: Instance, schedule: Schedule) -> Simulation:
-    """How a schedule runs."""
-    return simulate(instance.graph, schedule.placement, schedule.order.tolist(), instance.pair)
 
 
 def share_on_one(generation: Generation) -> np.ndarray:
@@ -126,7 +121,7 @@ class _Column:
 
     def schedule(self, best: Schedule, y: float) -> Iterator[str]:
         """The ops of each device over time, transfers as lines between, and below what each device holds."""
-        run = simulation(self.instance, best)
+        run = self.instance.simulate(best)
         unit = self.width / self.scales.makespan_s
         top = y + 2 * LANE + 10
         for device, colour in enumerate(DEVICES):

@@ -17,10 +17,9 @@ from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solv
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, brkga
 from learned_mapping.regal.searches.list_schedule import upward_rank
-from learned_mapping.regal.searches.local_search import local_search
-from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 from learned_mapping.regal.validate import validate
 
 RULES = ("gp-dfs", "gp-list", "list-scheduler")

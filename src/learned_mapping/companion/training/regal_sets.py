@@ -25,10 +25,9 @@ from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.losses import Example
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.brkga import MutantLaw, brkga
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import upward_rank
-from learned_mapping.regal.searches.local_search import local_search
-from learned_mapping.regal.searches.tuned import TUNED_BRKGA, TUNED_LOCAL_SEARCH
+from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 
 LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""

@@ -1,6 +1,5 @@
 """Exact optima and proven bounds by constraint programming (REGAL, Section 3.2, baseline 7): OR-tools CP-SAT.
 
-Running time: `cp_sat_runtime`. Memory: `cp_sat_memory` with intervals, `cp_sat_steps` with a variable for each step.
 Every phase is a model of its own, and a search for part of the time.
 """
 
@@ -12,11 +11,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import simulate
-from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel
-from learned_mapping.regal.bounds.cp_sat_model import Model, Phase
-from learned_mapping.regal.bounds.cp_sat_runtime import RuntimeModel
-from learned_mapping.regal.bounds.cp_sat_steps import StepsModel
+from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, StepsModel
+from learned_mapping.regal.bounds.cp_sat_model import Model, Phase, RuntimeModel
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 
@@ -49,8 +45,6 @@ class CpSatResult:
     """No schedule costs less than this, in seconds or bytes (up to the rounding of durations, downwards)."""
     optimal: bool
     """Whether the schedule costs no more than the bound, which the solver proved, apart from rounding."""
-    seconds: float
-    """Wall-clock seconds of the solver."""
 
 
 def cp_sat(
@@ -74,10 +68,10 @@ def cp_sat(
         raise InputError("cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}")
     if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
-    found, best = CpSatResult(None, np.inf, 0.0, False, 0.0), start
+    found, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
         # Built anew for each phase: what is known to be possible narrows every domain before the search.
-        model = _build(instance, phase)
+        model = build(instance, phase)
         if best is not None:
             model.hint(best)
         if phase.one_way:
@@ -88,13 +82,14 @@ def cp_sat(
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
         solver.parameters.max_time_in_seconds = phase.share * (4 * deterministic_time if seconds is None else seconds)
-        read = _read(model, solver, solver.solve(model.model))
-        if read.schedule is not None and start is not None:
+        status = solver.solve(model.model)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            schedule = model.schedule(solver)
+            bound = 0.0 if phase.one_way else max(solver.best_objective_bound, 0.0) * model.unit
             # The steps of memory may leave a dearer schedule than they were given.
-            read = _better(read, replace(read, schedule=start, cost=_cost(instance, start), seconds=0.0))
-        if phase.one_way:
-            read = replace(read, bound=0.0)
-        found = _better(found, read)
+            for each in (schedule, start):
+                if each is not None:
+                    found = _better(found, CpSatResult(each, instance.cost(each), bound, status == cp_model.OPTIMAL))
         if phase.steps:
             found = replace(found, optimal=found.cost <= found.bound + model.rounding)
         best = best if found.schedule is None else found.schedule
@@ -111,29 +106,14 @@ def _phases(instance: Instance) -> list[Phase]:
     return [phase._replace(share=phase.share / total) for phase in phases]
 
 
-def _build(instance: Instance, phase: Phase) -> Model:
+def build(instance: Instance, phase: Phase) -> Model:
+    """The model of a phase."""
     if instance.objective == "runtime":
         return RuntimeModel(instance, phase)
     return StepsModel(instance, phase) if phase.steps else MemoryModel(instance, phase)
 
 
-def _read(model: Model, solver: cp_model.CpSolver, status: int) -> CpSatResult:
-    """What one call of the solver found, priced by the simulator."""
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return CpSatResult(None, np.inf, 0.0, False, solver.wall_time)
-    schedule = model.schedule(solver)
-    bound = max(solver.best_objective_bound, 0.0) * model.unit
-    return CpSatResult(schedule, _cost(model.instance, schedule), bound, status == cp_model.OPTIMAL, solver.wall_time)
-
-
-def _cost(instance: Instance, schedule: Schedule) -> float:
-    """Seconds or bytes, by the simulator."""
-    simulation = simulate(instance.graph, schedule.placement, schedule.order.tolist(), instance.pair)
-    return simulation.makespan_s if instance.objective == "runtime" else float(simulation.peak_bytes)
-
-
 def _better(one: CpSatResult, other: CpSatResult) -> CpSatResult:
-    """The cheaper schedule, the higher bound, the seconds of both."""
+    """The cheaper schedule, of equals the second; the higher bound."""
     best = min((other, one), key=lambda each: each.cost)
-    bound, optimal = max(one.bound, other.bound), one.optimal or other.optimal
-    return CpSatResult(best.schedule, best.cost, bound, optimal, one.seconds + other.seconds)
+    return replace(best, bound=max(one.bound, other.bound), optimal=one.optimal or other.optimal)

@@ -1,4 +1,8 @@
-"""What CP-SAT's models of two devices share: which device each op is on, which tensors are sent (`regal.cp_sat`)."""
+"""CP-SAT's model of running time, and what it shares with those of memory: the device of each op, what is sent.
+
+Rendezvous: every op is an interval on its device, every needed transfer an interval of no length on both its devices,
+intervals of a device do not overlap; minimise the last end.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from ortools.sat.python import cp_model
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
+
+RESOLUTION = 10_000_000
+"""Durations are whole multiples of the total over this, rounded down, so that bounds stay valid."""
 
 
 class Phase(NamedTuple):
@@ -24,7 +31,7 @@ class Phase(NamedTuple):
     barriers: bool = False
     """Running time: whether every transfer has all ops on its two sides, and the first device never waits."""
     steps: bool = False
-    """Memory: whether every step of the sequence has its own variables instead of intervals (`cp_sat_steps`)."""
+    """Memory: whether every step of the sequence has its own variables instead of intervals (`StepsModel`)."""
     one_way: bool = False
     """With `steps`: whether between two ops tensors go one way only; finds schedules, but its bound is none."""
     most_ops: int | None = None
@@ -33,8 +40,7 @@ class Phase(NamedTuple):
 
 def reachability(graph: ComputationGraph) -> np.ndarray:
     """[N, N] bool: whether op i rests on op j, directly or not; every op rests on itself."""
-    rank = np.empty(graph.num_ops, np.int64)
-    rank[graph.topological_order] = np.arange(graph.num_ops)
+    rank = np.argsort(graph.topological_order)
     rests = np.eye(graph.num_ops, dtype=bool)
     for producer, consumer in graph.op_edges[np.argsort(rank[graph.op_edges[:, 0]], kind="stable")].tolist():
         rests[consumer] |= rests[producer]
@@ -63,20 +69,23 @@ class Model:
         for producer, consumer in graph.op_edges.tolist():
             x, y = self.on_second[producer], self.on_second[consumer]
             apart = model.new_bool_var(f"apart.{producer}.{consumer}")
-            model.add_bool_or(x, y, ~apart)
-            model.add_bool_or(~x, ~y, ~apart)
-            model.add_bool_or(~x, y, apart)
-            model.add_bool_or(x, ~y, apart)
+            for clause in ((x, y, ~apart), (~x, ~y, ~apart), (~x, y, apart), (x, ~y, apart)):
+                model.add_bool_or(*clause)
             self.apart[producer, consumer] = apart
         self.sent: dict[int, cp_model.IntVar] = {}
-        for tensor in range(graph.num_tensors):
-            if len(graph.consumers(tensor)):
-                apart = [self.apart[int(graph.tensor_producer[tensor]), c] for c in graph.consumers(tensor).tolist()]
+        self.producer: list[int] = graph.tensor_producer.tolist()
+        self.consumers = [graph.consumers(tensor).tolist() for tensor in range(graph.num_tensors)]
+        for tensor, consumers in enumerate(self.consumers):
+            if consumers:
                 self.sent[tensor] = sent = model.new_bool_var(f"sent.{tensor}")
-                model.add_max_equality(sent, apart)
-        topological = np.empty(graph.num_ops, np.int64)
-        topological[graph.topological_order] = np.arange(graph.num_ops)
-        self.topological = topological.tolist()
+                model.add_max_equality(sent, [self.apart[self.producer[tensor], c] for c in consumers])
+
+    def _both(self, one: cp_model.IntVar, other: cp_model.IntVar) -> cp_model.IntVar:
+        """Whether both hold."""
+        here = self.model.new_bool_var("")
+        self.model.add_bool_and(one, other).only_enforce_if(here)
+        self.model.add_bool_or(~one, ~other, here)
+        return here
 
     @property
     def rounding(self) -> float:
@@ -89,18 +98,121 @@ class Model:
         for (producer, consumer), apart in self.apart.items():
             self.model.add_hint(apart, placement[producer] != placement[consumer])
         for tensor, sent in self.sent.items():
-            home = placement[self.graph.tensor_producer[tensor]]
-            self.model.add_hint(sent, any(placement[c] != home for c in self.graph.consumers(tensor).tolist()))
+            home = placement[self.producer[tensor]]
+            self.model.add_hint(sent, any(placement[c] != home for c in self.consumers[tensor]))
 
     def _assemble(self, solver, op_time, op_length, transfer_time) -> Schedule:
         """A schedule from times: of items that meet, those of no length come first, in topological order."""
         placement = [int(solver.value(x)) for x in self.on_second]
+        rank = np.argsort(self.graph.topological_order).tolist()
         items = []
         for op in range(self.graph.num_ops):
-            items.append((solver.value(op_time[op]), op_length[op] > 0, self.topological[op], 0, op, RUN_OP))
+            items.append((solver.value(op_time[op]), op_length[op] > 0, rank[op], 0, op, RUN_OP))
         for tensor, sent in self.sent.items():
             if solver.value(sent):
-                home = int(self.graph.tensor_producer[tensor])
-                rank = (solver.value(transfer_time[tensor]), False, self.topological[home], 1)
-                items.append((*rank, tensor, 1 - placement[home]))
-        return Schedule.of(placement, [item[-2:] for item in sorted(items)], 2)
+                home = self.producer[tensor]
+                moment = solver.value(transfer_time[tensor])
+                items.append((moment, False, rank[home], 1, tensor, 1 - placement[home]))
+        return self._schedule(placement, [item[-2:] for item in sorted(items)])
+
+    def _schedule(self, placement, order) -> Schedule:
+        return Schedule.of(placement, order, 2).on(self.graph, self.instance.pair)
+
+
+class RuntimeModel(Model):
+    """Seconds of the last end. With ``phase.barriers`` it also says what a rendezvous implies.
+
+    A transfer stops both devices, so every op is over before it or starts after it, wherever the op runs. And at a
+    transfer the two devices may change their roles: whatever is needed later can be sent to the other side at that
+    moment, free of charge. So some best schedule has, between any two transfers, the more work on the first device;
+    there the first device never waits, its work is the running time, and a transfer's moment is the work it did before.
+    """
+
+    def __init__(self, instance: Instance, phase: Phase):
+        super().__init__(instance, pinned=not phase.barriers)
+        model, graph, seconds = self.model, self.graph, instance.arrays.seconds
+        total = float(seconds.sum())
+        self.unit = total / RESOLUTION if total > 0 else 1.0
+        self.length = np.floor(seconds / self.unit).astype(np.int64).tolist()
+        self.horizon = horizon = int(sum(self.length))
+        self.barriers = phase.barriers
+        self.start = [model.new_int_var(0, horizon - length, "") for length in self.length]
+        self.transfer = {tensor: model.new_int_var(0, horizon, "") for tensor in self.sent}
+        self.makespan = model.new_int_var(0, horizon, "makespan")
+        devices: tuple[list, list] = ([], [])
+        for op, x in enumerate(self.on_second):
+            for literal, intervals in zip((~x, x), devices):
+                at = (self.start[op], self.length[op])
+                intervals.append(model.new_optional_fixed_size_interval_var(*at, literal, ""))
+            model.add(self.makespan >= self.start[op] + self.length[op])
+        for tensor, sent in self.sent.items():
+            producer, moment = self.producer[tensor], self.transfer[tensor]
+            interval = model.new_optional_fixed_size_interval_var(moment, 0, sent, "")
+            for intervals in devices:
+                intervals.append(interval)
+            ready = self.start[producer] + self.length[producer]
+            model.add(moment >= ready)
+            for consumer in self.consumers[tensor]:
+                model.add(self.start[consumer] >= ready)
+                apart = self.apart[producer, consumer]
+                model.add(self.start[consumer] >= moment).only_enforce_if(apart)
+        for intervals in devices:
+            model.add_no_overlap(intervals)
+        # Follows from the devices, but binds before they are chosen.
+        every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.start, self.length)]
+        model.add_cumulative(every, [1] * graph.num_ops, 2)
+        load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
+        model.add(self.makespan >= (horizon + 1) // 2)
+        model.add(self.makespan >= load)
+        model.add(self.makespan >= horizon - load)
+        if phase.barriers:
+            model.add(self.makespan == horizon - load)
+            for tensor in self.sent:
+                self._add_barrier(tensor)
+        model.minimize(self.makespan)
+
+    def _add_barrier(self, tensor: int) -> None:
+        """Where the tensor is sent, each op is before or after; what each device did before takes no longer."""
+        model, sent, moment = self.model, self.sent[tensor], self.transfer[tensor]
+        sides: tuple[list, list] = ([], [])
+        for op, x in enumerate(self.on_second):
+            before = model.new_bool_var("")
+            model.add(self.start[op] + self.length[op] <= moment).only_enforce_if(before)
+            model.add(self.start[op] >= moment).only_enforce_if(~before, sent)
+            for literal, side in zip((~x, x), sides):
+                side.append(self._both(before, literal))
+        first, second = (cp_model.LinearExpr.weighted_sum(side, self.length) for side in sides)
+        model.add(first == moment).only_enforce_if(sent)
+        model.add(second <= moment).only_enforce_if(sent)
+
+    def _barred(self, start: Schedule) -> list[int]:
+        """Its devices, exchanged between two transfers wherever the second has the more work."""
+        placement, part = start.placement.tolist(), []
+        for what, target in [*start.order.tolist(), (0, 0)]:
+            if target == RUN_OP:
+                part.append(what)
+                continue
+            if sum(self.length[op] if placement[op] else -self.length[op] for op in part) > 0:
+                for op in part:
+                    placement[op] ^= 1
+            part = []
+        return placement
+
+    def hint(self, start: Schedule) -> None:
+        """Gives `start` to the solver, and its end as a limit."""
+        placement = self._barred(start) if self.barriers else (start.placement ^ start.placement[0]).tolist()
+        self._hint_devices(placement)
+        clock = [0, 0]
+        for what, target in start.order.tolist():
+            if target == RUN_OP:
+                self.model.add_hint(self.start[what], clock[placement[what]])
+                clock[placement[what]] += self.length[what]
+            else:
+                clock = [max(clock)] * 2
+                self.model.add_hint(self.transfer[what], clock[0])
+        self.model.add_hint(self.makespan, max(clock))
+        self.model.add(self.makespan <= max(clock))
+
+    def schedule(self, solver: cp_model.CpSolver) -> Schedule:
+        """What the solver found."""
+        return self._assemble(solver, self.start, self.length, self.transfer)

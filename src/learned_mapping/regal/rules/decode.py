@@ -1,4 +1,4 @@
-"""From a chromosome to a schedule and its costs (REGAL, Appendix A.2): compiled, and in plain Python.
+"""From a chromosome to a schedule and its costs (REGAL, Appendix A.2), compiled.
 
 A chromosome of o ops, t tensors and d devices has three parts, one after the other: o d affinities (op-major), o op
 priorities, t d transfer priorities (tensor-major). An op goes to the device of its largest affinity, the first of
@@ -11,39 +11,28 @@ chromosome[o d + i].
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from learned_mapping.regal.rules.instance import INFEASIBLE, Arrays, Instance
-from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.schedule import RUN_OP, Schedule
 
 
 class Workspace(NamedTuple):
     """Scratch arrays of `evaluate`, allocated once per search. After a call, `order[:steps]` holds the items."""
 
-    placement: np.ndarray
-    """[N] int32."""
-    waiting: np.ndarray
-    """[N] int32, inputs of each op not yet at its device."""
-    uses: np.ndarray
-    """[M d] int32, reads to come of each copy of a tensor."""
-    arrival: np.ndarray
-    """[M d] float64, when each copy is complete, in seconds."""
-    keys: np.ndarray
-    """[N + M d] float64, the heap's priorities."""
-    items: np.ndarray
-    """[N + M d] int32, the heap's items."""
-    order: np.ndarray
-    """[N + M d] int32."""
-    clock: np.ndarray
-    """[d] float64, seconds."""
-    held: np.ndarray
-    """[d] int64, bytes."""
-    peak: np.ndarray
-    """[d] int64, bytes."""
+    placement: np.ndarray  # [N] int32
+    waiting: np.ndarray  # [N] int32, inputs of each op not yet at its device
+    uses: np.ndarray  # [M d] int32, reads to come of each copy of a tensor
+    arrival: np.ndarray  # [M d] float64, when each copy is complete, in seconds
+    keys: np.ndarray  # [N + M d] float64, the heap's priorities
+    items: np.ndarray  # [N + M d] int32, the heap's items
+    order: np.ndarray  # [N + M d] int32
+    clock: np.ndarray  # [d] float64, seconds
+    held: np.ndarray  # [d] int64, bytes
+    peak: np.ndarray  # [d] int64, bytes
 
 
 def make_workspace(instance: Instance) -> Workspace:
@@ -92,6 +81,28 @@ def _pop(keys, items, size):
 
 
 @numba.njit(cache=True)
+def device_of(chromosome, op, d):
+    """The device of an op's largest affinity, the first of equals."""
+    best = 0
+    for device in range(1, d):
+        if chromosome[op * d + device] > chromosome[op * d + best]:
+            best = device
+    return best
+
+
+@numba.njit(cache=True)
+def _arrived(a: Arrays, chromosome, work: Workspace, tensor, device, size):
+    """A tensor is complete on a device: its ops that waited for nothing else are ready. Returns the heap's new size."""
+    for k in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
+        op = a.consumers[k]
+        if work.placement[op] == device:
+            work.waiting[op] -= 1
+            if work.waiting[op] == 0:
+                size = _push(work.keys, work.items, size, chromosome[len(a.seconds) * a.devices + op], op)
+    return size
+
+
+@numba.njit(cache=True)
 def evaluate(a: Arrays, chromosome, work: Workspace):
     """Decodes and simulates; returns (makespan in seconds, peak in bytes, steps). The hot loop of every search."""
     n, d = a.seconds.shape[0], a.devices
@@ -100,12 +111,8 @@ def evaluate(a: Arrays, chromosome, work: Workspace):
     for device in range(d):
         clock[device], held[device] = 0.0, 0
     for op in range(n):
-        best = 0
-        for device in range(1, d):
-            if chromosome[op * d + device] > chromosome[op * d + best]:
-                best = device
-        placement[op] = best
-        held[best] += a.weight_bytes[op]
+        placement[op] = device_of(chromosome, op, d)
+        held[placement[op]] += a.weight_bytes[op]
         waiting[op] = a.input_offsets[op + 1] - a.input_offsets[op]
     for device in range(d):
         peak[device] = held[device]
@@ -155,12 +162,7 @@ def evaluate(a: Arrays, chromosome, work: Workspace):
                     if not a.tensor_is_output[tensor]:
                         held[device] -= a.tensor_bytes[tensor]
                     continue
-                for k in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
-                    op = a.consumers[k]
-                    if placement[op] == device:
-                        waiting[op] -= 1
-                        if waiting[op] == 0:
-                            size = _push(work.keys, work.items, size, chromosome[n * d + op], op)
+                size = _arrived(a, chromosome, work, tensor, device, size)
                 for target in range(d):
                     if target != device and uses[tensor * d + target] > 0:
                         transfer = n + tensor * d + target
@@ -178,12 +180,7 @@ def evaluate(a: Arrays, chromosome, work: Workspace):
             uses[tensor * d + source] -= 1
             if uses[tensor * d + source] == 0 and not a.tensor_is_output[tensor]:
                 held[source] -= a.tensor_bytes[tensor]
-            for k in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
-                op = a.consumers[k]
-                if placement[op] == target:
-                    waiting[op] -= 1
-                    if waiting[op] == 0:
-                        size = _push(work.keys, work.items, size, chromosome[n * d + op], op)
+            size = _arrived(a, chromosome, work, tensor, target, size)
     makespan, most = 0.0, 0
     for device in range(d):
         makespan, most = max(makespan, clock[device]), max(most, peak[device])
@@ -205,49 +202,11 @@ def decode(instance: Instance, chromosome: np.ndarray) -> Schedule:
     """The schedule of a chromosome, by the compiled decoder."""
     work = make_workspace(instance)
     _, _, steps = evaluate(instance.arrays, np.ascontiguousarray(chromosome, np.float64), work)
-    return _schedule(instance, work.placement, work.order[:steps])
-
-
-def _schedule(instance: Instance, placement, items) -> Schedule:
     n, d = instance.graph.num_ops, instance.pair.devices
-    items = np.asarray(items, np.int64)
+    items = work.order[:steps].astype(np.int64)
     is_op = items < n
-    order = np.stack([np.where(is_op, items, (items - n) // d), np.where(is_op, -1, (items - n) % d)], axis=1)
-    return Schedule.of(placement, order, d).on(instance.graph, instance.pair)
-
-
-def decode_reference(instance: Instance, chromosome: np.ndarray) -> Schedule:
-    """The same in plain Python, slow on purpose: what the compiled decoder is held to."""
-    graph, d = instance.graph, instance.pair.devices
-    n = graph.num_ops
-    affinity = np.asarray(chromosome[: n * d]).reshape(n, d)
-    priority = [float(p) for p in chromosome[n * d :]]
-    placement = [int(np.argmax(row)) for row in affinity]
-    predecessors: dict[int, set[int]] = {op: set() for op in range(n)}
-    for tensor in range(graph.num_tensors):
-        producer = int(graph.tensor_producer[tensor])
-        for consumer in graph.consumers(tensor).tolist():
-            if placement[consumer] == placement[producer]:
-                predecessors[consumer].add(producer)
-            else:
-                transfer = n + tensor * d + placement[consumer]
-                predecessors.setdefault(transfer, set()).add(producer)
-                predecessors[consumer].add(transfer)
-    successors: dict[int, list[int]] = {item: [] for item in predecessors}
-    for item, before in predecessors.items():
-        for predecessor in before:
-            successors[predecessor].append(item)
-    ready = [(-priority[item], item) for item, before in predecessors.items() if not before]
-    heapq.heapify(ready)
-    items = []
-    while ready:
-        _, item = heapq.heappop(ready)
-        items.append(item)
-        for successor in successors[item]:
-            predecessors[successor].discard(item)
-            if not predecessors[successor]:
-                heapq.heappush(ready, (-priority[successor], successor))
-    return _schedule(instance, placement, items)
+    order = np.stack([np.where(is_op, items, (items - n) // d), np.where(is_op, RUN_OP, (items - n) % d)], axis=1)
+    return Schedule.of(work.placement, order, d).on(instance.graph, instance.pair)
 
 
 def encode(instance: Instance, schedule: Schedule) -> np.ndarray:
@@ -256,6 +215,6 @@ def encode(instance: Instance, schedule: Schedule) -> np.ndarray:
     chromosome = np.zeros(instance.chromosome_length)
     chromosome[np.arange(n) * d + schedule.placement] = 1.0
     what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]
-    items = np.where(target < 0, what, n + what * d + target)
+    items = np.where(target == RUN_OP, what, n + what * d + target)
     chromosome[n * d + items] = 1.0 - (np.arange(len(items)) + 0.5) / len(items)
     return chromosome

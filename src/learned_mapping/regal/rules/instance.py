@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, check_pair, check_sizes, op_seconds
+from learned_mapping.hardware.device_pair import DevicePair, Simulation, check_pair, check_sizes, op_seconds, simulate
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.schedule import Schedule
 
 OBJECTIVES = ("runtime", "memory")
 INFEASIBLE = 1e30
@@ -20,28 +21,17 @@ INFEASIBLE = 1e30
 class Arrays(NamedTuple):
     """An `Instance` for compiled code. N ops, M tensors, E uses, d devices. Offsets index the array that follows."""
 
-    seconds: np.ndarray
-    """[N] float64."""
-    weight_bytes: np.ndarray
-    """[N] int64."""
-    tensor_bytes: np.ndarray
-    """[M] int64."""
-    tensor_producer: np.ndarray
-    """[M] int32."""
-    tensor_is_output: np.ndarray
-    """[M] bool."""
-    consumer_offsets: np.ndarray
-    """[M + 1] int32."""
-    consumers: np.ndarray
-    """[E] int32, ops that use each tensor."""
-    input_offsets: np.ndarray
-    """[N + 1] int32."""
-    inputs: np.ndarray
-    """[E] int32, tensors each op uses."""
-    output_offsets: np.ndarray
-    """[N + 1] int32."""
-    outputs: np.ndarray
-    """[M] int32, tensors each op produces."""
+    seconds: np.ndarray  # [N] float64
+    weight_bytes: np.ndarray  # [N] int64
+    tensor_bytes: np.ndarray  # [M] int64
+    tensor_producer: np.ndarray  # [M] int32
+    tensor_is_output: np.ndarray  # [M] bool
+    consumer_offsets: np.ndarray  # [M + 1] int32
+    consumers: np.ndarray  # [E] int32, ops that use each tensor
+    input_offsets: np.ndarray  # [N + 1] int32
+    inputs: np.ndarray  # [E] int32, tensors each op uses
+    output_offsets: np.ndarray  # [N + 1] int32
+    outputs: np.ndarray  # [M] int32, tensors each op produces
     devices: int
     free_transfers: bool
     minimise_memory: bool
@@ -83,26 +73,31 @@ class Instance:
         by_producer = np.argsort(graph.tensor_producer, kind="stable")
         ops = np.arange(graph.num_ops + 1)
 
-        def contiguous(values, dtype):
-            return np.ascontiguousarray(np.array(values, dtype=dtype))
-
         return Arrays(
-            seconds=contiguous(op_seconds(graph, pair), np.float64),
-            weight_bytes=contiguous(graph.op_weight_bytes, np.int64),
-            tensor_bytes=contiguous(graph.tensor_bytes, np.int64),
-            tensor_producer=contiguous(graph.tensor_producer, np.int32),
-            tensor_is_output=contiguous(graph.tensor_is_output, bool),
-            consumer_offsets=contiguous(graph.consumer_offsets, np.int32),
-            consumers=contiguous(graph.edge_consumer, np.int32),
-            input_offsets=contiguous(np.searchsorted(graph.edge_consumer[by_consumer], ops), np.int32),
-            inputs=contiguous(graph.edge_tensor[by_consumer], np.int32),
-            output_offsets=contiguous(np.searchsorted(graph.tensor_producer[by_producer], ops), np.int32),
-            outputs=contiguous(by_producer, np.int32),
+            seconds=np.array(op_seconds(graph, pair), np.float64),
+            weight_bytes=np.array(graph.op_weight_bytes, np.int64),
+            tensor_bytes=np.array(graph.tensor_bytes, np.int64),
+            tensor_producer=np.array(graph.tensor_producer, np.int32),
+            tensor_is_output=np.array(graph.tensor_is_output, bool),
+            consumer_offsets=np.array(graph.consumer_offsets, np.int32),
+            consumers=np.array(graph.edge_consumer, np.int32),
+            input_offsets=np.searchsorted(graph.edge_consumer[by_consumer], ops).astype(np.int32),
+            inputs=graph.edge_tensor[by_consumer].astype(np.int32),
+            output_offsets=np.searchsorted(graph.tensor_producer[by_producer], ops).astype(np.int32),
+            outputs=by_producer.astype(np.int32),
             devices=int(pair.devices),
             free_transfers=pair.transfers == "free",
             minimise_memory=self.objective == "memory",
             memory_bytes=float(pair.memory_bytes),
         )
+
+    def simulate(self, schedule: Schedule) -> Simulation:
+        """How a schedule runs."""
+        return simulate(self.graph, schedule.placement, schedule.order.tolist(), self.pair)
+
+    def cost(self, schedule: Schedule) -> float:
+        """The objective of a schedule, seconds or bytes, by the simulator."""
+        return float(getattr(self.simulate(schedule), self.cost_name))
 
     def fitness(self, makespan_s: float, peak_bytes: int) -> float:
         """What the searches minimise: the objective, or `INFEASIBLE` and more past the memory limit."""

@@ -6,7 +6,9 @@ one other chromosome, each entry taken from the elite with probability `bias`. A
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -47,6 +49,13 @@ class BrkgaParameters:
     @property
     def mutants(self) -> int:
         return max(1, round(self.population * self.mutant_fraction))
+
+
+TUNED_BRKGA = {
+    "runtime": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.05, bias=0.7),
+    "memory": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.02, bias=0.6),
+}
+"""Parameters by objective, chosen on training graphs alone; `data/regal/tuning.json` is the record."""
 
 
 @dataclass(frozen=True)
@@ -96,47 +105,103 @@ def tables_of(law: MutantLaw | None) -> Tables:
     return tabulate(law.taken("alpha"), law.taken("beta"))
 
 
+class Population(NamedTuple):
+    """P chromosomes of L entries in two buffers taken in turn, for compiled code."""
+
+    chromosomes: np.ndarray  # [2, P, L] float64
+    fitness: np.ndarray  # [2, P] float64, seconds or bytes
+    ranks: np.ndarray  # [P] int64: sorts the present buffer, best first and the earlier first among equals
+    present: int  # The buffer of this generation
+
+    def ranked(self, count: int) -> np.ndarray:
+        """[count, L], a copy of the best chromosomes."""
+        return self.chromosomes[self.present, self.ranks[:count]]
+
+
+class Shares(NamedTuple):
+    """How a generation is made."""
+
+    elites: int
+    mutants: int
+    lawful: int  # Mutants drawn from the law
+    bias: float
+
+
 @numba.njit(cache=True)
-def _start(a: Arrays, work: Workspace, rng, pool, fitness, ranks, tables: Tables, entries, first, limit):
-    """Draws rows `first` and on of generation 0, `entries` of each by the tables; scores `limit` rows, ranks them."""
-    for row in range(limit):
+def _start(a: Arrays, work: Workspace, rng, population: Population, tables: Tables, entries, first, scored):
+    """Draws rows `first` and on of generation 0, `entries` of each by the tables; scores `scored` rows, ranks all."""
+    for row in range(scored):
         if row >= first:
-            draw(pool[0, row], rng, tables, row % len(tables.rows), entries)
-        fitness[0, row] = fitness_of(a, pool[0, row], work)
-    ranks[:] = np.argsort(fitness[0], kind="mergesort")
+            draw(population.chromosomes[0, row], rng, tables, row % len(tables.rows), entries)
+        population.fitness[0, row] = fitness_of(a, population.chromosomes[0, row], work)
+    population.ranks[:] = np.argsort(population.fitness[0], kind="mergesort")
 
 
 @numba.njit(cache=True)
-def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, bias, tables: Tables, best):
+def _evolve(a: Arrays, work: Workspace, rng, population: Population, shares: Shares, tables: Tables, best):
     """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer of the last one.
 
-    pool [2, P, L] and fitness [2, P] are two buffers taken in turn, `now` the present one; ranks [P] sorts it, best
-    first and the earlier first among equals; shape = (elites, mutants, mutants drawn from the law); the laws of
-    `tables` are taken in turn in every generation.
+    The laws of `tables` are taken in turn in every generation.
     """
-    elites, mutants, lawful = shape
-    size, length = pool.shape[1:]
+    fitness, ranks, now, elites = population.fitness, population.ranks, population.present, shares.elites
+    size, length = population.chromosomes.shape[1:]
     for generation in range(len(best)):
-        old, new = pool[now], pool[1 - now]
+        old, new = population.chromosomes[now], population.chromosomes[1 - now]
         for row in range(size):
             if row < elites:
                 new[row] = old[ranks[row]]
                 fitness[1 - now, row] = fitness[now, ranks[row]]
                 continue
             child = new[row]
-            if row < elites + mutants:
-                entries = tables.rows.shape[1] if row < elites + lawful else 0
+            if row < elites + shares.mutants:
+                entries = tables.rows.shape[1] if row < elites + shares.lawful else 0
                 draw(child, rng, tables, (row - elites) % len(tables.rows), entries)
             else:
                 elite = old[ranks[int(rng.random() * elites)]]
                 other = old[ranks[elites + int(rng.random() * (size - elites))]]
                 for i in range(length):
-                    child[i] = elite[i] if rng.random() < bias else other[i]
+                    child[i] = elite[i] if rng.random() < shares.bias else other[i]
             fitness[1 - now, row] = fitness_of(a, child, work)
         now = 1 - now
         ranks[:] = np.argsort(fitness[now], kind="mergesort")
         best[generation] = fitness[now, ranks[0]]
     return now
+
+
+def populations(
+    instance: Instance,
+    rng: np.random.Generator,
+    parameters: BrkgaParameters,
+    law: MutantLaw | None = None,
+    start: np.ndarray | None = None,
+    scored: int | None = None,
+) -> Generator[tuple[Population, np.ndarray], int, None]:
+    """The initial population, then one after as many generations as are sent each time.
+
+    Args:
+      instance, rng, parameters, law, start: as in `brkga`.
+      scored: only so many of the initial population are drawn and scored; all where None.
+
+    Yields:
+      The population, whose arrays the next one overwrites, and [G] the best fitness of each generation since the last.
+    """
+    a, work, length, size = instance.arrays, make_workspace(instance), instance.chromosome_length, parameters.population
+    tables = tables_of(law)
+    entries = tables.rows.shape[1]
+    if entries > length:
+        raise InputError("law", "alpha", f"{entries} entries, a chromosome has {length}")
+    lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
+    shares = Shares(parameters.elites, parameters.mutants, lawful, parameters.bias)
+    now = Population(np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
+    given = 0 if start is None else min(len(start), size)
+    if given:
+        now.chromosomes[0, :given] = start[:given]
+    initial = entries if law is not None and law.in_initial else 0
+    _start(a, work, rng, now, tables, initial, given, size if scored is None else scored)
+    best = now.fitness[0, now.ranks[:1]]
+    while True:
+        best = np.zeros((yield now, best))
+        now = now._replace(present=_evolve(a, work, rng, now, shares, tables, best))
 
 
 def brkga(
@@ -162,33 +227,21 @@ def brkga(
       [L] float64, the best chromosome.
     """
     parameters = BrkgaParameters() if parameters is None else parameters
-    a, work, length = instance.arrays, make_workspace(instance), instance.chromosome_length
     size, fresh = parameters.population, parameters.population - parameters.elites
-    tables = tables_of(law)
-    entries = tables.rows.shape[1]
-    if entries > length:
-        raise InputError("law", "alpha", f"{entries} entries, a chromosome has {length}")
-    lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
-    given = 0 if start is None else min(len(start), size)
-    pool, fitness, ranks = np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64)
-    if given:
-        pool[0, :given] = start[:given]
     scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
-    initial = entries if law is not None and law.in_initial else 0
-    _start(a, work, rng, pool, fitness, ranks, tables, initial, given, scored)
-    budget.record(fitness[0, ranks[0]], scored, better=float.__lt__)
-    now, chunk = 0, 1
+    evolution = populations(instance, rng, parameters, law, start, scored)
+    now, best = next(evolution)
+    budget.record(best[0], scored, better=float.__lt__)
+    chunk = 1
     while not budget.spent():
         left = budget.remaining_samples
         generations = chunk if left is None else min(chunk, left // fresh)
         if generations == 0:
             break
-        best = np.zeros(generations)
         before = budget.seconds
-        shape = (parameters.elites, parameters.mutants, lawful)
-        now = _evolve(a, work, rng, pool, fitness, ranks, now, shape, parameters.bias, tables, best)
+        now, best = evolution.send(generations)
         for value in best:
             budget.record(value, fresh, better=float.__lt__)
         # Chunks of about a twentieth of a second: short against any limit in seconds, long against a call.
         chunk = max(1, min(1000, int(generations * 0.05 / max(budget.seconds - before, 1e-6))))
-    return pool[now, ranks[0]].copy()
+    return now.ranked(1)[0]

@@ -35,12 +35,9 @@ UNIFORM, BY_NUMPY = -1, -2
 class Tables(NamedTuple):
     """What `draw` reads."""
 
-    alpha: np.ndarray
-    """[K, L] float64, alpha of every entry of a chromosome, for each of K turns."""
-    beta: np.ndarray
-    """[K, L] float64."""
-    rows: np.ndarray
-    """[K, L] int32, the row of `knots` that serves an entry, or `UNIFORM`, or `BY_NUMPY`."""
+    alpha: np.ndarray  # [K, L] float64, alpha of every entry of a chromosome, for each of K turns
+    beta: np.ndarray  # [K, L] float64
+    rows: np.ndarray  # [K, L] int32, the row of `knots` that serves an entry, or `UNIFORM`, or `BY_NUMPY`
     knots: np.ndarray
     """[R, CELLS + 1 + 2 HALVINGS] float32 in [0, 1]: an end; the quantiles of 2^-k / CELLS, the largest k first, of
     j / CELLS, of 1 - 2^-k / CELLS, the smallest k first; an end. An end is two steps beyond its neighbour."""

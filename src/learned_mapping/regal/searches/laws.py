@@ -10,32 +10,29 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-import numba
 import numpy as np
+from scipy.special import softmax
 
-from learned_mapping.budget import Budget
 from learned_mapping.regal.agent.features import NODE_FEATURES, Features, freed_bytes, rank_share, slack
-from learned_mapping.regal.rules.decode import fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.brkga import MutantLaw, tables_of
-from learned_mapping.regal.searches.draws import draw
+from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.list_schedule import upward_rank
 
 BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 """Values of alpha and of beta to choose from; the paper prints none."""
 
 
-def chromosome_law(affinity: np.ndarray, priority: np.ndarray, **options: object) -> MutantLaw:
-    """A `MutantLaw` from its parts.
+def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: object) -> MutantLaw:
+    """A law from its parts.
 
     Args:
-      affinity: [N, d, 2] alpha and beta of each affinity.
-      priority: [N, 2] the same of each priority.
+      parameters: [N, d + 1, 2] alpha and beta of each affinity and, last on the middle axis, of the priority.
+      priorities: whether priorities follow them or are uniform.
       options: of `MutantLaw`.
     """
-    alpha = np.concatenate([affinity[..., 0].ravel(), priority[:, 0]])
-    beta = np.concatenate([affinity[..., 1].ravel(), priority[:, 1]])
-    return MutantLaw(alpha, beta, **options)
+    priority = parameters[:, -1] if priorities else np.ones_like(parameters[:, -1])
+    both = np.concatenate([parameters[:, :-1].reshape(-1, 2), priority])
+    return MutantLaw(both[:, 0].copy(), both[:, 1].copy(), **options)
 
 
 def constant_law(instance: Instance, affinity: tuple[float, float], priority: tuple[float, float]) -> MutantLaw:
@@ -46,11 +43,14 @@ def constant_law(instance: Instance, affinity: tuple[float, float], priority: tu
       affinity: alpha and beta for device 0; beta and alpha for every other device.
       priority: alpha and beta.
     """
-    n, d = instance.graph.num_ops, instance.pair.devices
-    entries = np.ones((n, d, 2))
-    entries[:, 0] = affinity
-    entries[:, 1:] = affinity[::-1]
-    return chromosome_law(entries, np.tile(np.asarray(priority, float), (n, 1)))
+    entries = _uniform(instance)
+    entries[:, 0], entries[:, 1:-1], entries[:, -1] = affinity, affinity[::-1], priority
+    return law_of(entries)
+
+
+def _uniform(instance: Instance) -> np.ndarray:
+    """[N, d + 1, 2], all 1, as `law_of` takes it."""
+    return np.ones((instance.graph.num_ops, instance.pair.devices + 1, 2))
 
 
 def spectral_law(instance: Instance, seen: Features, vector: str, strength: float) -> MutantLaw:
@@ -62,12 +62,11 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
       vector: the column that holds the ranks, such as ``eigenvector_2``, the Fiedler vector.
       strength: alpha of the affinity for that side; all else is uniform.
     """
-    n, d = instance.graph.num_ops, instance.pair.devices
+    d, entries = instance.pair.devices, _uniform(instance)
     rank = (seen.nodes[:, NODE_FEATURES.index(vector)].astype(float) + 1) / 2
     side = np.minimum((rank * d).astype(int), d - 1)
-    entries = np.ones((n, d, 2))
-    entries[np.arange(n), side, 0] = strength
-    return chromosome_law(entries, np.ones((n, 2)))
+    entries[np.arange(len(side)), side, 0] = strength
+    return law_of(entries)
 
 
 RULES = ("freed", "height")
@@ -87,16 +86,14 @@ def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw
       strength: the op of the highest rank has Beta(1 + strength, 1), that of the lowest Beta(1, 1 + strength).
       base: where the affinities come from; uniform where None.
     """
-    n, d = instance.graph.num_ops, instance.pair.devices
     rank = rank_share(upward_rank(instance) if rule == "height" else freed_bytes(instance))
     if rule == FREED_LATE:
         rank = rank_share(rank - LATE * rank_share(slack(instance)))
     priority = np.stack([1 + strength * rank, 1 + strength * (1 - rank)], axis=1)
-    if base is None:
-        return chromosome_law(np.ones((n, d, 2)), priority)
-    affinity = np.stack([base.alpha[: n * d], base.beta[: n * d]], axis=1).reshape(n, d, 2)
-    options = {name: getattr(base, name) for name in ("in_initial", "mutant_share", "turns")}
-    return chromosome_law(affinity, priority, **options)
+    base = law_of(_uniform(instance)) if base is None else base
+    ops = instance.graph.num_ops * instance.pair.devices
+    alpha, beta = (np.concatenate([getattr(base, k)[:ops], priority[:, i]]) for i, k in enumerate(("alpha", "beta")))
+    return replace(base, alpha=alpha, beta=beta)
 
 
 def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: float) -> MutantLaw:
@@ -116,12 +113,6 @@ def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: fl
     alpha[: len(ranked.alpha)], beta[: len(ranked.beta)] = ranked.alpha, ranked.beta
     alpha[ops:] = 1 + transfers
     return replace(ranked, alpha=alpha, beta=beta)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Along the last axis."""
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
 def sample_bins(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -144,14 +135,8 @@ def mean_law(logits: np.ndarray, *, strength: float = 1.0, priorities: bool = Tr
       priorities: whether priorities follow the learner or are uniform.
       options: of `MutantLaw`.
     """
-    mean = softmax(np.asarray(logits, float)) @ np.asarray(BINS)
+    mean = softmax(np.asarray(logits, float), axis=-1) @ np.asarray(BINS)
     return law_of(1 + strength * (mean - 1), priorities=priorities, **options)
-
-
-def law_of(parameters: np.ndarray, *, priorities: bool = True, **options) -> MutantLaw:
-    """The `MutantLaw` of [N, d + 1, 2] alpha and beta, the last entry of the middle axis being the priority."""
-    priority = parameters[:, -1] if priorities else np.ones_like(parameters[:, -1])
-    return chromosome_law(parameters[:, :-1], priority, **options)
 
 
 @functools.cache
@@ -166,39 +151,3 @@ def larger_table() -> np.ndarray:
     table = mass @ below.T
     table = (table + 1 - table.T) / 2
     return table.reshape((len(BINS),) * 4)
-
-
-@numba.njit(cache=True)
-def _sample(a, work, rng, best, trial, fitness, tables, start, values):
-    """Scores one chromosome drawn from the law per entry of `values`, which receives the best so far; returns it.
-
-    The laws of `tables` are taken in turn, `start` chromosomes having been drawn before.
-    """
-    for sample in range(len(values)):
-        draw(trial, rng, tables, (start + sample) % len(tables.rows), tables.rows.shape[1])
-        found = fitness_of(a, trial, work)
-        if found < fitness:
-            fitness = found
-            best[:] = trial
-        values[sample] = fitness
-    return fitness
-
-
-def law_search(instance: Instance, rng: np.random.Generator, budget: Budget, law: MutantLaw) -> np.ndarray:
-    """The best of chromosomes drawn from `law`: instance-dependent random search (REGAL, Section 3.2, baseline 6).
-
-    One sample of the budget is one chromosome. Returns [L] float64.
-    """
-    a, work = instance.arrays, make_workspace(instance)
-    best, trial = np.zeros(instance.chromosome_length), np.zeros(instance.chromosome_length)
-    tables = tables_of(law)
-    fitness, chunk = np.inf, 50
-    while not budget.spent():
-        left = budget.remaining_samples
-        values = np.zeros(chunk if left is None else min(chunk, left))
-        before = budget.seconds
-        fitness = _sample(a, work, rng, best, trial, fitness, tables, budget.samples, values)
-        for value in values:
-            budget.record(value, better=float.__lt__)
-        chunk = max(10, min(100_000, int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))
-    return best

@@ -6,7 +6,6 @@ import heapq
 
 import numpy as np
 
-from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
@@ -40,21 +39,54 @@ def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
 
 
 def _partition(instance: Instance, rng: np.random.Generator) -> np.ndarray:
-    graph = instance.graph
-    by_seconds = instance.objective == "runtime"
-    weight = instance.arrays.seconds if by_seconds else graph.op_output_bytes + graph.op_weight_bytes
-    return partition(_edges(graph), weight, instance.pair.devices, rng)
-
-
-def _edges(graph: ComputationGraph) -> Adjacency:
+    graph, seconds = instance.graph, instance.arrays.seconds
+    weight = seconds if instance.objective == "runtime" else graph.op_output_bytes + graph.op_weight_bytes
     adjacency: Adjacency = [{} for _ in range(graph.num_ops)]
     mean = float(graph.tensor_bytes.mean()) or 1.0
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
         producer = int(graph.tensor_producer[tensor])
-        weight = 1.0 + float(graph.tensor_bytes[tensor]) / mean
+        tie = 1.0 + float(graph.tensor_bytes[tensor]) / mean
         for u, v in ((producer, consumer), (consumer, producer)):
-            adjacency[u][v] = adjacency[u].get(v, 0.0) + weight
-    return adjacency
+            adjacency[u][v] = adjacency[u].get(v, 0.0) + tie
+    return partition(adjacency, weight, instance.pair.devices, rng)
+
+
+class _Steps:
+    """A schedule in the making: each op with the transfers it needs right before it."""
+
+    def __init__(self, instance: Instance, placement: np.ndarray):
+        self.instance, self.placement = instance, placement
+        graph = instance.graph
+        self.inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
+        for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+            self.inputs[consumer].append(tensor)
+        self.waiting = [len(tensors) for tensors in self.inputs]
+        self.order: list[tuple[int, int]] = []
+        self.sent: set[tuple[int, int]] = set()
+
+    def append(self, op: int) -> list[int]:
+        """Adds `op`; returns the ops that it was the last to hold up."""
+        graph, device = self.instance.graph, int(self.placement[op])
+        for tensor in self.inputs[op]:
+            if self.placement[graph.tensor_producer[tensor]] != device and (tensor, device) not in self.sent:
+                self.sent.add((tensor, device))
+                self.order.append((tensor, device))
+        self.order.append((op, RUN_OP))
+        released = []
+        for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
+            for consumer in graph.consumers(tensor).tolist():
+                self.waiting[consumer] -= 1
+                if self.waiting[consumer] == 0:
+                    released.append(consumer)
+        return released
+
+    def ready(self) -> list[int]:
+        """The ops that wait for none."""
+        return [op for op, count in enumerate(self.waiting) if count == 0]
+
+    def schedule(self) -> Schedule:
+        pair = self.instance.pair
+        return Schedule.of(self.placement, self.order, pair.devices).on(self.instance.graph, pair)
 
 
 def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
@@ -63,11 +95,8 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
     Inputs are visited heaviest ancestry first, as memory-minimising compilers do. A transfer comes right before the
     first op that needs it.
     """
-    graph = instance.graph
-    ancestry = np.zeros(graph.num_ops)
-    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        inputs[consumer].append(tensor)
+    graph, steps = instance.graph, _Steps(instance, placement)
+    ancestry, inputs = np.zeros(graph.num_ops), steps.inputs
     for op in graph.topological_order.tolist():
         producers = {int(graph.tensor_producer[t]) for t in inputs[op]}
         ancestry[op] = graph.op_output_bytes[op] + sum(ancestry[p] for p in producers)
@@ -75,9 +104,7 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
         tensors.sort(key=lambda t: (-ancestry[graph.tensor_producer[t]], t))
     used = np.zeros(graph.num_ops, bool)
     used[graph.edge_producer] = True
-    order: list[tuple[int, int]] = []
-    sent: set[tuple[int, int]] = set()
-    opened, done = np.zeros(graph.num_ops, bool), np.zeros(graph.num_ops, bool)
+    opened, done = np.zeros((2, graph.num_ops), bool)
     for root in np.flatnonzero(~used).tolist():
         stack = [root]
         while stack:
@@ -91,18 +118,8 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
                 continue
             stack.pop()
             done[op] = True
-            _append(graph, placement, inputs, order, sent, op)
-    return Schedule.of(placement, order, instance.pair.devices)
-
-
-def _append(graph, placement, inputs, order, sent, op) -> None:
-    """Adds `op`, before it the transfers it needs."""
-    device = int(placement[op])
-    for tensor in inputs[op]:
-        if placement[graph.tensor_producer[tensor]] != device and (tensor, device) not in sent:
-            sent.add((tensor, device))
-            order.append((tensor, device))
-    order.append((op, RUN_OP))
+            steps.append(op)
+    return steps.schedule()
 
 
 def list_scheduler(instance: Instance) -> Schedule:
@@ -116,27 +133,22 @@ def _critical_path(instance: Instance) -> Schedule:
     Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be sent.
     """
     graph, a, d = instance.graph, instance.arrays, instance.pair.devices
-    rank = upward_rank(instance)
-    inputs = _inputs(graph)
-    waiting = np.array([len(tensors) for tensors in inputs])
-    ready = [(-rank[op], op) for op in np.flatnonzero(waiting == 0).tolist()]
+    rank, placement = upward_rank(instance), np.full(graph.num_ops, -1)
+    steps = _Steps(instance, placement)
+    ready = [(-rank[op], op) for op in steps.ready()]
     heapq.heapify(ready)
-    placement = np.full(graph.num_ops, -1)
-    clock = np.zeros(d)
-    finish = np.zeros(graph.num_ops)
-    order: list[tuple[int, int]] = []
-    sent: set[tuple[int, int]] = set()
+    clock, finish = np.zeros(d), np.zeros(graph.num_ops)
     while ready:
         _, op = heapq.heappop(ready)
         options = []
         for device in range(d):
             after = clock.copy()
             missing = 0
-            for tensor in inputs[op]:
+            for tensor in steps.inputs[op]:
                 home = placement[graph.tensor_producer[tensor]]
                 if instance.pair.transfers == "free":
                     after[device] = max(after[device], finish[graph.tensor_producer[tensor]])
-                if home != device and (tensor, device) not in sent:
+                if home != device and (tensor, device) not in steps.sent:
                     missing += 1
                     if instance.pair.transfers == "rendezvous":
                         after[home] = after[device] = max(after[home], after[device])
@@ -145,10 +157,9 @@ def _critical_path(instance: Instance) -> Schedule:
         best = min(options, key=lambda option: option[:4])
         placement[op], clock = best[3], best[4]
         finish[op] = best[0]
-        _append(graph, placement, inputs, order, sent, op)
-        for successor in _released(graph, op, waiting):
+        for successor in steps.append(op):
             heapq.heappush(ready, (-rank[successor], successor))
-    return Schedule.of(placement, order, d)
+    return steps.schedule()
 
 
 def _least_memory(instance: Instance) -> Schedule:
@@ -157,16 +168,13 @@ def _least_memory(instance: Instance) -> Schedule:
     Tensors count as freed once all their users have run; copies on the other device, from their transfer on.
     """
     graph, d = instance.graph, instance.pair.devices
-    inputs = _inputs(graph)
     size, weights = graph.tensor_bytes, graph.op_weight_bytes
-    waiting = np.array([len(tensors) for tensors in inputs])
-    to_come = np.diff(graph.consumer_offsets).astype(np.int64)
-    ready = set(np.flatnonzero(waiting == 0).tolist())
     placement = np.full(graph.num_ops, -1)
-    held, peak = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    steps = _Steps(instance, placement)
+    inputs, ready = steps.inputs, set(steps.ready())
+    to_come = np.diff(graph.consumer_offsets).astype(np.int64)
+    held, peak = np.zeros((2, d), np.int64)
     copies: dict[int, set[int]] = {}
-    order: list[tuple[int, int]] = []
-    sent: set[tuple[int, int]] = set()
     depth = {op: i for i, op in enumerate(depth_first(instance, np.zeros(graph.num_ops, int)).order[:, 0].tolist())}
     while ready:
         best = None
@@ -198,35 +206,15 @@ def _least_memory(instance: Instance) -> Schedule:
             copies[tensor] = {device}
             if to_come[tensor] == 0 and not graph.tensor_is_output[tensor]:
                 held[device] -= size[tensor]
-        _append(graph, placement, inputs, order, sent, op)
-        ready.update(_released(graph, op, waiting))
-    return Schedule.of(placement, order, d)
-
-
-def _inputs(graph: ComputationGraph) -> list[list[int]]:
-    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        inputs[consumer].append(tensor)
-    return inputs
+        ready.update(steps.append(op))
+    return steps.schedule()
 
 
 def upward_rank(instance: Instance) -> np.ndarray:
     """[N] seconds from an op's start to the end of the longest path through it."""
     graph, rank = instance.graph, instance.arrays.seconds.copy()
-    position = np.empty(graph.num_ops, np.int64)
-    position[graph.topological_order] = np.arange(graph.num_ops)
+    position = np.argsort(graph.topological_order)
     # Later producers first: an op's own rank is settled before an earlier op asks for it.
     for producer, consumer in graph.op_edges[np.argsort(-position[graph.op_edges[:, 0]], kind="stable")].tolist():
         rank[producer] = max(rank[producer], instance.arrays.seconds[producer] + rank[consumer])
     return rank
-
-
-def _released(graph: ComputationGraph, op: int, waiting: np.ndarray) -> list[int]:
-    """Ops that `op` was the last to hold up; counts down `waiting`."""
-    released = []
-    for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
-        for consumer in graph.consumers(tensor).tolist():
-            waiting[consumer] -= 1
-            if waiting[consumer] == 0:
-                released.append(consumer)
-    return released

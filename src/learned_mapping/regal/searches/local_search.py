@@ -9,8 +9,10 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
+from learned_mapping.regal.rules.decode import Workspace, device_of, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
+from learned_mapping.regal.searches.brkga import MutantLaw, tables_of
+from learned_mapping.regal.searches.draws import Tables, draw
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,27 @@ class LocalSearchParameters:
 
     def __post_init__(self):
         if not (self.device_share >= 0 and self.cluster_share >= 0 and self.device_share + self.cluster_share <= 1):
-            raise InputError(
-                "local-search", "device_share", "the shares of moves must be at least 0, at most 1 together"
-            )
+            fault = "the shares of moves must be at least 0, at most 1 together"
+            raise InputError("local-search", "device_share", fault)
         if self.cluster_ops < 2:
             raise InputError("local-search", "cluster_ops", f"at least 2, got {self.cluster_ops}")
 
 
+TUNED_LOCAL_SEARCH = {
+    "runtime": LocalSearchParameters(device_share=0.05, cluster_share=0.4, cluster_ops=128),
+    "memory": LocalSearchParameters(device_share=0.3, cluster_share=0.2, cluster_ops=512),
+}
+"""As `brkga.TUNED_BRKGA`, for the mix of moves."""
+
+
 @numba.njit(cache=True)
-def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, values):
-    """Scores one random chromosome per entry of `values`, which receives the best so far; returns it."""
+def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, tables: Tables, drawn, values):
+    """Scores one chromosome drawn by the tables per entry of `values`, which receives the best so far; returns it.
+
+    The laws of `tables` are taken in turn, `drawn` chromosomes having been drawn before.
+    """
     for sample in range(len(values)):
-        for i in range(len(trial)):
-            trial[i] = rng.random()
+        draw(trial, rng, tables, (drawn + sample) % len(tables.rows), tables.rows.shape[1])
         found = fitness_of(a, trial, work)
         if found < fitness:
             fitness = found
@@ -65,15 +75,6 @@ def _neighbour(a: Arrays, rng, op):
 
 
 @numba.njit(cache=True)
-def _device(chromosome, op, d):
-    best = 0
-    for device in range(1, d):
-        if chromosome[op * d + device] > chromosome[op * d + best]:
-            best = device
-    return best
-
-
-@numba.njit(cache=True)
 def _item(chromosome, a: Arrays, rng, op):
     """A random op or transfer; `op` instead of a transfer the placement has no need for, which would change nothing."""
     n, d, m = a.seconds.shape[0], a.devices, a.tensor_bytes.shape[0]
@@ -81,9 +82,9 @@ def _item(chromosome, a: Arrays, rng, op):
     if tensor < 0:
         return op
     target = int(rng.random() * d)
-    if _device(chromosome, a.tensor_producer[tensor], d) != target:
+    if device_of(chromosome, a.tensor_producer[tensor], d) != target:
         for j in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
-            if _device(chromosome, a.consumers[j], d) == target:
+            if device_of(chromosome, a.consumers[j], d) == target:
                 return n + tensor * d + target
     return op
 
@@ -106,15 +107,13 @@ def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, c
     for sample in range(len(values)):
         kind, count = rng.random(), 0
         op = int(rng.random() * n)
-        if kind < device_share and d > 1:
-            device = (_device(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
-            count = _put(chromosome, a, op, device, changed, old, 0)
-        elif kind < device_share + cluster_share and d > 1:
-            device = (_device(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
-            size = int(2.0 * (cluster_ops / 2.0) ** rng.random())
+        if kind < device_share + cluster_share and d > 1:
+            device = (device_of(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
+            size = 1 if kind < device_share else int(2.0 * (cluster_ops / 2.0) ** rng.random())
             for _ in range(size):
                 count = _put(chromosome, a, op, device, changed, old, count)
-                op = _neighbour(a, rng, op)
+                if kind >= device_share:
+                    op = _neighbour(a, rng, op)
         else:
             item = _item(chromosome, a, rng, op)
             changed[0], old[0], count = n * d + item, chromosome[n * d + item], 1
@@ -129,13 +128,18 @@ def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, c
     return fitness
 
 
-def random_search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    """The best of uniformly random chromosomes; one sample of the budget is one of them. Returns [L] float64."""
-    a, work = instance.arrays, make_workspace(instance)
-    best, trial = np.zeros(instance.chromosome_length), np.zeros(instance.chromosome_length)
+def random_search(
+    instance: Instance, rng: np.random.Generator, budget: Budget, law: MutantLaw | None = None
+) -> np.ndarray:
+    """The best of random chromosomes; one sample of the budget is one of them. Returns [L] float64.
+
+    Uniform ones, or drawn from `law`: instance-dependent random search (REGAL, Section 3.2, baseline 6).
+    """
+    a, work, tables = instance.arrays, make_workspace(instance), tables_of(law)
+    best, trial = np.zeros((2, instance.chromosome_length))
 
     def sample(fitness, values):
-        return _sample(a, work, rng, best, trial, fitness, values)
+        return _sample(a, work, rng, best, trial, fitness, tables, budget.samples, values)
 
     _in_chunks(budget, np.inf, sample)
     return best
@@ -168,8 +172,7 @@ def local_search(
     budget.record(fitness, better=float.__lt__)
 
     def climb(fitness, values):
-        shares = (p.device_share, p.cluster_share)
-        return _climb(a, work, rng, chromosome, fitness, *shares, p.cluster_ops, values)
+        return _climb(a, work, rng, chromosome, fitness, p.device_share, p.cluster_share, p.cluster_ops, values)
 
     _in_chunks(budget, fitness, climb)
     return chromosome

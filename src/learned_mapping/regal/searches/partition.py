@@ -8,7 +8,6 @@ Mattheyses 1982). More than two parts come from bisecting again.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,8 @@ COARSE_NODES = 30
 """Contraction stops here."""
 STARTS = 12
 """Bisections tried on the coarsest graph."""
+IMBALANCE = 0.05
+"""By how much of the average a part may be heavier, as far as whole nodes allow."""
 MAX_PASSES = 8
 """Refinement passes on one level; a pass that gains nothing is the last anyway."""
 
@@ -23,17 +24,7 @@ Adjacency = list[dict[int, float]]
 """For each node its neighbours and the weight of the edge to them; symmetric."""
 
 
-@dataclass(frozen=True)
-class _Level:
-    adjacency: Adjacency
-    weight: list[float]
-    parent: list[int]
-    """Node of the next coarser level each node went into."""
-
-
-def partition(
-    adjacency: Adjacency, weight: np.ndarray, parts: int, rng: np.random.Generator, *, imbalance: float = 0.05
-) -> np.ndarray:
+def partition(adjacency: Adjacency, weight: np.ndarray, parts: int, rng: np.random.Generator) -> np.ndarray:
     """Splits nodes into parts of about equal weight with a small cut.
 
     Args:
@@ -41,13 +32,19 @@ def partition(
       weight: [N] at least 0.
       parts: number of parts.
       rng: orders the contractions and picks the starts.
-      imbalance: by how much of the average a part may be heavier, as far as whole nodes allow.
 
     Returns:
       [N] int64 part of each node.
     """
     result = np.zeros(len(adjacency), np.int64)
-    _split(adjacency, np.asarray(weight, float), np.arange(len(adjacency)), parts, 0, imbalance, rng, result)
+    if parts == 1 or not adjacency:
+        return result
+    left = parts // 2
+    side = bisect(adjacency, weight, left / parts, rng)
+    for first, count, nodes in ((0, left, side == 0), (left, parts - left, side == 1)):
+        index = {node: i for i, node in enumerate(np.flatnonzero(nodes).tolist())}
+        inner = [{index[v]: w for v, w in adjacency[node].items() if v in index} for node in index]
+        result[nodes] = first + partition(inner, weight[nodes], count, rng)
     return result
 
 
@@ -57,38 +54,21 @@ def cut_weight(adjacency: Adjacency, side: np.ndarray) -> float:
     return total / 2
 
 
-def _split(adjacency, weight, nodes, parts, first, imbalance, rng, result) -> None:
-    if parts == 1 or not len(nodes):
-        result[nodes] = first
-        return
-    index = {int(node): i for i, node in enumerate(nodes)}
-    inner = [{index[v]: w for v, w in adjacency[node].items() if v in index} for node in nodes.tolist()]
-    left = parts // 2
-    side = bisect(inner, weight[nodes], left / parts, imbalance, rng)
-    _split(adjacency, weight, nodes[side == 0], left, first, imbalance, rng, result)
-    _split(adjacency, weight, nodes[side == 1], parts - left, first + left, imbalance, rng, result)
-
-
-def bisect(
-    adjacency: Adjacency, weight: np.ndarray, share: float, imbalance: float, rng: np.random.Generator
-) -> np.ndarray:
+def bisect(adjacency: Adjacency, weight: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """[N] int64 of 0 and 1: two sides, the first of about `share` of the weight; see `partition`."""
-    levels: list[_Level] = []
+    levels: list[tuple[Adjacency, list[float], list[int]]] = []  # and the node of the coarser level each node went into
     current, node_weight = adjacency, [float(w) for w in weight]
     while len(current) > COARSE_NODES:
         parent, coarse, coarse_weight = _contract(current, node_weight, rng)
         if len(coarse) > 0.95 * len(current):
             break
-        levels.append(_Level(current, node_weight, parent))
+        levels.append((current, node_weight, parent))
         current, node_weight = coarse, coarse_weight
-    best, best_key = None, None
-    for _ in range(STARTS):
-        side = _refine(current, node_weight, _grow(current, node_weight, share, rng), share, imbalance)
-        key = (_excess(node_weight, side, share, imbalance), cut_weight(current, side))
-        if best_key is None or key < best_key:
-            best, best_key = side, key
-    for level in reversed(levels):
-        best = _refine(level.adjacency, level.weight, [best[p] for p in level.parent], share, imbalance)
+    grown = (_grow(current, node_weight, share, rng) for _ in range(STARTS))
+    sides = [_refine(current, node_weight, side, share) for side in grown]
+    best = min(sides, key=lambda side: (_excess(node_weight, side, share), cut_weight(current, side)))
+    for finer, finer_weight, parent in reversed(levels):
+        best = _refine(finer, finer_weight, [best[p] for p in parent], share)
     return np.array(best, np.int64)
 
 
@@ -134,17 +114,17 @@ def _grow(adjacency: Adjacency, weight: list[float], share: float, rng: np.rando
         node = max(outside, key=lambda v: (tie[v], -v))
 
 
-def _excess(weight: list[float], side: list[int], share: float, imbalance: float) -> float:
+def _excess(weight: list[float], side: list[int], share: float) -> float:
     """By how much the heavier side passes its limit; 0 where both keep it."""
     total, zero = sum(weight), sum(w for w, s in zip(weight, side) if s == 0)
-    slack = imbalance * total / 2
+    slack = IMBALANCE * total / 2
     return max(zero - share * total - slack, (total - zero) - (1 - share) * total - slack, 0.0)
 
 
-def _refine(adjacency: Adjacency, weight: list[float], side: list[int], share: float, imbalance: float) -> list[int]:
+def _refine(adjacency: Adjacency, weight: list[float], side: list[int], share: float) -> list[int]:
     """Fiduccia-Mattheyses passes: move every node once, best gain first, then keep the best prefix of the moves."""
     total = sum(weight)
-    slack = imbalance * total / 2
+    slack = IMBALANCE * total / 2
     target = share * total
     for _ in range(MAX_PASSES):
         gain = [sum(w if side[v] != side[u] else -w for v, w in near.items()) for u, near in enumerate(adjacency)]
