@@ -17,9 +17,8 @@ from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
-from learned_mapping.mmap.compiler.keep import keep_placements
-from learned_mapping.mmap.compiler.replay import claimed_share
-from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.compiler.legalise import legalise
+from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS
 from learned_mapping.mmap.searches.edit_search.checkpoints import checkpoint_digest
 from learned_mapping.mmap.validate import validate
@@ -36,8 +35,8 @@ _EVOLUTION = ("learned_mapping.mmap.searches.evolution",)
 _GREEDY = ("learned_mapping.mmap.searches.greedy",)
 _EDITS = ("learned_mapping.mmap.searches.edit_search",)
 _CODE = {
-    "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.compiler.replay"),
-    "xla-kept": ("learned_mapping.mmap.compiler.keep",),
+    "xla": ("learned_mapping.hardware.copy_engines", "learned_mapping.mmap.compiler.mapping"),
+    "xla-kept": ("learned_mapping.mmap.compiler.legalise",),
     "random": ("learned_mapping.mmap.searches.search",),
     "greedy": _GREEDY,
     "greedy-tuned": _GREEDY,
@@ -158,7 +157,7 @@ def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[st
 def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, Any]:
     instant = {"resets": 0.0, "samples": 1, "seconds": 0.0}
     if method == "xla-kept":
-        return judged(program, keep_placements(program, own), exact=False) | instant
+        return judged(program, legalise(program, own), exact=False) | instant
     serial, shared = program_latency(program, own), shared_copy_latency(program, own, yields=0.0)
     best = min(serial, shared, key=lambda latency: latency.total_s)
     saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())

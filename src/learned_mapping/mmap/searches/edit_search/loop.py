@@ -28,8 +28,8 @@ LOSS = 1e-12
 """Of the possible saving: less is rounding."""
 CHECK = 8
 """Decisions after an edit's last before the first look whether the game is the incumbent's again; doubled each time."""
-COUNTS = 7
-DRAWN, PLAYED, KEPT, BETTER, TRIED, BY_TRIAL, UNDONE = range(COUNTS)
+COUNTS = 6
+DRAWN, PLAYED, KEPT, BETTER, BY_TRIAL, UNDONE = range(COUNTS)
 NUM_KINDS = len(KINDS)
 
 TRIAL = np.dtype(
@@ -250,7 +250,7 @@ def _try(
 def _accept(
     inc: Incumbent, trials: np.ndarray, base: np.ndarray, place: int, tolerance_s: float, counts: np.ndarray
 ) -> float:
-    """Ends the trial where the edits since its start lose nothing, or begins one; returns seconds won since its start."""
+    """Ends the trial where the edits since its start lose nothing, or begins one; returns seconds won since then."""
     trial, count = trials[0], len(inc.moves)
     total_s = inc.saved_s[count] - trial.base_s
     if total_s >= -tolerance_s:
@@ -264,7 +264,6 @@ def _accept(
         trial.base_s, trial.left, trial.low, trial.high = inc.saved_s[count], 0, count, 0
     elif trial.left == 0:
         trial.left, trial.around = trial.length, place
-        counts[TRIED] += 1
     return max(total_s, 0.0)
 
 
