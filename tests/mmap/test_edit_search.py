@@ -14,7 +14,7 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.edit_search import checkpoints, scorer
 from learned_mapping.mmap.searches.edit_search.eviction import evict
-from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent, refresh
+from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, chain, new_edits
 from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParameters, EditSearch, pretrain
@@ -53,7 +53,11 @@ def test_the_incumbent_is_always_a_game(parameters):
             saved = incumbent.saved_s.copy()
             assert saved[-1] >= best * (1 - 1e-12)
             best = saved[-1]
-            assert refresh(arrays, state, incumbent)
+            kept = {name: getattr(incumbent, name).copy() for name in ("moves", "reach_step", "root", "placed")}
+            begin(arrays, state, incumbent, kept["moves"]["action"].copy())
+            for name, array in kept.items():
+                columns = ["action", "start", "end", "offset"] if name == "moves" else ...
+                np.testing.assert_array_equal(getattr(incumbent, name)[columns], array[columns])
             np.testing.assert_allclose(incumbent.saved_s, saved, rtol=1e-9, atol=1e-15)
             assert (incumbent.want == -1).all()
     assert counts[:, BETTER].sum() > 15 and (counts[:, PLAYED] > 30).all()

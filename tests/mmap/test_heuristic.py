@@ -9,10 +9,8 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
-from learned_mapping.mmap.searches.copy_schedule import CopySchedule
-from learned_mapping.mmap.searches.free_space import FreeSpace
-from learned_mapping.mmap.searches.heuristic import Settings, heuristic
-from learned_mapping.mmap.searches.values import values_by_benefit, values_of
+from learned_mapping.mmap.searches.heuristic import Settings, heuristic, values_by_benefit, values_of
+from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.program import make_program
 from mmap_games import hard_program

@@ -7,7 +7,7 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import make_mapping
-from learned_mapping.mmap.rules import play
+from learned_mapping.mmap.rules import kernel, play
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
@@ -106,7 +106,7 @@ def test_a_threshold_is_a_linear_policy(program):
     """Catches features that mean something else than they say: a forbidding price drops everything, a price of nothing
     drops only where nothing else is legal."""
     weights = np.zeros((2, play.NUM_FEATURES))
-    weights[:, play.FEATURES.index("one")] = -1.0
+    weights[:, kernel.FEATURES.index("one")] = -1.0
     assert play.play_linear_policy(program, weights).value == 0.0
     all_in = play.play_linear_policy(program, -weights)
     copy_first = play.play_preferences(program, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1)))

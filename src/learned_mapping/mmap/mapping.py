@@ -10,6 +10,7 @@ import numpy as np
 
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.memory_hierarchy import placed_latency_s
 from learned_mapping.mmap.rules.actions import DROP, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
@@ -17,6 +18,13 @@ from learned_mapping.programs.program import MAX_BUFFERS, Program
 
 ACTION_WORDS = ("copy", "nocopy", "drop")
 """The actions as they stand in files, by code."""
+MAX_STEP = 2**31 - 2
+_FIELDS = (
+    ("action", 0, 2, np.int8),
+    ("offset", -1, MAX_BYTES, np.int64),
+    ("start", -1, MAX_STEP, np.int32),
+    ("end", -1, MAX_STEP, np.int32),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +50,9 @@ class Mapping(DrawnOn):
         return self.action != DROP
 
     def __eq__(self, other: object) -> bool:
-        names = ("action", "offset", "start", "end")
-        return isinstance(other, Mapping) and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+        return isinstance(other, Mapping) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name, *_ in _FIELDS
+        )
 
     __hash__ = None
 
@@ -57,24 +66,17 @@ def make_mapping(
       InputError: a length is not the program's number of buffers, or a value is outside its type's range.
     """
     arrays = {}
-    limits = {"action": (0, 2), "offset": (-1, MAX_BYTES), "start": (-1, 2**31 - 2), "end": (-1, 2**31 - 2)}
-    for name, values in (("action", action), ("offset", offset), ("start", start), ("end", end)):
+    for (name, low, high, kind), values in zip(_FIELDS, (action, offset, start, end)):
         array = np.asarray(values)
         if array.shape != (program.num_buffers,):
             raise InputError(source, name, f"shape {array.shape}, expected ({program.num_buffers},)")
         if array.size and not np.issubdtype(array.dtype, np.integer):
             raise InputError(source, name, f"expected integers, got {array.dtype}")
-        low, high = limits[name]
         wrong = np.flatnonzero((array < low) | (array > high))
         if len(wrong):
             raise InputError(source, f"{name}[{wrong[0]}]", f"{array[wrong[0]]} is outside [{low}, {high}]")
-        arrays[name] = array
-    return Mapping(
-        action=frozen_array(arrays["action"], np.int8),
-        offset=frozen_array(arrays["offset"], np.int64),
-        start=frozen_array(arrays["start"], np.int32),
-        end=frozen_array(arrays["end"], np.int32),
-    ).on(program)
+        arrays[name] = frozen_array(array, kind)
+    return Mapping(**arrays).on(program)
 
 
 def all_dropped(program: Program) -> Mapping:
@@ -83,15 +85,20 @@ def all_dropped(program: Program) -> Mapping:
     return make_mapping(program, np.full(program.num_buffers, DROP), nothing, nothing, nothing)
 
 
+def claimed_share(program: Program, mapping: Mapping) -> float:
+    """What the instructions save if every placed buffer is in fast memory when they run, valid or not: the sum of
+    L_I({}) - L_I(S) as a share of the possible saving."""
+    possible = program.possible_saving_s
+    saving = float(program.slow_s.sum() - placed_latency_s(program, mapping.placed).sum())
+    return saving / possible if possible > 0 else 0.0
+
+
 def mapping_to_json(mapping: Mapping, program: Program) -> dict[str, Any]:
     """The JSON object of a mapping: the program it belongs to, and one decision per buffer in order."""
     decisions: list[dict[str, Any]] = []
-    columns = (mapping.action.tolist(), mapping.offset.tolist(), mapping.start.tolist(), mapping.end.tolist())
-    for action, offset, start, end in zip(*columns):
-        decision: dict[str, Any] = {"action": ACTION_WORDS[action]}
-        if action != DROP:
-            decision |= {"offset": offset, "start": start, "end": end}
-        decisions.append(decision)
+    for action, *placed in zip(*(getattr(mapping, name).tolist() for name, *_ in _FIELDS)):
+        where = {} if action == DROP else dict(zip(("offset", "start", "end"), placed))
+        decisions.append({"action": ACTION_WORDS[action]} | where)
     return {
         "schema": "learned-mapping/mapping/1",
         "instance": {"name": program.name, "digest": program.digest},
@@ -115,17 +122,16 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
     rows = np.full((program.num_buffers, 4), -1, np.int64)
     for i, item in enumerate(decisions):
         decision = item.object(("action",), ("offset", "start", "end"))
-        action = ACTION_WORDS.index(decision["action"].choice(*ACTION_WORDS))
-        rows[i, 0] = action
-        if action == DROP:
+        rows[i, 0] = ACTION_WORDS.index(decision["action"].choice(*ACTION_WORDS))
+        if rows[i, 0] == DROP:
             if len(decision) > 1:
                 item.fail("a dropped buffer has no offset, start or end")
             continue
-        for column, (field, high) in enumerate((("offset", MAX_BYTES), ("start", 2**31 - 2), ("end", 2**31 - 2)), 1):
+        for column, (field, _, high, _) in enumerate(_FIELDS[1:], 1):
             if field not in decision:
                 item.fail(f"missing field {field!r}")
             rows[i, column] = decision[field].integer(0, high)
-    return make_mapping(program, rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], node.source)
+    return make_mapping(program, *rows.T, node.source)
 
 
 def read_mapping(path: str | os.PathLike, program: Program) -> Mapping:

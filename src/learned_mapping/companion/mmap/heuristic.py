@@ -19,10 +19,9 @@ from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, interquartile_mean
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.compiler.agreement import placement_agreement
-from learned_mapping.mmap.compiler.keep import keep_placements
-from learned_mapping.mmap.compiler.replay import changes, claimed_share, replay
-from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.compiler.legalise import legalise
+from learned_mapping.mmap.compiler.mapping import changes, placement_agreement, replay
+from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic
 from learned_mapping.mmap.validate import validate
@@ -66,7 +65,7 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         mapping = replayed.mapping
         extra = {"kept": replayed.kept, "changed": replayed.changed, "resets": replayed.resets}
     elif method == "xla-kept":
-        mapping = keep_placements(program, own)
+        mapping = legalise(program, own)
         extra = {"kept": float((mapping.action == own.action).mean()), "changed": changes(own, mapping)}
     elif method.startswith("heuristic"):
         mapping = heuristic(program, Settings(benefits="tables" if method == "heuristic-tables" else "bytes"))

@@ -44,6 +44,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
+from learned_mapping.mmap.rules.actions import updated_tensors
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 ADDITIVE_TOLERANCE = 1e-12
@@ -224,7 +225,7 @@ class Relaxation:
         for j in buffers:
             t = int(p.buffer_instruction[j])
             if j == output:
-                if not self.updates_in_place(j):
+                if not updated_tensors(p, j):
                     self.hold(t, t, self.placed[j], size)
                 previous = j
                 continue
@@ -253,11 +254,10 @@ class Relaxation:
         if previous is None:
             return
         if previous == output:
-            self.linear.at_most([(kept, 1.0), (self.placed[previous], -1.0)], 0.0)
-            return
-        terms = [(kept, 1.0)]
-        terms += [(table[previous], -1.0) for table in (self.kept, self.copied) if previous in table]
-        self.linear.at_most(terms, 0.0)
+            sources = [self.placed[previous]]
+        else:
+            sources = [table[previous] for table in (self.kept, self.copied) if previous in table]
+        self.linear.at_most([(kept, 1.0), *((source, -1.0) for source in sources)], 0.0)
 
     def keep_output(self, output: int, j: int) -> None:
         """Constraints 4 and 5 between an output and a later input of its tensor."""
@@ -289,15 +289,6 @@ class Relaxation:
         extra = self.linear.variable()
         self.linear.at_most([(copied, 1.0), (self.kept[after[following]], -1.0), (extra, -1.0)], 0.0)
         self.hold(steps[following - 1] + 1 if following else t + 1, end, extra, size)
-
-    def updates_in_place(self, output: int) -> bool:
-        """Whether an input of the same instruction and alias group may share the output's space at its step."""
-        p = self.program
-        t, group = int(p.buffer_instruction[output]), int(p.buffer_alias[output])
-        return group != NO_ALIAS and any(
-            not p.buffer_is_output[b] and p.buffer_alias[b] == group
-            for b in range(p.buffer_offsets[t], p.buffer_offsets[t + 1])
-        )
 
     def capacity(self) -> None:
         """Constraint 6; rows that cannot bind, and repetitions of the row before, are left out."""

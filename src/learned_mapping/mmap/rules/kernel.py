@@ -225,23 +225,16 @@ def _evaluate_copy(program: ProgramArrays, state: GameState, b: int) -> None:
     t = buffer.instruction
     if buffer.bytes > program.fast_bytes:
         return
+    forward = buffer.is_output != 0
+    if not forward and tensor.in_hbm_from > t:
+        return
     far, remaining = NONE, buffer.demand_s
     if buffer.bytes == 0:
-        far = t
-        remaining = 0.0
-        if buffer.is_output == 0 and tensor.in_hbm_from > t:
-            return
-    elif buffer.is_output == 0:
-        for u in range(t - 1, tensor.in_hbm_from - 1, -1):
-            if u < t - 1 and state.steps[u].joined != 0:
-                break
-            if state.supply_s[u] >= remaining:
-                far, remaining = u, state.supply_s[u] - remaining
-                break
-            remaining -= state.supply_s[u]
+        far, remaining = t, 0.0
     else:
-        for u in range(t + 1, len(state.supply_s)):
-            if u > t + 1 and state.steps[u - 1].joined != 0:
+        stride, stop = (1, len(state.supply_s)) if forward else (-1, tensor.in_hbm_from - 1)
+        for u in range(t + stride, stop, stride):
+            if u != t + stride and state.steps[min(u, u - stride)].joined != 0:
                 break
             if state.supply_s[u] >= remaining:
                 far, remaining = u, state.supply_s[u] - remaining
@@ -249,8 +242,8 @@ def _evaluate_copy(program: ProgramArrays, state: GameState, b: int) -> None:
             remaining -= state.supply_s[u]
     if far == NONE:
         return
-    start, end = (t, far) if buffer.is_output != 0 else (far, t)
-    if buffer.is_output == 0 and tensor.end >= start:
+    start, end = (t, far) if forward else (far, t)
+    if not forward and tensor.end >= start:
         return
     offset = _place(program, state, b, start)
     if offset == NO_OFFSET:

@@ -1,22 +1,13 @@
-"""Whole games on the compiled kernel, and a game to step through by hand.
+"""Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, snapshots, rewinding, playing on.
 
-===========================  ==========================================================================================
-`play_random`                one game of uniformly random legal moves
-`play_preferences`           one game: at each buffer the legal action of highest preference [B, 3]
-`play_sampled`               one game: at each buffer a legal action with probability softmax(logits [B, 3])
-`play_linear_policy`         one game: at each buffer the legal action of highest weights . `FEATURES`
-`random_returns`             returns of many games, without their solutions: the fast path of evolution and sampling
-`preference_returns`
-`linear_policy_returns`
-`Game`                       step by step: legal actions, outcomes, snapshots, rewinding, playing on from here
-===========================  ==========================================================================================
-
-All settle dead ends by Drop-backup and return (1.0 is the best subset of every instruction in fast memory) a
-`PlayedGame` or an array of returns. Same arguments, same generator state: same game.
+A game is played by chance, by preferences, by samples from logits, or by a linear policy on `kernel.FEATURES`. The
+functions of these names play one game from the start; those that end in ``_returns`` many, without their solutions. All
+settle dead ends by Drop-backup. Same arguments, same generator state: same game.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,22 +16,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.rules.kernel import FEATURES, NUM_FEATURES
+from learned_mapping.mmap.rules.kernel import NUM_FEATURES
 from learned_mapping.mmap.rules.state import GameState, copy_state, new_state
 from learned_mapping.programs.program import Program
-
-__all__ = [
-    "FEATURES",
-    "Game",
-    "PlayedGame",
-    "linear_policy_returns",
-    "play_linear_policy",
-    "play_preferences",
-    "play_random",
-    "play_sampled",
-    "preference_returns",
-    "random_returns",
-]
 
 
 class PlayedGame(NamedTuple):
@@ -64,6 +42,8 @@ class PlayedGame(NamedTuple):
 
 _NO_PREFERENCES = np.zeros((1, 3))
 _NO_WEIGHTS = np.zeros((2, NUM_FEATURES))
+_NO_CHANCE = np.random.default_rng(0)
+"""For the policies that draw nothing."""
 
 
 def _positive_mean(values: np.ndarray) -> float:
@@ -159,7 +139,7 @@ class Game:
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then NoCopy."""
-        self._play(kernel.PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _rng())
+        self._play(kernel.PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _NO_CHANCE)
 
     def play_sampled(self, logits: np.ndarray, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with legal actions drawn from softmax(logits [B, 3])."""
@@ -167,7 +147,7 @@ class Game:
 
     def play_linear_policy(self, weights: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
-        self._play(kernel.LINEAR, _NO_PREFERENCES, _weights(weights), stop, _rng())
+        self._play(kernel.LINEAR, _NO_PREFERENCES, _weights(weights), stop, _NO_CHANCE)
 
     def _preferences(self, preferences: np.ndarray) -> np.ndarray:
         return _checked(preferences, (self.program.num_buffers, 3), "preferences")
@@ -214,37 +194,30 @@ def _weights(weights: np.ndarray) -> np.ndarray:
     return _checked(weights, (2, NUM_FEATURES), "weights")
 
 
-def _rng() -> np.random.Generator:
-    """For the policies that draw nothing."""
-    return np.random.default_rng(0)
+def _played(program: Program | ProgramArrays, play: Callable[..., None], *arguments) -> PlayedGame:
+    game = Game(program)
+    play(game, *arguments)
+    return game.played()
 
 
 def play_random(program: Program | ProgramArrays, rng: np.random.Generator) -> PlayedGame:
     """One game of uniformly random legal moves."""
-    game = Game(program)
-    game.play_random(rng)
-    return game.played()
+    return _played(program, Game.play_random, rng)
 
 
 def play_preferences(program: Program | ProgramArrays, preferences: np.ndarray) -> PlayedGame:
     """One game in which each buffer takes its legal action of highest preference [B, 3]."""
-    game = Game(program)
-    game.play_preferences(preferences)
-    return game.played()
+    return _played(program, Game.play_preferences, preferences)
 
 
 def play_sampled(program: Program | ProgramArrays, logits: np.ndarray, rng: np.random.Generator) -> PlayedGame:
     """One game in which each buffer draws a legal action from softmax(logits [B, 3])."""
-    game = Game(program)
-    game.play_sampled(logits, rng)
-    return game.played()
+    return _played(program, Game.play_sampled, logits, rng)
 
 
 def play_linear_policy(program: Program | ProgramArrays, weights: np.ndarray) -> PlayedGame:
     """One game in which each buffer takes its legal action of highest weights [2, len(FEATURES)] . features."""
-    game = Game(program)
-    game.play_linear_policy(weights)
-    return game.played()
+    return _played(program, Game.play_linear_policy, weights)
 
 
 def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
@@ -255,11 +228,11 @@ def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np
 def preference_returns(game: Game, preferences: np.ndarray) -> tuple[np.ndarray, int]:
     """[P] returns of the games that preferences [P, B, 3] play, and the decisions made; `game` ends in the last one."""
     preferences = _checked(preferences, (len(preferences), game.program.num_buffers, 3), "preferences")
-    return game.returns(kernel.PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _rng())
+    return game.returns(kernel.PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _NO_CHANCE)
 
 
 def linear_policy_returns(game: Game, weights: np.ndarray) -> tuple[np.ndarray, int]:
     """[P] returns of the games that weights [P, 2, len(FEATURES)] play, and the decisions made; `game` ends in the
     last one."""
     weights = _checked(weights, (len(weights), 2, NUM_FEATURES), "weights")
-    return game.returns(kernel.LINEAR, len(weights), _NO_PREFERENCES[None], weights, _rng())
+    return game.returns(kernel.LINEAR, len(weights), _NO_PREFERENCES[None], weights, _NO_CHANCE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY
-from learned_mapping.mmap.rules.play import FEATURES
+from learned_mapping.mmap.rules.kernel import FEATURES
 from learned_mapping.mmap.searches.search import Search
 
 ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (
@@ -17,6 +17,7 @@ ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (
 )
 MAX_GAMES = 400
 """Games after which the tuning of a threshold rule stops, even where the budget would allow more."""
+SMALLEST_STEP = 0.1
 STARTS = 4
 """Rules of the grid from which the pattern search sets out."""
 
@@ -57,11 +58,11 @@ class ThresholdRule:
         return weights
 
 
-def greedy_tuned(search: Search, max_games: int = MAX_GAMES, share: float = 1.0) -> ThresholdRule:
+def greedy_tuned(search: Search, share: float = 1.0) -> ThresholdRule:
     """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search over four numbers.
 
     The games this takes are the method's own search and count as its samples; nothing is carried over from program to
-    program. Stops after `max_games` or this share of the budget. Returns the best rule.
+    program. Stops after `MAX_GAMES` or this share of the budget. Returns the best rule.
     """
     greedy(search)
     values: dict[ThresholdRule, float] = {}
@@ -72,7 +73,7 @@ def greedy_tuned(search: Search, max_games: int = MAX_GAMES, share: float = 1.0)
         return values[rule]
 
     def stop() -> bool:
-        return bool(values) and (search.spent(share) or len(values) >= max_games)
+        return bool(values) and (search.spent(share) or len(values) >= MAX_GAMES)
 
     grid = itertools.product((1.0, 2.0, 0.0, 3.0), (0.0, -2.0, 1.0, -6.0, 2.0, -4.0), (1.0, 0.0))
     for copy_price, price, foresight in grid:
@@ -84,12 +85,10 @@ def greedy_tuned(search: Search, max_games: int = MAX_GAMES, share: float = 1.0)
     return max(values, key=values.get)
 
 
-def _pattern_search(
-    best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool], smallest: float = 0.1
-) -> None:
+def _pattern_search(best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool]) -> None:
     """Moves one number of the rule at a time while that helps, by steps that halve when nothing does."""
     step = 1.0
-    while step >= smallest:
+    while step >= SMALLEST_STEP:
         improved = False
         for name, scale in (("price", 1.0), ("copy_price", 1.0), ("supply_price", 0.5), ("foresight", 0.5)):
             for direction in (step, -step):

@@ -27,17 +27,18 @@ the compiler does not have: a stronger rule, and further from the compiler.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
-from learned_mapping.mmap.searches.copy_schedule import CopySchedule
-from learned_mapping.mmap.searches.free_space import FreeSpace
-from learned_mapping.mmap.searches.values import values_by_benefit
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET, updated_tensors
+from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 
@@ -71,6 +72,39 @@ def heuristic(program: Program, settings: Settings | None = None) -> Mapping:
     return Planner(program, Settings() if settings is None else settings).plan()
 
 
+def values_of(program: Program) -> list[list[int]]:
+    """The tensors of each value, in order of definition; values in the order of their first tensors.
+
+    Two tensors belong to one value if buffers of theirs are in one alias group, directly or through others.
+    """
+    aliased = np.flatnonzero(program.buffer_alias >= 0)
+    ends = program.buffer_tensor[aliased], program.num_tensors + program.buffer_alias[aliased].astype(np.int64)
+    size = program.num_tensors + program.num_alias_groups
+    _, value = connected_components(coo_array((np.ones(len(aliased)), ends), shape=(size, size)), directed=False)
+    values: defaultdict[int, list[int]] = defaultdict(list)
+    for n in np.argsort(program.tensor_live[:, 0], kind="stable").tolist():
+        values[value[n]].append(n)
+    return list(values.values())
+
+
+def values_by_benefit(program: Program, benefit: np.ndarray) -> list[list[int]]:
+    """`values_of` the program, the best first; then the larger, then the earlier.
+
+    Args:
+      program: the program.
+      benefit: [B] of each buffer in fast memory, in any unit. A value's worth is the sum over its definitions and uses
+        where they are positive, divided by the square root of its size.
+    """
+    benefit = np.bincount(program.buffer_tensor, np.maximum(benefit, 0.0), minlength=program.num_tensors)
+
+    def key(value: list[int]) -> tuple[float, int, int, int]:
+        size = int(max(program.tensor_bytes[n] for n in value))
+        total = sum(float(benefit[n]) for n in value)
+        return -total / math.sqrt(max(size, 1)), -size, int(program.tensor_live[value[0], 0]), value[0]
+
+    return sorted(values_of(program), key=key)
+
+
 class Planner:
     """Places values one after another, by `values_by_benefit`; `place` says how, the rest keeps the books."""
 
@@ -100,25 +134,21 @@ class Planner:
         program = self.program
         benefit = program.buffer_demand_s if self.settings.benefits == "bytes" else program.initial_benefit_s
         for value in values_by_benefit(program, benefit):
-            refused: set[int] = set()
+            marks, refused = (self.copies.mark(), self.space.mark()), {}
             while True:
-                marks = self.copies.mark(), self.space.mark()
-                groups = {self.alias[b] for n in value for b in self._buffers(n)} - {NO_ALIAS}
-                self.group_offset.update(dict.fromkeys(refused))
+                self.group_offset.update(refused)
                 try:
                     for tensor in value:
                         self.place(tensor)
                     break
                 except DeadEnd as dead_end:
-                    refused.add(dead_end.group)
+                    refused[dead_end.group] = None
                     self.copies.undo(marks[0])
                     self.space.undo(marks[1])
-                    for group in groups:
-                        self.group_offset.pop(group, None)
-                    for n in value:
-                        for b in self._buffers(n):
-                            self.action[b] = DROP
-                            self.offset[b] = self.start[b] = self.end[b] = NO_OFFSET
+                    for b in (b for n in value for b in self._buffers(n)):
+                        self.group_offset.pop(self.alias[b], None)
+                        self.action[b] = DROP
+                        self.offset[b] = self.start[b] = self.end[b] = NO_OFFSET
         return make_mapping(self.program, self.action, self.offset, self.start, self.end)
 
     def _buffers(self, tensor: int) -> list[int]:
@@ -140,7 +170,7 @@ class Planner:
         previous = self.step[uses[served - 1]] if served else None
         for i in range(served, len(uses)):
             b = uses[i]
-            kept = previous is not None and self._keep(tensor, b, held, offset, previous)
+            kept = previous is not None and self._extend(tensor, b, held, offset, previous)
             if not kept:
                 found = None if in_hbm is None else self._prefetch(tensor, i, max(in_hbm, held + 1))
                 if found is None:
@@ -173,14 +203,6 @@ class Planner:
         if self.alias[b] != NO_ALIAS:
             self.group_offset.setdefault(self.alias[b], offset)
 
-    def updated(self, b: int) -> tuple[int, ...]:
-        """Tensors that the instruction of output b updates in place into it."""
-        program = self.program
-        if self.alias[b] == NO_ALIAS:
-            return ()
-        others = range(int(program.buffer_offsets[self.step[b]]), b)
-        return tuple(int(program.buffer_tensor[c]) for c in others if self.alias[c] == self.alias[b])
-
     def _bridged(self, one: int, other: int) -> bool:
         return self.elapsed_s[other] - self.elapsed_s[min(one + 1, other)] <= self.longest_s
 
@@ -190,11 +212,7 @@ class Planner:
         ends: list[int] = []
         for b in self.uses[tensor][first:]:
             allowed, prescribed = self.group_of(b)
-            if (
-                not allowed
-                or (prescribed is not None and prescribed != offset)
-                or not self._bridged(step, self.step[b])
-            ):
+            if not allowed or prescribed not in (None, offset) or not self._bridged(step, self.step[b]):
                 break
             step = self.step[b]
             ends.append(step)
@@ -226,7 +244,7 @@ class Planner:
         allowed, offset = self.group_of(b)
         if not allowed:
             return None
-        updated, live_end = self.updated(b), int(program.tensor_live[tensor, 1])
+        updated, live_end = updated_tensors(program, b), int(program.tensor_live[tensor, 1])
         ends = self._reach(tensor, 0, t, offset)
         is_result = bool(program.tensor_is_output[tensor])
         whole = len(ends) == len(self.uses[tensor]) and not is_result
@@ -256,7 +274,7 @@ class Planner:
             self.enter(use, NO_COPY, offset, min(end, step) + 1, step)
             end = max(end, step)
 
-    def _keep(self, tensor: int, b: int, held: int, offset: int, previous: int) -> bool:
+    def _extend(self, tensor: int, b: int, held: int, offset: int, previous: int) -> bool:
         """Extends a stay to the use b, if there is room and the use is not too far away."""
         allowed, prescribed = self.group_of(b)
         t = self.step[b]

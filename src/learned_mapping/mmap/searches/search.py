@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.compiler.replay import claimed_share
-from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.mapping import Mapping, claimed_share, make_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.program import Program
 
@@ -67,6 +66,11 @@ class Search:
         """The best game's solution; something has been played."""
         best = self.best
         return make_mapping(self.program, best.action, best.offset, best.start, best.end)
+
+
+def one_hot(action: np.ndarray) -> np.ndarray:
+    """[B, 3]: preferences by which a game makes the actions [B]."""
+    return np.eye(3)[action]
 
 
 def random_play(search: Search, rng: np.random.Generator) -> None:

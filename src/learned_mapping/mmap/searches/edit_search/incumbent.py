@@ -71,12 +71,6 @@ def new_incumbent(program: ProgramArrays, num_tensors: int) -> Incumbent:
 
 
 @numba.njit(cache=True)
-def _legal(state: GameState) -> int:
-    outcomes = state.outcomes
-    return (outcomes[0].legal != 0) + 2 * (outcomes[1].legal != 0) + 4 * (outcomes[2].legal != 0)
-
-
-@numba.njit(cache=True)
 def _same(new, old) -> bool:
     """Whether two `MOVE` are one decision with one outcome."""
     return new.action == old.action and new.start == old.start and new.end == old.end and new.offset == old.offset
@@ -91,7 +85,10 @@ def _copy_moves(state: GameState, inc: Incumbent, low: int, high: int) -> None:
 
 @numba.njit(cache=True)
 def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.ndarray) -> None:
-    """Plays the game of actions [B] from the start, as far as they are legal, and makes it the incumbent."""
+    """Plays the game of actions [B] from the start, as far as they are legal, and makes it the incumbent.
+
+    With its own actions the incumbent stays what it is; `Incumbent.legal` and the levels are noted anew.
+    """
     count = len(action)
     kernel.restart(program, state)
     while state.game[0].cursor < count:
@@ -99,9 +96,9 @@ def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.n
             kernel.drop_backup(program, state)
             continue
         c = state.game[0].cursor
-        inc.legal[c] = _legal(state)
+        outcomes = state.outcomes
+        inc.legal[c] = (outcomes[0].legal != 0) + 2 * (outcomes[1].legal != 0) + 4 * (outcomes[2].legal != 0)
         kernel.apply(program, state, kernel.nearest_legal(state, action[c]))
-    inc.tries[:] = 0.0
     _copy_moves(state, inc, 0, count)
     inc.saved_s[count] = state.game[0].saved_s
     inc.reach_step[count] = len(inc.placed)
@@ -111,26 +108,6 @@ def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.n
         if first != NONE:
             _roots(program, inc, first)
     _fill_levels(program, inc)
-
-
-@numba.njit(cache=True)
-def refresh(program: ProgramArrays, state: GameState, inc: Incumbent) -> bool:
-    """Replays the incumbent from the start: notes anew what is legal. False if it is not what the arrays say."""
-    kernel.restart(program, state)
-    count = len(inc.moves)
-    while state.game[0].cursor < count:
-        c = state.game[0].cursor
-        kernel.evaluate(program, state)
-        inc.legal[c] = _legal(state)
-        if state.outcomes[inc.moves[c].action].legal == 0:
-            return False
-        kernel.apply(program, state, inc.moves[c].action)
-        if not _same(state.moves[c], inc.moves[c]):
-            return False
-    _copy_moves(state, inc, 0, count)
-    inc.saved_s[count] = state.game[0].saved_s
-    _fill_levels(program, inc)
-    return True
 
 
 @numba.njit(cache=True)

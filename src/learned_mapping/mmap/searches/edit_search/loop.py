@@ -28,8 +28,8 @@ LOSS = 1e-12
 """Of the possible saving: less is rounding."""
 CHECK = 8
 """Decisions after an edit's last before the first look whether the game is the incumbent's again; doubled each time."""
-COUNTS = 7
-DRAWN, PLAYED, KEPT, BETTER, TRIED, BY_TRIAL, UNDONE = range(COUNTS)
+COUNTS = 6
+DRAWN, PLAYED, KEPT, BETTER, BY_TRIAL, UNDONE = range(COUNTS)
 NUM_KINDS = len(KINDS)
 
 TRIAL = np.dtype(
@@ -264,7 +264,6 @@ def _accept(
         trial.base_s, trial.left, trial.low, trial.high = inc.saved_s[count], 0, count, 0
     elif trial.left == 0:
         trial.left, trial.around = trial.length, place
-        counts[TRIED] += 1
     return max(total_s, 0.0)
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent, refresh
+from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
 from learned_mapping.mmap.searches.edit_search.scorer import Scorer, new_scorer
 from learned_mapping.mmap.searches.greedy import greedy_tuned
-from learned_mapping.mmap.searches.search import Search
+from learned_mapping.mmap.searches.search import Search, one_hot
 
 
 class EditParameters(NamedTuple):
@@ -100,11 +100,11 @@ def edit_search(search: Search, rng: np.random.Generator, scorer: Scorer | None 
     EditSearch(search, rng, RANDOM if scorer is None else LEARNED, scorer).run()
 
 
-def warm_up(parameters: EditParameters = RANDOM) -> None:
+def warm_up() -> None:
     """Compiles the loop."""
     search = Search(toy_program(), Budget(samples=200))
     search.play_preferences(np.zeros((search.program.num_buffers, 3)))
-    EditSearch(search, np.random.default_rng(0), parameters).run()
+    EditSearch(search, np.random.default_rng(0)).run()
 
 
 class EditSearch:
@@ -130,7 +130,7 @@ class EditSearch:
         self.incumbent = new_incumbent(program, search.program.num_tensors)
         self.edits = new_edits(program, parameters.candidates)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
-        """By kind of edit: drawn, played, kept, better, tried, better by a trial, undone."""
+        """By kind of edit: drawn, played, kept, better, better by a trial, undone."""
         self.action = search.best.action.astype(np.int64)
         self._begin()
 
@@ -141,14 +141,15 @@ class EditSearch:
 
     def _begin(self) -> None:
         begin(self.search.game.program, self.search.game.state, self.incumbent, self.action)
+        self.incumbent.tries[:] = 0.0
         self.best_s = self.saved_s
 
-    def run(self, share: float = 1.0) -> None:
-        """Goes on until this share of the budget is spent; the search's best game is then the incumbent."""
+    def run(self) -> None:
+        """Goes on until the budget is spent; the search's best game is then the incumbent."""
         search, budget = self.search, self.search.budget
         program, state = search.game.program, search.game.state
         size, chunks = 10, 0
-        while program.num_buffers and not search.spent(share):
+        while program.num_buffers and not search.spent():
             limit = budget.remaining_samples
             began, played = budget.seconds, int(self.counts[:, PLAYED].sum())
             improve(
@@ -166,12 +167,10 @@ class EditSearch:
                 self.best_s = self.saved_s
             budget.record(self.best_s / program.possible_saving_s, max(int(self.counts[:, PLAYED].sum()) - played, 1))
             chunks += 1
-            if chunks % REFRESH == 0 and not refresh(program, state, self.incumbent):
-                self._begin()
+            if chunks % REFRESH == 0:
+                begin(program, state, self.incumbent, self.action)
         self._begin()
-        preferences = np.zeros((program.num_buffers, 3))
-        preferences[np.arange(program.num_buffers), self.action] = 1.0
         search.game.restart()
-        search.game.play_preferences(preferences)
+        search.game.play_preferences(one_hot(self.action))
         if search.game.value > search.best.value:
             search.best = search.game.played()

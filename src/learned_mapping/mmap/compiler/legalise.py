@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET, updated_tensors
 from learned_mapping.mmap.searches.heuristic import Planner, Settings
 from learned_mapping.programs.program import Program
 
 
-def keep_placements(program: Program, wanted: Mapping) -> Mapping:
+def legalise(program: Program, wanted: Mapping) -> Mapping:
     """The placements of `wanted` as far as the rules allow: a valid mapping, deterministic.
 
     What is in HBM stays there. A copy takes the fewest steps that Eq. 5 and 6 allow; where there is none, a buffer of
@@ -26,10 +26,10 @@ def keep_placements(program: Program, wanted: Mapping) -> Mapping:
       program: the program.
       wanted: a mapping of it that need not be valid: its actions and offsets count.
     """
-    return _Keeper(program, wanted).plan()
+    return _Legaliser(program, wanted).plan()
 
 
-class _Keeper(Planner):
+class _Legaliser(Planner):
     def __init__(self, program: Program, wanted: Mapping):
         super().__init__(program, Settings(overlap=1.0, longest=math.inf, benefits="tables"))
         self.wanted_action: list[int] = wanted.action.tolist()
@@ -49,7 +49,7 @@ class _Keeper(Planner):
             wanted = self.wanted_action[b]
             order = () if wanted == DROP else (wanted, COPY + NO_COPY - wanted)
             for action in order:
-                if action == NO_COPY and held >= 0 and self._extend(tensor, b, held, offset):
+                if action == NO_COPY and held >= 0 and self._extend(tensor, b, held, offset, held):
                     break
                 if action == COPY and in_hbm is not None and self._fetch(tensor, b, max(in_hbm, held + 1)):
                     offset = int(self.offset[b])
@@ -65,14 +65,14 @@ class _Keeper(Planner):
         size = int(self.program.buffer_bytes[b])
         if not allowed:
             return None
-        for offset in (self.wanted_offset[b],) if prescribed is None else (prescribed,):
-            if self.space.is_free(start, end, offset, size, updated):
-                return offset
+        offset = self.wanted_offset[b] if prescribed is None else prescribed
+        if self.space.is_free(start, end, offset, size, updated):
+            return offset
         return None if prescribed is not None else self.space.best_fit(start, end, size)
 
     def _define(self, tensor: int, b: int) -> tuple[int, int, int | None] | None:
         """Places an output: (offset, last step held, first step in HBM or None)."""
-        t, updated = self.step[b], self.updated(b)
+        t, updated = self.step[b], updated_tensors(self.program, b)
         live_end = int(self.program.tensor_live[tensor, 1])
         wanted = self.wanted_action[b]
         for action in (wanted, COPY + NO_COPY - wanted):
@@ -90,16 +90,6 @@ class _Keeper(Planner):
                 self.enter(b, COPY, offset, t, out[1])
                 return offset, out[1], out[1] + 1
         return None
-
-    def _extend(self, tensor: int, b: int, held: int, offset: int) -> bool:
-        allowed, prescribed = self.group_of(b)
-        t = self.step[b]
-        if not allowed or prescribed not in (None, offset):
-            return False
-        if not self.space.is_free(held + 1, t, offset, self.bytes[tensor]):
-            return False
-        self.enter(b, NO_COPY, offset, min(held, t) + 1, t)
-        return True
 
     def _fetch(self, tensor: int, b: int, earliest: int) -> bool:
         t = self.step[b]

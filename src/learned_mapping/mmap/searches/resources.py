@@ -1,9 +1,11 @@
-"""Eq. 5 and Eq. 6 for copies that are planned in any order, though the game counts them in program order."""
+"""What a planner that allocates in any order uses up: fast memory over time, and the supply of the copy engine."""
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+
+import numpy as np
 
 from learned_mapping.programs.program import Program
 
@@ -11,13 +13,72 @@ SLACK = 1e-10
 """Relative, on seconds of demand: the rounding of sums."""
 
 
+class FreeSpace:
+    """Allocations as rectangles, steps [start, end] by bytes [low, high), and the free chunks between them."""
+
+    def __init__(self, fast_bytes: int, capacity: int = 256):
+        self.fast_bytes = fast_bytes
+        self.count = 0
+        self._rows = np.zeros((5, capacity), np.int64)  # start, end, low, high, tensor
+
+    def mark(self) -> int:
+        """A point to which `undo` goes back."""
+        return self.count
+
+    def undo(self, mark: int) -> None:
+        """Takes back all allocations made after `mark`."""
+        self.count = mark
+
+    def add(self, tensor: int, start: int, end: int, offset: int, size: int) -> None:
+        """Allocates; empty intervals and sizes take nothing."""
+        if end < start or size == 0:
+            return
+        if self.count == self._rows.shape[1]:
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
+        self._rows[:, self.count] = start, end, offset, offset + size, tensor
+        self.count += 1
+
+    def _overlapping(self, start: int, end: int) -> np.ndarray:
+        rows = self._rows[:, : self.count]
+        return rows[1:, (rows[0] <= end) & (rows[1] >= start)]
+
+    def is_free(self, start: int, end: int, offset: int, size: int, updated: tuple[int, ...] = ()) -> bool:
+        """Whether [offset, offset + size) is free over [start, end].
+
+        Args:
+          start, end: steps, both included.
+          offset, size: bytes.
+          updated: tensors updated in place at `start`: an allocation of one that ends there at this offset may overlap.
+        """
+        if offset + size > self.fast_bytes:
+            return False
+        if end < start or size == 0:
+            return True
+        rows = self._overlapping(start, end)
+        rows = rows[:, (rows[1] < offset + size) & (rows[2] > offset)]
+        return all(tensor in updated and last == start and low == offset for last, low, _, tensor in rows.T.tolist())
+
+    def best_fit(self, start: int, end: int, size: int) -> int | None:
+        """The offset of the smallest free chunk over [start, end] that holds `size` bytes, the lowest of equals."""
+        if size > self.fast_bytes:
+            return None
+        if size == 0 or end < start:
+            return 0
+        _, low, high, _ = self._overlapping(start, end)
+        order = np.argsort(low, kind="stable")
+        starts = np.concatenate([[0], np.maximum.accumulate(high[order])])
+        room = np.concatenate([low[order], [self.fast_bytes]]) - starts
+        fitting = np.flatnonzero(room >= size)
+        return int(starts[fitting[np.argmin(room[fitting])]]) if len(fitting) else None
+
+
 class CopySchedule:
-    """The copies planned so far: which steps each takes, and what each draws from the supply of every step.
+    """The copies planned so far: which steps each takes (Eq. 6), and what each draws from every step's supply (Eq. 5).
 
     In the game, copies draw on the supply in the order of their buffers, each from the step nearest to its instruction
-    on (rules 1 and 3 of `mmap.rules`). A planner that places the most valuable tensors first adds copies in another
-    order, so one that comes late may take from a step what a copy later in the program counted on. `add` works out what
-    all of them draw in program order and refuses a copy that leaves any of them short.
+    on (rules 1 and 3 of `mmap.rules.actions`). A planner that places the most valuable tensors first adds copies in
+    another order, so one that comes late may take from a step what a copy later in the program counted on. `add` works
+    out what all of them draw in program order and refuses a copy that leaves any of them short.
     """
 
     def __init__(self, program: Program):
@@ -77,8 +138,7 @@ class CopySchedule:
             return False
         length = len(self._log)
         self.span[b] = (first, last)
-        later = [b]
-        queued = {b}
+        later, queued = [b], {b}
         while later:
             c = heapq.heappop(later)
             queued.discard(c)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.compiler.agreement import placement_agreement
-from learned_mapping.mmap.compiler.keep import keep_placements
+from learned_mapping.mmap.compiler.legalise import legalise
+from learned_mapping.mmap.compiler.mapping import placement_agreement
 from learned_mapping.mmap.mapping import all_dropped, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.play import play_random
@@ -23,7 +23,7 @@ def test_whatever_is_wanted_becomes_valid(seed):
     rng = np.random.default_rng(seed)
     offset = rng.integers(0, program.fast_bytes + 1, program.num_buffers)
     wanted = make_mapping(program, rng.integers(0, 3, program.num_buffers), offset, offset * 0, offset * 0)
-    kept = keep_placements(program, wanted)
+    kept = legalise(program, wanted)
     verdict = validate(program, kept)
     assert verdict.valid, verdict.violations[0]
     assert not np.any(kept.placed & ~wanted.placed)
@@ -31,12 +31,12 @@ def test_whatever_is_wanted_becomes_valid(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_valid_mapping_stays_nearly_as_it_is(seed):
-    """Would catch a keeper that gives up what needs not give. What a game played in order places may move where copies
-    are laid out in another order, so a little is allowed to; most games lose nothing."""
+    """Would catch a legaliser that gives up what needs not give. What a game played in order places may move where
+    copies are laid out in another order, so a little is allowed to; most games lose nothing."""
     program = hard_program(seed)
     for game in games(program, seed):
         mapping = as_mapping(program, game)
-        kept = keep_placements(program, mapping)
+        kept = legalise(program, mapping)
         assert np.mean(kept.placed == mapping.placed) > 0.8
         assert np.mean(kept.offset == mapping.offset) > 0.8
 
@@ -62,7 +62,7 @@ def test_a_mapping_without_copies_stays_exactly():
         start=np.where(drop, -1, mapping.start),
         end=np.where(drop, -1, mapping.end),
     )
-    assert keep_placements(program, wanted) == wanted
+    assert legalise(program, wanted) == wanted
 
 
 def test_what_gives_in_the_toy_game():
@@ -70,7 +70,7 @@ def test_what_gives_in_the_toy_game():
     then y, 2 s of 8 bytes, without room; then w, which has nothing to extend and is copied."""
     program = toy_program()
     wanted = make_mapping(program, [NO_COPY] * 6, [4, 4, 0, 0, 0, 4], [0] * 6, [3] * 6)
-    kept = keep_placements(program, wanted)
+    kept = legalise(program, wanted)
     assert kept.action.tolist() == [NO_COPY, NO_COPY, DROP, DROP, COPY, NO_COPY]
     assert kept.offset.tolist() == [4, 4, -1, -1, 0, 4]
 
