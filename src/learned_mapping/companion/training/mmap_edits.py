@@ -12,10 +12,10 @@ import sys
 import numpy as np
 
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.training.command import say
 from learned_mapping.mmap.methods import warm_up
 from learned_mapping.mmap.searches.edits.agent import pretrain
 from learned_mapping.mmap.searches.edits.checkpoints import FOLDS, checkpoint_path, fold_of, save_scorer
-from learned_mapping.programs.program import Program
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,11 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     names = [name for name in compiled.names() if fold_of(name) == chosen.fold]
     rng = np.random.default_rng(chosen.seed)
     names = [names[i] for i in rng.permutation(len(names))]
-
-    def report(program: Program, value: float) -> None:
-        print(f"{program.name}: {value:.4f}", file=sys.stderr, flush=True)
-
-    scorer = pretrain((compiled.load(name)[0] for name in names), chosen.seconds, rng, report=report)
+    programs = (compiled.load(name)[0] for name in names)
+    scorer = pretrain(programs, chosen.seconds, rng, report=lambda each, value: say(f"{each.name}: {value:.4f}"))
     save_scorer(checkpoint_path(chosen.fold), scorer)
     return 0
 
