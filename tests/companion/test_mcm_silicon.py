@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion.mcm import silicon as mcm_silicon
-from learned_mapping.companion.training import mcm_silicon as mcm_silicon_calibration
+from learned_mapping.companion.training import mcm_tuning as mcm_silicon_calibration
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB

@@ -96,7 +96,7 @@ def test_plans_share_what_does_not_learn():
     for run in runs:
         rests_on = provenance.module_closure(regal_distance.packages(run))
         assert "learned_mapping.companion.regal.distance_sets" in rests_on
-        learned = "learned_mapping.regal.learned_methods" in rests_on
+        learned = "learned_mapping.regal.methods" in rests_on
         assert learned == (run.method != "brkga")
     assert regal_distance.ROOM == TRAINING_ROOM
 

@@ -15,13 +15,12 @@ from learned_mapping.companion.regal.methods import (
     code_of,
 )
 from learned_mapping.companion.regal.runs import _cost_after
-from learned_mapping.regal.learned_methods import chosen
-from learned_mapping.regal.methods import METHODS
+from learned_mapping.regal.methods import METHODS, chosen
 
 
 def test_networks_do_not_make_the_searches_stale():
     """Catches a search whose records rest on a network's code, and a learner whose records do not."""
-    learned = "learned_mapping.regal.learned_methods"
+    learned = "learned_mapping.regal.methods"
     for method in (*regal.SEARCHES, *regal.RULES, "long-search", "cp-sat"):
         assert learned not in provenance.module_closure(code_of(Run("a:b", method, "x")))
     for method in LEARNERS:

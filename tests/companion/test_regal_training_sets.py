@@ -8,7 +8,7 @@ from learned_mapping.companion.training import regal_choices
 from learned_mapping.companion.training import regal_sets as regal_training_sets
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.learner import variant_from, variant_to
-from learned_mapping.regal.learned_methods import best_spectral_law
+from learned_mapping.regal.methods import best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.laws import spectral_law

@@ -11,7 +11,7 @@ from learned_mapping.mcm import learned_methods
 from learned_mapping.mcm.agent import checkpoints
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.learned_methods import ALIASES, LEARNED_METHODS, all_methods, solve
+from learned_mapping.mcm.methods import ALIASES, LEARNED_METHODS, all_methods, solve
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import random_graph

@@ -8,8 +8,7 @@ from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import learned_methods
 from learned_mapping.regal.agent.learner import PAPER, Variant, read_learner, variant_from, variant_to
-from learned_mapping.regal.learned_methods import LEARNED, NETWORKS, checkpoint_folder, chosen, learner_for
-from learned_mapping.regal.methods import find_method, solve
+from learned_mapping.regal.methods import LEARNED, NETWORKS, checkpoint_folder, chosen, find_method, learner_for, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 

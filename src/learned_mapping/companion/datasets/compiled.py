@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, read_mapping
 from learned_mapping.programs.formats import read_program
@@ -18,15 +17,9 @@ CHECKS = "checks.json"
 """How far the set can be trusted: what ``python -m builders.compiled_checks`` writes of each program."""
 
 
-@lru_cache(maxsize=4)
-def _manifest(path: Path, changed: int) -> Manifest:
-    return read_manifest(path)
-
-
 def manifest() -> Manifest:
     """What is in the set, without reading the programs; raises `InputError` where it is missing or damaged."""
-    path = SETS["compiled"].path / FILE_NAME
-    return _manifest(path, path.stat().st_mtime_ns if path.exists() else 0)
+    return stored_manifest("compiled")
 
 
 def names() -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -136,6 +137,17 @@ def find_set(name: str) -> DataSet:
 def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
     """These sets, each once; all where no name is given."""
     return tuple(find_set(name) for name in dict.fromkeys(names)) or tuple(SETS.values())
+
+
+def stored_manifest(name: str) -> Manifest:
+    """What is in a stored set; raises `InputError` where it is missing or damaged."""
+    path = find_set(name).path / FILE_NAME
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, changed: int) -> Manifest:
+    return read_manifest(path)
 
 
 def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:

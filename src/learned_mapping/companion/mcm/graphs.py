@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 
 
-@lru_cache(maxsize=1)
 def manifest() -> Manifest:
     """Of the set ``mcm-graphs``; raises `InputError` where it is missing or damaged."""
-    return read_manifest(SETS["mcm-graphs"].path / FILE_NAME)
+    return stored_manifest("mcm-graphs")
 
 
 def names(split: str | None = None) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Manifest, read_manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.manifest import SPLITS
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
@@ -52,28 +52,23 @@ class Configuration:
     """The member's options that differ from its defaults."""
 
 
-@functools.cache
-def _manifest() -> Manifest:
-    return read_manifest(SETS["regal-traced"].path / FILE_NAME)
-
-
 def names(split: str) -> tuple[str, ...]:
     """The graphs of a split, in order; raises `InputError` for an unknown split."""
     if split not in SPLITS:
         raise InputError("split", "", f"expected one of {', '.join(SPLITS)}, got {split!r}")
-    return tuple(item.name for item in _manifest().split(split))
+    return tuple(item.name for item in stored_manifest("regal-traced").split(split))
 
 
 def configuration(name: str) -> Configuration:
     """What was traced for a graph of the set; raises `InputError` where there is none of this name."""
-    facts = _manifest().item(name).facts
+    facts = stored_manifest("regal-traced").item(name).facts
     return Configuration(name, *(facts[field] for field in ("family", "model", "mode", "options")))
 
 
 @functools.lru_cache(maxsize=512)
 def load(name: str) -> ComputationGraph:
     """A stored graph; raises `InputError` for an unknown name or a damaged file."""
-    return read_graph(SETS["regal-traced"].path / str(_manifest().item(name).file))
+    return read_graph(SETS["regal-traced"].path / str(stored_manifest("regal-traced").item(name).file))
 
 
 def trace_configuration(chosen: Configuration) -> ComputationGraph:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 from learned_mapping.companion.mcm import graphs
+from learned_mapping.companion.training.command import go_on, say
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import POLICIES, SIZES, agent_config
 from learned_mapping.mcm.agent.pretrain import Pretraining, choose
@@ -56,24 +55,15 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     samples = SAMPLES[chosen.policy][chosen.profile] if chosen.samples is None else chosen.samples
     work = chosen.work or build_folder() / "mcm-training" / f"{chosen.policy}-{chosen.profile}-{chosen.seed}"
-    work.mkdir(parents=True, exist_ok=True)
     config = agent_config(chosen.policy, chosen.profile)
     training = agent_config(chosen.policy, chosen.profile, **PRETRAINING[chosen.policy])
     makers = [partial(problem_of, name) for name in graphs.names("train")]
     agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
-    resume(agent, work / "state.npz")
-    end = float("inf") if chosen.minutes is None else time.monotonic() + 60 * chosen.minutes
-    train(agent, lambda: time.monotonic() > end, log=Log(work / "log.jsonl", agent.iterations),
-          checkpoint=work / "state.npz", every=20)  # fmt: skip
-    if not agent.done:
-        print(f"{agent.iterations} of {agent.total} iterations done; the same call goes on", file=sys.stderr)
+    if not go_on(agent, work, every=20, minutes=chosen.minutes):
+        say(f"{agent.iterations} of {agent.total} iterations done; the same call goes on")
         return 4
-
-    def report(row: dict) -> None:
-        print(row, file=sys.stderr, flush=True)
-
     validation = [problem_of(name) for name in graphs.names("validation")]
-    best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=report)
+    best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say)
     facts = {
         "set": "mcm-graphs", "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
         **PRETRAINING[chosen.policy],

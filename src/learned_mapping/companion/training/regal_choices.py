@@ -1,11 +1,14 @@
-"""Chooses laws without a network on training graphs, and on validation graphs how each network's law is used.
+"""Chooses REGAL's settings: parameters of searches, laws without a network, and how each network's law is used.
 
-``python -m learned_mapping.companion.training.regal_choices`` writes ``data/checkpoints/regal/chosen.json``: every
-point of the grids with its gap, and the best.
+``python -m learned_mapping.companion.training.regal_choices parameters`` writes ``data/regal/tuning.json``, on training
+graphs alone; the winners are copied by hand to `regal.methods`, and a test compares. Without the word it writes
+``data/checkpoints/regal/chosen.json``: laws by training graphs, uses of networks by validation graphs. In both stands
+every point of the grids with its gap, and the best.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import sys
@@ -15,20 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.training.command import say, write_tuning
 from learned_mapping.companion.training.regal_networks import gap_percent, search
 from learned_mapping.companion.training.regal_sets import (
     examples,
-    kind_and_objective,
     references,
     validation_instances,
 )
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from, variant_to
-from learned_mapping.regal.methods import checkpoint_folder
+from learned_mapping.regal.methods import EVALUATIONS, checkpoint_folder
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
-from learned_mapping.regal.searches.brkga import MutantLaw
+from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.searches.laws import FREED_LATE, RULES, constant_law, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
 
 LAW_GRAPHS = 8
 """Training graphs of each dataset for the grids of laws without a network."""
@@ -46,58 +51,87 @@ FINAL_SEEDS = 4
 """Of the search, for each finalist, graph and network."""
 ROOM = 1.01
 """A validation graph on which BRKGA comes this close to the best known says nothing of variants."""
-CONSTANT_GRID = [
-    {"affinity": affinity, "priority": priority}
-    for affinity, priority in (
-        ((1.5, 1.0), (1.0, 1.0)), ((2.0, 1.0), (1.0, 1.0)), ((0.5, 0.5), (1.0, 1.0)), ((2.0, 2.0), (1.0, 1.0)),
-        ((1.0, 1.0), (0.5, 0.5)), ((1.0, 1.0), (2.0, 2.0)),
-    )
-]  # fmt: skip
-SPECTRAL_GRID = [
-    {"vector": vector, "strength": strength}
-    for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
+PARAMETER_SEEDS = 2
+BRKGA_GRID = [
+    BrkgaParameters(population=population, elite_fraction=elite, mutant_fraction=mutant, bias=bias)
+    for population, elite, mutant, bias in itertools.product((50, 100, 200), (0.1, 0.2), (0.02, 0.05, 0.15), (0.6, 0.7))
 ]
-PRIORITY_GRID = [{"rule": rule, "strength": strength} for rule, strength in itertools.product(RULES, (2.0, 4.0, 8.0))]
+LOCAL_SEARCH_GRID = [
+    LocalSearchParameters(device_share=device, cluster_share=cluster, cluster_ops=ops)
+    for device, cluster, ops in [
+        *itertools.product((0.05, 0.1, 0.3), (0.2, 0.4), (32, 128, 512)),
+        (0.1, 0.0, 2), (0.3, 0.0, 2),
+    ]
+]  # fmt: skip
 ORDER = {"height": 16.0, "transfers": 60.0}
 """The order by a rule, as networks may use it; laws without a network may as well."""
-CONSTANT_GRID += [
-    {"affinity": (1.0, 1.0), "priority": priority, "transfers": transfers}
-    for priority, transfers in (((1.0, 1.0), 15.0), ((1.0, 1.0), 60.0), ((0.5, 0.5), 15.0))
+EVEN = (1.0, 1.0)
+CONSTANT_GRID = [
+    *({"affinity": affinity, "priority": EVEN} for affinity in ((1.5, 1.0), (2.0, 1.0), (0.5, 0.5), (2.0, 2.0))),
+    *({"affinity": EVEN, "priority": priority} for priority in ((0.5, 0.5), (2.0, 2.0))),
+    *({"affinity": EVEN, "priority": EVEN, "transfers": transfers} for transfers in (15.0, 60.0)),
+    {"affinity": EVEN, "priority": (0.5, 0.5), "transfers": 15.0},
 ]
-SPECTRAL_GRID += [point | ORDER for point in SPECTRAL_GRID]
-PRIORITY_GRID += [{"rule": "height", "strength": 16.0}]
-PRIORITY_GRID += [
-    {"rule": rule, "strength": strength, "transfers": 60.0} for rule, strength in itertools.product(RULES, (4.0, 16.0))
+SPECTRAL_GRID = [
+    {"vector": vector, "strength": strength} | order
+    for order in ({}, ORDER)
+    for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
 ]
-LATE_GRID = [{"rule": FREED_LATE, "strength": strength} for strength in (2.0, 4.0, 8.0)]
-LATE_GRID += [{"rule": FREED_LATE, "strength": strength, "transfers": 60.0} for strength in (4.0, 16.0)]
+PRIORITY_GRID = [
+    *({"rule": rule, "strength": strength} for rule, strength in itertools.product(RULES, (2.0, 4.0, 8.0))),
+    {"rule": "height", "strength": 16.0},
+    *({"rule": r, "strength": s, "transfers": 60.0} for r, s in itertools.product(RULES, (4.0, 16.0))),
+]
+LATE_GRID = [
+    *({"rule": FREED_LATE, "strength": strength} for strength in (2.0, 4.0, 8.0)),
+    *({"rule": FREED_LATE, "strength": strength, "transfers": 60.0} for strength in (4.0, 16.0)),
+]
 """Of priorities, for peak memory alone."""
+TURNS_2, TURNS_3 = (1.0, 4.0), (0.5, 2.0, 8.0)
 VARIANT_GRID = [
-    Variant(),
-    Variant(strength=2.0),
-    Variant(strength=2.0, mutant_share=0.5),
-    Variant(in_initial=False),
-    Variant(priorities=True),
-    Variant(priorities=True, strength=2.0),
-    Variant(priorities=True, strength=2.0, mutant_share=0.5),
-    Variant(priorities=True, in_initial=False),
-    Variant(sampled=True, priorities=True),
-    Variant(turns=(1.0, 4.0)),
-    Variant(turns=(0.5, 2.0, 8.0)),
-    Variant(priorities=True, turns=(1.0, 4.0)),
-    Variant(priorities=True, turns=(0.5, 2.0, 8.0)),
-    Variant(priorities=True, turns=(0.5, 2.0, 8.0), mutant_share=0.5),
-    Variant(priorities=True, turns=(0.5, 2.0, 8.0), transfers=7.0),
-    Variant(priorities=True, turns=(0.5, 2.0, 8.0), transfers=2.0),
-    Variant(priorities=True, turns=(1.0, 4.0), transfers=3.0),
-    Variant(priorities=True, transfers=7.0),
-    Variant(transfers=15.0),
-    Variant(height=6.0, transfers=15.0),
-    Variant(strength=2.0, height=6.0, transfers=15.0),
-    Variant(height=16.0, transfers=60.0),
-    Variant(strength=2.0, height=16.0, transfers=60.0),
-    PAPER,
-]
+    Variant(), Variant(strength=2.0), Variant(strength=2.0, mutant_share=0.5), Variant(in_initial=False),
+    Variant(priorities=True), Variant(priorities=True, strength=2.0),
+    Variant(priorities=True, strength=2.0, mutant_share=0.5), Variant(priorities=True, in_initial=False),
+    Variant(sampled=True, priorities=True), Variant(turns=TURNS_2), Variant(turns=TURNS_3),
+    Variant(priorities=True, turns=TURNS_2), Variant(priorities=True, turns=TURNS_3),
+    Variant(priorities=True, turns=TURNS_3, mutant_share=0.5), Variant(priorities=True, turns=TURNS_3, transfers=7.0),
+    Variant(priorities=True, turns=TURNS_3, transfers=2.0), Variant(priorities=True, turns=TURNS_2, transfers=3.0),
+    Variant(priorities=True, transfers=7.0), Variant(transfers=15.0), Variant(height=6.0, transfers=15.0),
+    Variant(strength=2.0, height=6.0, transfers=15.0), Variant(**ORDER), Variant(strength=2.0, **ORDER), PAPER,
+]  # fmt: skip
+
+
+def grid_search(method: Any, grid: list[Any], objective: str) -> list[dict[str, Any]]:
+    """One row per point of the grid: its parameters, and the geometric-mean gap to the best over the grid, in percent.
+
+    Every point gets `EVALUATIONS` on every training graph with each of `PARAMETER_SEEDS` seeds.
+    """
+    kinds = ("traced", "synthetic")
+    named = [(kind, name) for kind in kinds for name in graph_names(kind, "train")]
+    instances = [Instance(load_graph(kind, name, "train"), objective=objective) for kind, name in named]
+    costs = np.zeros((len(grid), len(instances), PARAMETER_SEEDS))
+    for point, parameters in enumerate(grid):
+        for i, instance in enumerate(instances):
+            for seed in range(PARAMETER_SEEDS):
+                budget = Budget(samples=EVALUATIONS)
+                method(instance, np.random.default_rng(seed), budget, parameters=parameters)
+                costs[point, i, seed] = budget.best
+    best = costs.min(axis=(0, 2))[None, :, None]
+    gaps = 100 * (np.exp(np.log(costs / best).mean(axis=(1, 2))) - 1)
+    return [dataclasses.asdict(p) | {"gap_percent": round(float(gap), 3)} for p, gap in zip(grid, gaps)]
+
+
+def choose_parameters() -> dict[str, Any]:
+    """The parameters of `brkga-tuned` and `local-search`, by `grid_search`."""
+    graphs = {kind: list(graph_names(kind, "train")) for kind in ("traced", "synthetic")}
+    record: dict[str, Any] = {"evaluations": EVALUATIONS, "seeds": PARAMETER_SEEDS, "graphs": graphs}
+    for name, method, points in (("brkga", brkga, BRKGA_GRID), ("local-search", local_search, LOCAL_SEARCH_GRID)):
+        for objective in OBJECTIVES:
+            rows = grid_search(method, points, objective)
+            best = min(rows, key=lambda row: row["gap_percent"])
+            record[f"{name} {objective}"] = {"best": best, "grid": rows}
+            say(f"{name} {objective} {best}")
+    return record
 
 
 def grid(
@@ -112,16 +146,12 @@ def grid(
     for point in points:
         costs = [[search(each, make(each, seed=seed, **point), seed) for each in instances] for seed in seeds]
         rows.append(dict(point) | {"gap_percent": round(gap_percent(costs, best), 3)})
-        print(rows[-1], file=sys.stderr, flush=True)
+        say(rows[-1])
     return rows
 
 
 def finals(
-    rows: list[dict[str, Any]],
-    instances: list[Instance],
-    best: np.ndarray,
-    makes: Sequence[Callable[..., MutantLaw]],
-    first_seed: int,
+    rows: list[dict], instances: list[Instance], best: np.ndarray, makes: Sequence[Callable], first_seed: int
 ) -> dict[str, Any]:
     """The entry of a grid's rows: the best; with a final, the best of some run again, by their mean over `makes`.
 
@@ -153,47 +183,38 @@ def _law(instance: Instance, make: Callable[..., MutantLaw], point: dict[str, An
     return ordered_law(instance, law, **order) if order["transfers"] else law
 
 
-def choose_laws(record: dict[str, Any], objectives: Sequence[str] = OBJECTIVES) -> None:
+def choose_laws(record: dict[str, Any]) -> None:
     """The laws without a network of each objective, on the training graphs of its datasets together."""
-    for objective in objectives:
+    for objective in OBJECTIVES:
         picked = []
         for dataset in DATASETS:
-            if kind_and_objective(dataset)[1] == objective:
+            if DATASETS[dataset][1] == objective:
                 found = examples(dataset)
                 picked += [found[len(found) * i // LAW_GRAPHS] for i in range(LAW_GRAPHS)]
         instances = [each.instance for each in picked]
         best = np.array([each.elites.costs[0] for each in picked])
-        seen = {id(each.instance): each.seen for each in picked}
+        further = {id(each.instance): (each.seen,) for each in picked}
+        late = LATE_GRID if objective == "memory" else []
+        for name, make, points in (
+            ("constant-law", constant_law, CONSTANT_GRID), ("spectral-law", spectral_law, SPECTRAL_GRID),
+            ("priority-law", priority_law, PRIORITY_GRID + late),
+        ):  # fmt: skip
 
-        def constant(instance: Instance, seed: int, **point: Any) -> MutantLaw:
-            return _law(instance, constant_law, point)
+            def law(instance: Instance, seed: int, make=make, further=further, **point: Any) -> MutantLaw:
+                return _law(instance, make, point, *(further[id(instance)] if make is spectral_law else ()))
 
-        rows = grid(CONSTANT_GRID, instances, best, constant)
-        record.setdefault("constant-law", {})[objective] = finals(rows, instances, best, [constant], 1)
-
-        def spectral(instance: Instance, seed: int, seen: dict = seen, **point: Any) -> MutantLaw:
-            return _law(instance, spectral_law, point, seen[id(instance)])
-
-        rows = grid(SPECTRAL_GRID, instances, best, spectral)
-        record.setdefault("spectral-law", {})[objective] = finals(rows, instances, best, [spectral], 1)
-
-        def priority(instance: Instance, seed: int, **point: Any) -> MutantLaw:
-            return _law(instance, priority_law, point)
-
-        points = PRIORITY_GRID + (LATE_GRID if objective == "memory" else [])
-        rows = grid(points, instances, best, priority)
-        record.setdefault("priority-law", {})[objective] = finals(rows, instances, best, [priority], 1)
+            rows = grid(points, instances, best, law)
+            record.setdefault(name, {})[objective] = finals(rows, instances, best, [law], 1)
 
 
 def choose_variant(record: dict[str, Any], file: str) -> None:
     """How the law of the network in `file` is used, on validation graphs with room; for all seeds of its dataset."""
     learner = read_learner(checkpoint_folder() / file)
-    instances = validation_instances(learner.dataset, VALIDATION[kind_and_objective(learner.dataset)[0]])
+    instances = validation_instances(learner.dataset, VALIDATION[DATASETS[learner.dataset][0]])
     best = references(instances)
     uniform = np.array([[search(each, None, seed) for each in instances] for seed in range(VARIANT_SEEDS)])
     roomy = np.flatnonzero(np.exp(np.log(uniform / best).mean(axis=0)) > ROOM)
-    kept = [int(roomy[len(roomy) * i // VARIANT_GRAPHS]) for i in range(VARIANT_GRAPHS)]
-    kept = sorted(set(kept))
+    kept = sorted({int(roomy[len(roomy) * i // VARIANT_GRAPHS]) for i in range(VARIANT_GRAPHS)})
     instances, best = [instances[i] for i in kept], best[kept]
 
     def use(network: Learner) -> Callable[..., MutantLaw]:
@@ -213,17 +234,16 @@ def siblings(path: Path) -> list[Path]:
     return sorted(path.parent.glob(path.stem.rpartition("-")[0] + "-[0-9].npz"))
 
 
-LAWS_OF = {f"{objective}-laws": (objective,) for objective in OBJECTIVES}
-"""Arguments of the command for the laws of one objective."""
-
-
 def main(arguments: list[str] | None = None) -> int:
     wanted = sys.argv[1:] if arguments is None else arguments
+    if wanted == ["parameters"]:
+        write_tuning("regal/tuning.json", choose_parameters())
+        return 0
     path = checkpoint_folder() / "chosen.json"
     record = json.loads(path.read_text()) if path.exists() else {"schema": "learned-mapping/choices/1"}
     for each in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
-        if each == "laws" or each in LAWS_OF:
-            choose_laws(record, LAWS_OF.get(each, OBJECTIVES))
+        if each == "laws":
+            choose_laws(record)
         else:
             choose_variant(record, each)
         write_json(path, record, indent=1)

@@ -3,15 +3,13 @@
     python -m learned_mapping.companion.training.regal_networks --dataset traced-runtime --seed 0 \
         --out data/checkpoints/regal/traced-runtime-0.npz
 
-The state of the training and its log, one JSON object a line, are kept beside each other in the build folder; the same
-command goes on where an interrupted one stopped.
+The same command goes on where an interrupted one stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,16 +19,15 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.companion.training.command import go_on
 from learned_mapping.companion.training.regal_sets import (
     VALIDATION_GRAPHS,
     elites_digest,
     examples,
-    kind_and_objective,
     references,
     validation_instances,
 )
 from learned_mapping.folders import build_folder
-from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.regal.agent.imitation import RegalAgent
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
 from learned_mapping.regal.agent.losses import TrainConfig
@@ -57,7 +54,7 @@ def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
 
 def evaluation(dataset: str, model: str, seed: int, count: int):
     """A function from a network's parameters to its gap on validation graphs, for the log."""
-    instances, (_, objective) = validation_instances(dataset, count), kind_and_objective(dataset)
+    instances, (_, objective) = validation_instances(dataset, count), DATASETS[dataset]
     best = references(instances)
 
     def evaluate(parameters: Any) -> dict[str, float]:
@@ -87,44 +84,18 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     config = TrainConfig(
-        model=chosen.model,
-        seed=chosen.seed,
-        imitation_iterations=chosen.imitation,
-        reinforce_iterations=chosen.reinforce,
-        priority_weight=chosen.priorities,
-        batch_nodes=chosen.batch,
-    )
+        model=chosen.model, seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
+        reinforce_iterations=chosen.reinforce, priority_weight=chosen.priorities,
+    )  # fmt: skip
     guide = None if chosen.guide is None else read_learner(chosen.guide)
-    found = examples(
-        chosen.dataset,
-        lambda done, of: _report(f"elites of graph {done + 1} of {of}"),
-        guide,
-        from_chosen=chosen.from_chosen,
-    )
+    found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
     watch = evaluation(chosen.dataset, chosen.model, chosen.seed, chosen.validation) if chosen.validation else None
     agent = RegalAgent(found, config, watch)
-    folder = build_folder() / "regal-training"
     # Other elites: a run goes on from a state of its own alone.
-    stem = f"{chosen.out.stem}-{elites_digest(found)}"
-    state = folder / f"{stem}.state.npz"
-    resume(agent, state)
-    log = Log(folder / f"{stem}.jsonl", agent.iterations)
-    start, append = time.perf_counter(), log.append
-
-    def append_and_report(row: dict[str, Any]) -> None:
-        append(row)
-        words = " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
-        _report(f"{time.perf_counter() - start:.0f} s {words}")
-
-    log.append = append_and_report
-    train(agent, lambda: False, log=log, checkpoint=state, every=2)
-    objective = kind_and_objective(chosen.dataset)[1]
+    go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
+    objective = DATASETS[chosen.dataset][1]
     write_learner(chosen.out, Learner(agent.parameters, config.model, ROUNDS, objective, chosen.dataset, config.seed))
     return 0
-
-
-def _report(text: str) -> None:
-    print(f"\r{text}", end="" if text.startswith("elites") else "\n", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

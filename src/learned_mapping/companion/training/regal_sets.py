@@ -1,22 +1,22 @@
 """What REGAL's learners are trained on: graphs of the training split, elites to imitate, and references for validation.
 
-Elites and references are searches of minutes; they are kept in the build folder and found again by the searches' code.
+Elites and references are searches of minutes; they are kept in the build folder.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
+import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.companion.regal import synthetic, traced
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.compiled import code_digest
-from learned_mapping.errors import InputError
+from learned_mapping.companion.training.command import say
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.regal.agent.elites import Elites, find_elites, joined, origin_laws, own_elite
@@ -33,8 +33,6 @@ LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""
 SYNTHETIC_GRAPHS = 120
 """Training graphs taken of the synthetic set, from the first on."""
-TRACED_STEP = 1
-"""Every so many-th traced training graph is taken: neighbours in the list differ little."""
 VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000
 OWN_EVALUATIONS = 4_000
@@ -45,15 +43,17 @@ GUIDED = {
 }
 """How the guide's law is used."""
 REFERENCE_EVALUATIONS = 30_000
+SEARCHES = 1
+"""Raised by hand when the searches that find elites and references change."""
 ROOM = 1.002
 """A training graph on which BRKGA comes this close to what no schedule can beat has nothing to teach."""
 
 
 def training_instances(dataset: str) -> list[Instance]:
     """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
-    kind, objective = kind_and_objective(dataset)
+    kind, objective = DATASETS[dataset]
     if kind == "traced":
-        graphs = [traced.generate(dataset, "train", i) for i in range(0, len(traced.names("train")), TRACED_STEP)]
+        graphs = [traced.generate(dataset, "train", i) for i in range(len(traced.names("train")))]
     else:
         graphs = [synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
     tested = {topology_digest(load_graph(kind, name)) for name in graph_names(kind)}
@@ -63,7 +63,7 @@ def training_instances(dataset: str) -> list[Instance]:
 
 def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[Instance]:
     """`count` graphs of the validation split spread evenly, up to `LARGEST_OPS`."""
-    kind, objective = kind_and_objective(dataset)
+    kind, objective = DATASETS[dataset]
     if kind == "traced":
         chosen = [i for i, name in enumerate(traced.names("validation")) if traced.load(name).num_ops <= LARGEST_OPS]
         chosen = [chosen[len(chosen) * i // count] for i in range(count)]
@@ -71,13 +71,6 @@ def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[I
     else:
         graphs = [synthetic.generate("validation", i) for i in range(count)]
     return [Instance(graph, objective=objective) for graph in graphs]
-
-
-def kind_and_objective(dataset: str) -> tuple[str, str]:
-    """``traced`` or ``synthetic``, and the objective; raises `InputError` for an unknown dataset."""
-    if dataset not in DATASETS:
-        raise InputError("dataset", "", f"expected one of {', '.join(DATASETS)}, got {dataset!r}")
-    return DATASETS[dataset]
 
 
 def floor(instance: Instance) -> float:
@@ -88,72 +81,40 @@ def floor(instance: Instance) -> float:
     return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
 
 
-def examples(
-    dataset: str,
-    report: Callable[[int, int], None] = lambda done, all: None,
-    guide: Learner | None = None,
-    *,
-    from_chosen: bool = False,
-) -> list[Example]:
+def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = False) -> list[Example]:
     """The training graphs that leave room, with their elites; minutes on the first call.
 
     Args:
       dataset: of `DATASETS`.
-      report: called with the number of the graph and of all.
       guide: a network whose laws find one more elite of each graph.
       from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead of several vectors'.
     """
     found = []
-    instances = training_instances(dataset)
-    for number, instance in enumerate(instances):
-        report(number, len(instances))
+    for instance in training_instances(dataset):
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
-        uniform = float(_cached(f"uniform-{name}", lambda i=instance: {"cost": np.float64(_uniform(i))})["cost"])
+        uniform = _cached_cost(f"uniform-{name}", lambda i=instance: _evolved(i, np.random.default_rng(0), EVALUATIONS))
         if uniform > ROOM * floor(instance):
+            say(f"elites of {instance.graph.name}")
             seen = features(instance)
             laws = [best_spectral_law(instance)] if from_chosen else origin_laws(instance, seen)
-            arrays = _cached(f"elites-{_digest_of(laws)}-{name}", lambda i=instance, ls=laws: _elites(i, ls))
-            elites = Elites(**arrays)
+            digest = _digest(array for law in laws for array in (law.alpha, law.beta))
+            elites = Elites(**_cached(f"elites-{digest}-{name}", lambda i=instance, ls=laws: _elites(i, ls)))
             if guide is not None:
-                own = _cached(f"own-orders-{weights_digest(guide)}-{name}", lambda i=instance: _own(i, guide))
+                weights = _digest(jax.tree_util.tree_leaves(guide.parameters))
+                own = _cached(f"own-orders-{weights}-{name}", lambda i=instance: _own(i, guide))
                 elites = joined(elites, Elites(**own))
             found.append(Example(instance, seen, uniform, elites))
     return found
 
 
-def _uniform(instance: Instance) -> float:
-    budget = Budget(samples=EVALUATIONS)
-    brkga(instance, np.random.default_rng(0), budget)
+def _evolved(instance: Instance, rng: np.random.Generator, evaluations: int) -> float:
+    budget = Budget(samples=evaluations)
+    brkga(instance, rng, budget)
     return budget.best
 
 
 def _elites(instance: Instance, laws: Sequence[MutantLaw]) -> dict[str, np.ndarray]:
     return find_elites(instance, laws, np.random.default_rng(1), evaluations=ELITE_EVALUATIONS)._asdict()
-
-
-def _digest_of(laws: Sequence[MutantLaw]) -> str:
-    hasher = hashlib.sha256()
-    for law in laws:
-        hasher.update(law.alpha.tobytes() + law.beta.tobytes())
-    return hasher.hexdigest()[:16]
-
-
-def elites_digest(found: Sequence[Example]) -> str:
-    """16 hexadecimal digits over the elites of training graphs."""
-    hasher = hashlib.sha256()
-    for example in found:
-        for values in example.elites:
-            hasher.update(np.ascontiguousarray(values).tobytes())
-    return hasher.hexdigest()[:16]
-
-
-def weights_digest(learner: Learner) -> str:
-    """16 hexadecimal digits over a network's weights."""
-    hasher = hashlib.sha256()
-    for module, arrays in sorted(learner.parameters.items()):
-        for name, values in sorted(arrays.items()):
-            hasher.update(f"{module} {name}".encode() + np.ascontiguousarray(values).tobytes())
-    return hasher.hexdigest()[:16]
 
 
 def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
@@ -162,13 +123,22 @@ def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
     return own_elite(instance, law, rng, evaluations=OWN_EVALUATIONS, climb=climb)._asdict()
 
 
+def elites_digest(found: Sequence[Example]) -> str:
+    """16 hexadecimal digits over the elites of training graphs."""
+    return _digest(values for example in found for values in example.elites)
+
+
+def _digest(arrays: Iterable[np.ndarray]) -> str:
+    hasher = hashlib.sha256()
+    for array in arrays:
+        hasher.update(np.ascontiguousarray(array).tobytes())
+    return hasher.hexdigest()[:16]
+
+
 def references(instances: list[Instance]) -> np.ndarray:
     """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its end."""
-    found = []
-    for instance in instances:
-        name = f"reference-{instance.graph.digest[:16]}-{instance.objective}"
-        found.append(float(_cached(name, lambda i=instance: {"cost": np.float64(_reference(i))})["cost"]))
-    return np.array(found)
+    names = [f"reference-{each.graph.digest[:16]}-{each.objective}" for each in instances]
+    return np.array([_cached_cost(name, lambda i=each: _reference(i)) for name, each in zip(names, instances)])
 
 
 def _reference(instance: Instance) -> float:
@@ -183,9 +153,12 @@ def _reference(instance: Instance) -> float:
     return min(costs)
 
 
-@functools.cache
-def _folder():
-    return build_folder() / "regal-training" / code_digest()
+def _folder() -> Path:
+    return build_folder() / "regal-training" / f"searches-{SEARCHES}"
+
+
+def _cached_cost(name: str, make: Callable[[], float]) -> float:
+    return float(_cached(name, lambda: {"cost": np.float64(make())})["cost"])
 
 
 def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
