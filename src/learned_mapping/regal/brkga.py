@@ -16,6 +16,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.regal.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.draws import Tables, draw, tabulate
 from learned_mapping.regal.instance import Arrays, Instance
+from learned_mapping.regal.stream import cross, uniform
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, b
     `tables` are taken in turn in every generation.
     """
     elites, mutants, lawful = shape
-    size, length = pool.shape[1:]
+    size = pool.shape[1]
     for generation in range(len(best)):
         old, new = pool[now], pool[1 - now]
         for row in range(size):
@@ -128,10 +129,9 @@ def _evolve(a: Arrays, work: Workspace, rng, pool, fitness, ranks, now, shape, b
                 entries = tables.rows.shape[1] if row < elites + lawful else 0
                 draw(child, rng, tables, (row - elites) % len(tables.rows), entries)
             else:
-                elite = old[ranks[int(rng.random() * elites)]]
-                other = old[ranks[elites + int(rng.random() * (size - elites))]]
-                for i in range(length):
-                    child[i] = elite[i] if rng.random() < bias else other[i]
+                elite = old[ranks[int(uniform(rng) * elites)]]
+                other = old[ranks[elites + int(uniform(rng) * (size - elites))]]
+                cross(child, elite, other, rng, bias)
             fitness[1 - now, row] = fitness_of(a, child, work)
         now = 1 - now
         ranks[:] = np.argsort(fitness[now], kind="mergesort")

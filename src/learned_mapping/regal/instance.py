@@ -46,6 +46,8 @@ class Arrays(NamedTuple):
     free_transfers: bool
     minimise_memory: bool
     memory_bytes: float
+    counts_memory: bool
+    """False where the objective is running time and even all tensors and weights on one device keep the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,8 @@ class Instance:
         by_producer = np.argsort(graph.tensor_producer, kind="stable")
         ops = np.arange(graph.num_ops + 1)
 
+        total = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
+
         def contiguous(values, dtype):
             return np.ascontiguousarray(np.array(values, dtype=dtype))
 
@@ -102,6 +106,7 @@ class Instance:
             free_transfers=pair.transfers == "free",
             minimise_memory=self.objective == "memory",
             memory_bytes=float(pair.memory_bytes),
+            counts_memory=self.objective == "memory" or total > pair.memory_bytes,
         )
 
     def fitness(self, makespan_s: float, peak_bytes: int) -> float:

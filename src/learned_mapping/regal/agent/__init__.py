@@ -1,0 +1,1 @@
+"""REGAL's learner as printed: Beta laws for a genetic algorithm's mutants, learned by REINFORCE from random weights."""
