@@ -19,10 +19,12 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.device_pair import DevicePair, simulate
-from learned_mapping.problem import OURS, RULE, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
+from learned_mapping.regal.agent.use import REINFORCED
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
@@ -264,6 +266,7 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         "regal-imitation with half of the evaluations, then local search from its best",
         functools.partial(with_network, climb=TUNED_LOCAL_SEARCH),
     ),
+    **REINFORCED,
     "gas": (
         "BRKGA with the laws of a recurrent network that reads the ops in order and sees no edges",
         functools.partial(with_network, prefix="gas-"),
@@ -272,6 +275,11 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation-no-search": ("the graph network's mean, no search", without_search),
 }
 """Name -> description, and a function from a network's name (None: by objective) to the search."""
+
+
+def _kind(name: str) -> str:
+    return PAPERS_LEARNER if name == "regal" else SEARCH if name in REINFORCED else OURS
+
 
 METHODS: dict[str, Method] = {
     "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", _brkga),
@@ -298,7 +306,7 @@ METHODS: dict[str, Method] = {
         "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
         with_law(best_priority_law),
     ),
-} | {name: Method(description, make(), OURS) for name, (description, make) in LEARNED.items()}
+} | {name: Method(description, make(), _kind(name)) for name, (description, make) in LEARNED.items()}
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
 
 
@@ -315,7 +323,7 @@ class Scheduling(Problem):
         base, colon, network = name.partition(":")
         if colon and base in LEARNED:
             description, make = LEARNED[base]
-            return Method(f"{description}; network {network}", make(network), OURS)
+            return Method(f"{description}; network {network}", make(network), _kind(base))
         return super().method(name, profile)
 
     def read(self, path: str) -> ComputationGraph:

@@ -26,7 +26,7 @@ from learned_mapping.mcm.bounds.linear_cut import SPREAD, near_balanced
 from learned_mapping.mcm.methods import Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.searches.annealing import AnnealingParameters, annealing
-from learned_mapping.programs.synthetic_graphs import GRAPH_FAMILIES, random_graph
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 GRID = {
     "redrawn": (0.01, 0.05, 0.2, 0.5),

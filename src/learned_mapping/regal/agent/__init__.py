@@ -1,1 +1,1 @@
-"""REGAL's networks: what they see, how they are trained and used."""
+"""REGAL's networks: what they see, how they are trained (REINFORCE as printed; imitation, ours) and used."""

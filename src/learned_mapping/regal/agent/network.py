@@ -87,14 +87,14 @@ class Perceptron(hk.Module):
         return mlp(x, (HIDDEN,), self.output, name="mlp")
 
 
-def _heads(h: jax.Array) -> jax.Array:
+def heads(h: jax.Array, bins: int = len(BINS)) -> jax.Array:
     """[N, d + 1, 2, bins] logits from [N, H] embeddings."""
-    heads = [[Perceptron(len(BINS), f"head_{i}_{which}")(h) for which in "ab"] for i in range(ENTRIES)]
-    return jnp.stack([jnp.stack(pair, axis=1) for pair in heads], axis=1)
+    found = [[Perceptron(bins, f"head_{i}_{which}")(h) for which in "ab"] for i in range(ENTRIES)]
+    return jnp.stack([jnp.stack(pair, axis=1) for pair in found], axis=1)
 
 
-def gnn(batch: Batch) -> jax.Array:
-    """[N, d + 1, 2, bins] logits: messages both ways along every edge, T rounds, weights shared by the rounds.
+def embed(batch: Batch) -> jax.Array:
+    """[N, H] embeddings of ops: messages both ways along every edge, T rounds, weights shared by the rounds.
 
     h_v = MLP_n(x_v), h_e = MLP_e(x_e);  m_e = MLP_msg([h_s, h_t, h_e]), m'_e = MLP'_msg([h_s, h_t, h_e]);
     h_v <- MLP_node([h_v, sum_{e into v} m_e + sum_{e out of v} m'_e])  (REGAL, equation 1).
@@ -110,7 +110,12 @@ def gnn(batch: Batch) -> jax.Array:
         received = jraph.segment_sum(forward(ends), graphs.receivers, count)
         received += jraph.segment_sum(backward(ends), graphs.senders, count)
         h = update(jnp.concatenate([h, received], axis=-1))
-    return _heads(h)
+    return h
+
+
+def gnn(batch: Batch) -> jax.Array:
+    """[N, d + 1, 2, bins] logits of the graph network."""
+    return heads(embed(batch))
 
 
 def gas(batch: Batch) -> jax.Array:
@@ -138,7 +143,7 @@ def gas(batch: Batch) -> jax.Array:
     count = batch.graphs.nodes.shape[0]
     index = jnp.where(present, batch.sequence, count)
     flat = jnp.zeros((count + 1, h.shape[-1])).at[index.ravel()].set(h.reshape(-1, h.shape[-1]))
-    return _heads(flat[:count])
+    return heads(flat[:count])
 
 
 def network(model: str) -> hk.Transformed:

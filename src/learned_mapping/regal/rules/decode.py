@@ -35,8 +35,9 @@ class Workspace(NamedTuple):
     peak: np.ndarray  # [d] int64, bytes
 
 
-def make_workspace(instance: Instance) -> Workspace:
-    n, m, d = instance.graph.num_ops, instance.graph.num_tensors, instance.pair.devices
+def make_workspace(instance: Instance | Arrays) -> Workspace:
+    arrays = instance.arrays if isinstance(instance, Instance) else instance
+    n, m, d = len(arrays.seconds), len(arrays.tensor_bytes), arrays.devices
     items = n + m * d
     return Workspace(
         placement=np.zeros(n, np.int32), waiting=np.zeros(n, np.int32), uses=np.zeros(m * d, np.int32),
@@ -45,7 +46,7 @@ def make_workspace(instance: Instance) -> Workspace:
     )  # fmt: skip
 
 
-@numba.njit(cache=True, inline="never")
+@numba.njit(cache=True, forceinline=True)
 def _push(keys, items, size, key, item):
     position = size
     while position > 0:
@@ -58,25 +59,26 @@ def _push(keys, items, size, key, item):
     return size + 1
 
 
-@numba.njit(cache=True, inline="never")
+@numba.njit(cache=True, forceinline=True)
 def _pop(keys, items, size):
-    """Removes the first item; returns it. The caller lowers `size` by one."""
+    """Removes the first item; returns it. The caller lowers `size` by one.
+
+    The gap at the top goes down to a leaf along the better children, which takes no branch that depends on keys; the
+    last item then goes in there and, rarely, up again.
+    """
     top = items[0]
     size -= 1
-    key, item = keys[size], items[size]
-    position = 0
-    while True:
-        child = 2 * position + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and (keys[right] > keys[child] or (keys[right] == keys[child] and items[right] < items[child])):
-            child = right
-        if key > keys[child] or (key == keys[child] and item < items[child]):
-            break
+    position, child = 0, 1
+    while child + 1 < size:
+        one, other = keys[child], keys[child + 1]
+        child += int((other > one) | ((other == one) & (items[child + 1] < items[child])))
         keys[position], items[position] = keys[child], items[child]
         position = child
-    keys[position], items[position] = key, item
+        child = 2 * position + 1
+    if child < size:
+        keys[position], items[position] = keys[child], items[child]
+        position = child
+    _push(keys, items, position, keys[size], items[size])
     return top
 
 
@@ -90,106 +92,121 @@ def device_of(chromosome, op, d):
     return best
 
 
-@numba.njit(cache=True)
-def _arrived(a: Arrays, chromosome, work: Workspace, tensor, device, size):
-    """A tensor is complete on a device: its ops that waited for nothing else are ready. Returns the heap's new size."""
-    for k in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
-        op = a.consumers[k]
-        if work.placement[op] == device:
-            work.waiting[op] -= 1
-            if work.waiting[op] == 0:
-                size = _push(work.keys, work.items, size, chromosome[len(a.seconds) * a.devices + op], op)
-    return size
+def _kernel(with_memory: bool):
+    """The decoder, compiled with or without the account of memory; what it does with time is the same code."""
 
-
-@numba.njit(cache=True)
-def evaluate(a: Arrays, chromosome, work: Workspace):
-    """Decodes and simulates; returns (makespan in seconds, peak in bytes, steps). The hot loop of every search."""
-    n, d = a.seconds.shape[0], a.devices
-    placement, waiting, uses, arrival = work.placement, work.waiting, work.uses, work.arrival
-    clock, held, peak = work.clock, work.held, work.peak
-    for device in range(d):
-        clock[device], held[device] = 0.0, 0
-    for op in range(n):
-        placement[op] = device_of(chromosome, op, d)
-        held[placement[op]] += a.weight_bytes[op]
-        waiting[op] = a.input_offsets[op + 1] - a.input_offsets[op]
-    for device in range(d):
-        peak[device] = held[device]
-    for tensor in range(a.tensor_bytes.shape[0]):
-        base, home = tensor * d, placement[a.tensor_producer[tensor]]
+    @numba.njit(cache=True)
+    def run(a: Arrays, chromosome, work: Workspace):
+        n, d = a.seconds.shape[0], a.devices
+        seconds, inputs, outputs, consumers = a.seconds, a.inputs, a.outputs, a.consumers
+        input_offsets, output_offsets, consumer_offsets = a.input_offsets, a.output_offsets, a.consumer_offsets
+        tensor_bytes, tensor_producer, tensor_is_output = a.tensor_bytes, a.tensor_producer, a.tensor_is_output
+        placement, waiting, uses, arrival = work.placement, work.waiting, work.uses, work.arrival
+        keys, items, order, clock, held, peak = work.keys, work.items, work.order, work.clock, work.held, work.peak
+        free, priority = a.free_transfers, chromosome[n * d :]
         for device in range(d):
-            uses[base + device] = 0
-        for j in range(a.consumer_offsets[tensor], a.consumer_offsets[tensor + 1]):
-            uses[base + placement[a.consumers[j]]] += 1
-        transfers = 0
+            clock[device], held[device] = 0.0, 0
+        size, steps = 0, 0
+        for op in range(n):
+            best, most_affine = 0, chromosome[op * d]
+            for device in range(1, d):
+                affinity = chromosome[op * d + device]
+                best = device if affinity > most_affine else best
+                most_affine = affinity if affinity > most_affine else most_affine
+            placement[op] = best
+            if with_memory:
+                held[best] += a.weight_bytes[op]
+        for op in range(n):
+            waiting[op] = input_offsets[op + 1] - input_offsets[op]
+            if waiting[op] == 0:
+                size = _push(keys, items, size, priority[op], op)
         for device in range(d):
-            if device != home and uses[base + device] > 0:
-                transfers += 1
-        uses[base + home] += transfers
-
-    size, steps = 0, 0
-    for op in range(n):
-        if waiting[op] == 0:
-            size = _push(work.keys, work.items, size, chromosome[n * d + op], op)
-    while size > 0:
-        item = _pop(work.keys, work.items, size)
-        size -= 1
-        work.order[steps] = item
-        steps += 1
-        if item < n:
-            device = placement[item]
-            start = clock[device]
-            if a.free_transfers:
-                for j in range(a.input_offsets[item], a.input_offsets[item + 1]):
-                    start = max(start, arrival[a.inputs[j] * d + device])
-            clock[device] = start + a.seconds[item]
-            for j in range(a.output_offsets[item], a.output_offsets[item + 1]):
-                held[device] += a.tensor_bytes[a.outputs[j]]
-            peak[device] = max(peak[device], held[device])
-            for j in range(a.input_offsets[item], a.input_offsets[item + 1]):
-                tensor = a.inputs[j]
-                copy = tensor * d + device
-                uses[copy] -= 1
-                if uses[copy] == 0 and not (
-                    a.tensor_is_output[tensor] and placement[a.tensor_producer[tensor]] == device
-                ):
-                    held[device] -= a.tensor_bytes[tensor]
-            for j in range(a.output_offsets[item], a.output_offsets[item + 1]):
-                tensor = a.outputs[j]
-                arrival[tensor * d + device] = clock[device]
-                if uses[tensor * d + device] == 0:
-                    if not a.tensor_is_output[tensor]:
-                        held[device] -= a.tensor_bytes[tensor]
-                    continue
-                size = _arrived(a, chromosome, work, tensor, device, size)
-                for target in range(d):
-                    if target != device and uses[tensor * d + target] > 0:
-                        transfer = n + tensor * d + target
-                        size = _push(work.keys, work.items, size, chromosome[n * d + transfer], transfer)
-        else:
-            tensor, target = (item - n) // d, (item - n) % d
-            source = placement[a.tensor_producer[tensor]]
-            if a.free_transfers:
-                arrival[tensor * d + target] = arrival[tensor * d + source]
+            peak[device] = held[device]
+        while size > 0:
+            item = _pop(keys, items, size)
+            size -= 1
+            order[steps] = item
+            steps += 1
+            if item < n:
+                device = placement[item]
+                begin = clock[device]
+                if free:
+                    for j in range(input_offsets[item], input_offsets[item + 1]):
+                        begin = max(begin, arrival[inputs[j] * d + device])
+                clock[device] = begin + seconds[item]
+                if with_memory:
+                    for j in range(output_offsets[item], output_offsets[item + 1]):
+                        held[device] += tensor_bytes[outputs[j]]
+                    peak[device] = max(peak[device], held[device])
+                    for j in range(input_offsets[item], input_offsets[item + 1]):
+                        tensor = inputs[j]
+                        copy = tensor * d + device
+                        uses[copy] -= 1
+                        if uses[copy] == 0 and not (
+                            tensor_is_output[tensor] and placement[tensor_producer[tensor]] == device
+                        ):
+                            held[device] -= tensor_bytes[tensor]
+                for j in range(output_offsets[item], output_offsets[item + 1]):
+                    tensor = outputs[j]
+                    base = tensor * d
+                    if free:
+                        arrival[base + device] = clock[device]
+                    for target in range(d):
+                        uses[base + target] = 0
+                    for k in range(consumer_offsets[tensor], consumer_offsets[tensor + 1]):
+                        op = consumers[k]
+                        uses[base + placement[op]] += 1
+                        here = placement[op] == device
+                        waiting[op] -= here
+                        if here & (waiting[op] == 0):
+                            size = _push(keys, items, size, priority[op], op)
+                    for target in range(d):
+                        if target != device and uses[base + target] > 0:
+                            uses[base + device] += 1
+                            transfer = n + base + target
+                            size = _push(keys, items, size, priority[transfer], transfer)
+                    if with_memory and uses[base + device] == 0 and not tensor_is_output[tensor]:
+                        held[device] -= tensor_bytes[tensor]
             else:
-                both = max(clock[source], clock[target])
-                clock[source], clock[target] = both, both
-            held[target] += a.tensor_bytes[tensor]
-            peak[target] = max(peak[target], held[target])
-            uses[tensor * d + source] -= 1
-            if uses[tensor * d + source] == 0 and not a.tensor_is_output[tensor]:
-                held[source] -= a.tensor_bytes[tensor]
-            size = _arrived(a, chromosome, work, tensor, target, size)
-    makespan, most = 0.0, 0
-    for device in range(d):
-        makespan, most = max(makespan, clock[device]), max(most, peak[device])
-    return makespan, most, steps
+                tensor = (item - n) // d
+                base, target = tensor * d, (item - n) - tensor * d
+                source = placement[tensor_producer[tensor]]
+                if free:
+                    arrival[base + target] = arrival[base + source]
+                else:
+                    both = max(clock[source], clock[target])
+                    clock[source], clock[target] = both, both
+                if with_memory:
+                    held[target] += tensor_bytes[tensor]
+                    peak[target] = max(peak[target], held[target])
+                    uses[base + source] -= 1
+                    if uses[base + source] == 0 and not tensor_is_output[tensor]:
+                        held[source] -= tensor_bytes[tensor]
+                for k in range(consumer_offsets[tensor], consumer_offsets[tensor + 1]):
+                    op = consumers[k]
+                    here = placement[op] == target
+                    waiting[op] -= here
+                    if here & (waiting[op] == 0):
+                        size = _push(keys, items, size, priority[op], op)
+        makespan, most = 0.0, 0
+        for device in range(d):
+            makespan, most = max(makespan, clock[device]), max(most, peak[device])
+        return makespan, most, steps
+
+    return run
+
+
+evaluate = _kernel(True)
+"""(arrays, chromosome [L], workspace) -> (makespan in seconds, peak in bytes, steps): decodes and simulates."""
+_time_alone = _kernel(False)
+"""The same with a peak of 0: for a search on running time where no schedule can pass the memory limit."""
 
 
 @numba.njit(cache=True)
 def fitness_of(a: Arrays, chromosome, work: Workspace):
-    """What a search minimises; as `Instance.fitness`."""
+    """What a search minimises; as `Instance.fitness`. The hot loop of every search."""
+    if not a.counts_memory:
+        return _time_alone(a, chromosome, work)[0]
     makespan, peak, _ = evaluate(a, chromosome, work)
     if peak > a.memory_bytes:
         return INFEASIBLE * (peak / a.memory_bytes)

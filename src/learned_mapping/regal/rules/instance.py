@@ -36,6 +36,8 @@ class Arrays(NamedTuple):
     free_transfers: bool
     minimise_memory: bool
     memory_bytes: float
+    counts_memory: bool
+    """False where the objective is running time and even all tensors and weights on one device keep the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,7 @@ class Instance:
         by_producer = np.argsort(graph.tensor_producer, kind="stable")
         ops = np.arange(graph.num_ops + 1)
 
+        total = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
         return Arrays(
             seconds=np.array(op_seconds(graph, pair), np.float64),
             weight_bytes=np.array(graph.op_weight_bytes, np.int64),
@@ -89,6 +92,7 @@ class Instance:
             free_transfers=pair.transfers == "free",
             minimise_memory=self.objective == "memory",
             memory_bytes=float(pair.memory_bytes),
+            counts_memory=self.objective == "memory" or total > pair.memory_bytes,
         )
 
     def simulate(self, schedule: Schedule) -> Simulation:

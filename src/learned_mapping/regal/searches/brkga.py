@@ -18,6 +18,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.draws import Tables, draw, tabulate
+from learned_mapping.regal.searches.stream import cross, uniform
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def _evolve(a: Arrays, work: Workspace, rng, population: Population, shares: Sha
     The laws of `tables` are taken in turn in every generation.
     """
     fitness, ranks, now, elites = population.fitness, population.ranks, population.present, shares.elites
-    size, length = population.chromosomes.shape[1:]
+    size = population.chromosomes.shape[1]
     for generation in range(len(best)):
         old, new = population.chromosomes[now], population.chromosomes[1 - now]
         for row in range(size):
@@ -157,10 +158,9 @@ def _evolve(a: Arrays, work: Workspace, rng, population: Population, shares: Sha
                 entries = tables.rows.shape[1] if row < elites + shares.lawful else 0
                 draw(child, rng, tables, (row - elites) % len(tables.rows), entries)
             else:
-                elite = old[ranks[int(rng.random() * elites)]]
-                other = old[ranks[elites + int(rng.random() * (size - elites))]]
-                for i in range(length):
-                    child[i] = elite[i] if rng.random() < shares.bias else other[i]
+                elite = old[ranks[int(uniform(rng) * elites)]]
+                other = old[ranks[elites + int(uniform(rng) * (size - elites))]]
+                cross(child, elite, other, rng, shares.bias)
             fitness[1 - now, row] = fitness_of(a, child, work)
         now = 1 - now
         ranks[:] = np.argsort(fitness[now], kind="mergesort")

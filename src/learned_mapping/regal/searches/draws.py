@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from learned_mapping.regal.searches import stream
+
 CELLS = 64
 """Cells of equal probability in a table; the outermost two are halved again and again, towards the ends."""
 HALVINGS = 8
@@ -114,11 +116,11 @@ def draw(chromosome, rng, tables, turn, entries):
     for i in range(chromosome.shape[0]):
         row = rows[turn, i] if i < entries else UNIFORM
         if row == BY_NUMPY:
-            chromosome[i] = rng.beta(tables.alpha[turn, i], tables.beta[turn, i])
+            chromosome[i] = stream.beta(rng, tables.alpha[turn, i], tables.beta[turn, i])
         elif row == UNIFORM:
-            chromosome[i] = rng.random()
+            chromosome[i] = stream.uniform(rng)
         else:
-            place = rng.random() * CELLS
+            place = stream.uniform(rng) * CELLS
             cell = int(place)
             if 0 < cell < CELLS - 1:
                 low = knots[row, HALVINGS + cell]

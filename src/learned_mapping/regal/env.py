@@ -1,0 +1,200 @@
+"""The environment of paper 3 in JAX: one graph, one action, one reward (REGAL, Section 2.3).
+
+An episode has one step: the action is a bin for every Beta parameter of every op, the reward -M / H, the cost that
+BRKGA ends with when its mutants follow these laws over the one it ends with when they are uniform. `reset` and `step`
+are pure and go through jit and vmap; the search is compiled code behind `jax.pure_callback`. Laws tried with one seed
+share their initial population and their random numbers; given to one call, the population is scored once.
+
+Seconds are float64: use everything here inside ``with exact():``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.regal.agent.features import Features
+from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
+from learned_mapping.regal.rules.instance import Arrays, Instance
+from learned_mapping.regal.searches.brkga import BrkgaParameters
+from learned_mapping.regal.searches.stream import stream
+
+UNIFORM_RUNS = 4
+"""Runs with uniform mutants whose mean is H."""
+_KINDS = {
+    "seconds": "N", "weight_bytes": "N", "tensor_bytes": "M", "tensor_producer": "M", "tensor_is_output": "M",
+    "consumer_offsets": "M+", "consumers": "E", "input_offsets": "N+", "inputs": "E", "output_offsets": "N+",
+    "outputs": "M",
+}  # fmt: skip
+"""Arrays of an instance -> what they have an entry for; + for one more."""
+
+
+def exact():
+    """A context in which JAX computes in float64, which the environment needs."""
+    return jax.enable_x64(True)
+
+
+class EnvGraph(NamedTuple):
+    """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a compilation."""
+
+    sizes: jax.Array
+    """[3] int32: the graph's own ops, tensors and uses."""
+    flop: jax.Array
+    """[N] float64."""
+    touched_bytes: jax.Array
+    """[N] float64: what the roofline of `op_seconds` divides by the bandwidth."""
+    own_seconds: jax.Array
+    """[N] float64: the graph's own times; NaN where it brings none."""
+    arrays: dict[str, jax.Array]
+    """The padded arrays of `Instance.arrays` but ``seconds``."""
+    flags: jax.Array
+    """[2] bool: transfers are free; the objective is peak memory."""
+    observation: jraph.GraphsTuple
+    """What the policy sees: attributes of ops and uses, one padded graph (Section 2.1)."""
+
+
+class EnvState(NamedTuple):
+    """An episode."""
+
+    graph: EnvGraph
+    pair: DevicePair
+    """Its numbers are traced; devices and the reading of transfers are not."""
+    evaluations: jax.Array
+    """[] int32, of a run."""
+    uniform_cost: jax.Array
+    """[] float64: H, seconds or bytes."""
+    done: jax.Array
+    """[] bool."""
+
+
+def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGraph:
+    """Graphs with their attributes, stacked along a leading axis and padded to the largest.
+
+    Raises:
+      InputError: not inside `exact`.
+    """
+    if not jax.config.jax_enable_x64:
+        raise InputError("environment", "", "float64 is off; use `with learned_mapping.regal.env.exact():`")
+    sizes = [(i.graph.num_ops, i.graph.num_tensors, i.graph.num_edges) for i in instances]
+    n, m, e = (max(column) for column in zip(*sizes))
+    padded = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
+    stacked = []
+    for instance, own, attributes in zip(instances, sizes, seen):
+        graph, arrays = instance.graph, instance.arrays._asdict()
+        touched = graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes
+        computes = np.array([kind != "input" for kind in graph.op_kinds])
+        times = np.full(own[0], np.nan) if graph.op_seconds is None else graph.op_seconds
+        tuple_ = jraph.GraphsTuple(
+            nodes=attributes.nodes, edges=attributes.edges, senders=attributes.senders, receivers=attributes.receivers,
+            globals=None, n_node=np.array([own[0]]), n_edge=np.array([own[2]]),
+        )  # fmt: skip
+        stacked.append(
+            EnvGraph(
+                sizes=np.array(own, np.int32),
+                flop=_pad(graph.op_flop * computes, n),
+                touched_bytes=_pad(touched * computes, n),
+                own_seconds=_pad(times, n),
+                arrays={k: _pad(arrays[k], padded[v], None) for k, v in _KINDS.items() if k != "seconds"},
+                flags=np.array([arrays["free_transfers"], arrays["minimise_memory"]]),
+                observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
+            )
+        )
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *stacked)
+
+
+def _pad(values: np.ndarray, size: int, dtype: type | None = np.float64) -> np.ndarray:
+    values = np.asarray(values, dtype)
+    return np.pad(values, (0, size - len(values)))
+
+
+def seconds_of(graph: EnvGraph, pair: DevicePair) -> jax.Array:
+    """[N] float64: as `hardware.device_pair.op_seconds`, traced in the pair's numbers."""
+    roofline = jnp.maximum(graph.flop / pair.flop_per_s, graph.touched_bytes / pair.bytes_per_s)
+    return jnp.where(jnp.isnan(graph.own_seconds), roofline, graph.own_seconds)
+
+
+def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) -> tuple[EnvState, jraph.GraphsTuple]:
+    """A new episode and what the policy sees of it.
+
+    Args:
+      graph: one of `env_graphs`, without the leading axis.
+      pair: of the devices.
+      seed: [] integer, of the uniform runs that give H.
+      evaluations: chromosomes scored in a run.
+
+    Raises:
+      InputError: fewer evaluations than a generation after the initial population needs.
+    """
+    if generations_in(evaluations, BrkgaParameters()) < 1:
+        raise InputError("environment", "evaluations", f"{evaluations} do not reach a generation after the first")
+    state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
+
+    def run(arrays: Arrays, seed: int, evaluations: int) -> float:
+        return uniform_cost(arrays, (seed,), evaluations, UNIFORM_RUNS)
+
+    return state._replace(uniform_cost=_call(run, (), state, seed)), graph.observation
+
+
+def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]) -> tuple[EnvState, jax.Array]:
+    """The episode after its one action, and the reward, -M / H.
+
+    Args:
+      state: of `reset`.
+      choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in as many runs.
+      seed: [] integer: the initial population and the random numbers after it, the same for all K.
+      bins: the values to choose from.
+
+    Returns:
+      The state, and [] or [K] float64.
+    """
+    laws = choices.reshape(-1, *choices.shape[-3:])
+
+    def run(arrays: Arrays, seed: int, evaluations: int, chosen: np.ndarray) -> np.ndarray:
+        return rollouts(arrays, chosen[:, : len(arrays.seconds)], bins, stream(seed), evaluations)
+
+    costs = _call(run, laws.shape[:1], state, seed, laws).reshape(choices.shape[:-3])
+    return state._replace(done=jnp.bool_(True)), -costs / state.uniform_cost
+
+
+def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax.Array, *rest: jax.Array) -> jax.Array:
+    """`shape` float64 from compiled code: function(arrays, seed, evaluations, *rest)."""
+    graph, devices = state.graph, state.pair.devices
+
+    given = (graph.sizes, graph.flags, jnp.float64(state.pair.memory_bytes), state.evaluations, jnp.int64(seed))
+    given = (*given, graph.arrays | {"seconds": seconds_of(graph, state.pair)}, *rest)
+    dtypes = jax.tree.map(lambda leaf: np.dtype(leaf.dtype), given)
+
+    def host(*narrow):
+        sizes, flags, memory_bytes, evaluations, seed, padded, *rest = jax.tree.map(_widen, narrow, dtypes)
+        n, m, e = (int(size) for size in sizes)
+        counts = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
+        arrays = {name: np.ascontiguousarray(padded[name][: counts[kind]]) for name, kind in _KINDS.items()}
+        free, minimise = (bool(flag) for flag in flags)
+        total = arrays["weight_bytes"].sum() + arrays["tensor_bytes"].sum()
+        problem = Arrays(
+            **arrays, devices=devices, free_transfers=free, minimise_memory=minimise,
+            memory_bytes=float(memory_bytes), counts_memory=bool(minimise or total > memory_bytes),
+        )  # fmt: skip
+        found = np.asarray(function(problem, int(seed), int(evaluations), *rest), np.float64)
+        return found[..., None].view(np.uint32)
+
+    out = jax.ShapeDtypeStruct((*shape, 2), jnp.uint32)
+    bits = jax.pure_callback(host, out, *jax.tree.map(_narrow, given), vmap_method="sequential")
+    return jax.lax.bitcast_convert_type(bits, jnp.float64)
+
+
+def _narrow(leaf: jax.Array) -> jax.Array:
+    """64-bit numbers as pairs of 32: JAX calls back on a thread that does not know of `exact`, and would round them."""
+    return jax.lax.bitcast_convert_type(leaf, jnp.uint32) if leaf.dtype.itemsize == 8 else leaf
+
+
+def _widen(leaf: jax.Array, dtype: np.dtype) -> np.ndarray:
+    values = np.asarray(leaf)
+    return np.ascontiguousarray(values).view(dtype)[..., 0] if dtype.itemsize == 8 else values

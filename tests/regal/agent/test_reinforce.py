@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.forward import logits
+from learned_mapping.regal.agent.network import ROUNDS, make_batch
+from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
+from learned_mapping.regal.agent.reinforce import (
+    ReinforceConfig,
+    Stage,
+    leave_one_out,
+    policy_loss,
+    rate_at,
+    score_weights,
+    stage_at,
+)
+from learned_mapping.regal.agent.trainer import ReinforceAgent, probabilities
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.laws import softmax
+
+STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
+
+
+@pytest.fixture(scope="module")
+def instances():
+    rng = np.random.default_rng(0)
+    return [Instance(random_graph(rng, "layered", ops)) for ops in (12, 16, 20)]
+
+
+def config(**options):
+    return ReinforceConfig(STAGES, 100.0, batch_graphs=3, batch_ops=64, **options)
+
+
+def test_leave_one_out_by_hand():
+    """Every reward less the mean of the others; a constant of the graph changes nothing."""
+    rewards = np.array([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])
+    np.testing.assert_allclose(leave_one_out(rewards), [[-3.0, -1.5, 4.5], [-1.5, -1.5, 3.0]])
+    np.testing.assert_allclose(leave_one_out(rewards + [[5.0], [-2.0]]), leave_one_out(rewards))
+
+
+def test_gradient_is_reinforces(instances):
+    """The loss has the gradient of the mean over laws of advantage times the log-probability of all their bins, by
+    hand in the logits: advantage times (taken - probability), law by law; padding has none."""
+    rng = np.random.default_rng(1)
+    batch = make_batch([features(i) for i in instances[:2]], sequence=1)
+    raw = rng.standard_normal((batch.graphs.nodes.shape[0], 3, 2, len(BINS)))
+    p = softmax(raw)
+    choices = [sample(p[:12], 5, rng), sample(p[12:28], 5, rng)]
+    advantages = rng.standard_normal((2, 5))
+    weights = score_weights(choices, advantages, len(p), len(BINS))
+    found = jax.grad(lambda z: policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
+    wanted = np.zeros_like(raw)
+    for first, n, bins, advantage in zip((0, 12), (12, 16), choices, advantages):
+        for chosen, a in zip(bins, advantage):
+            score = np.eye(len(BINS))[chosen] - p[first : first + n]
+            wanted[first : first + n] -= a * score / (2 * 5 * np.sqrt(n) * 10)
+    np.testing.assert_allclose(found, wanted, atol=1e-7)
+
+
+def test_samples_follow_the_probabilities():
+    """Shares of bins over 20,000 draws, within five standard errors, for two heads that differ."""
+    p = np.array([[0.1, 0.2, 0.3, 0.4, 0.0], [0.6, 0.1, 0.1, 0.1, 0.1]]).reshape(1, 1, 2, 5)
+    drawn = sample(p, 20_000, np.random.default_rng(0))
+    shares = np.stack([(drawn[:, 0, 0] == b).mean(axis=0) for b in range(5)], axis=1)
+    np.testing.assert_allclose(shares, p[0, 0], atol=5 * np.sqrt(0.25 / 20_000))
+
+
+def test_stages_and_rates():
+    c = config()
+    assert [stage_at(c, s) for s in (0.0, 59.9, 60.0, 99.0, 500.0)] == [0, 0, 1, 1, 1]
+    assert rate_at(c, 10.0) == c.rate and rate_at(c, 60.0) == pytest.approx(0.75 * c.rate)
+    assert rate_at(c, 100.0) == pytest.approx(c.last_rate)
+
+
+def test_a_training_goes_on_to_the_same_bits(instances, tmp_path):
+    """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage; catches anything
+    the future depends on that is not stored. Another configuration or other graphs are refused."""
+    straight, first = (ReinforceAgent(instances, config()) for _ in range(2))
+    for agent, steps in ((straight, 4), (first, 2)):
+        for step in range(steps):
+            agent.spent = max(agent.spent, 70.0 if step > 2 else 0.0)
+            agent.iterate(lambda: False)
+    path = tmp_path / "state.npz"
+    write_checkpoint(path, *first.state())
+    second = ReinforceAgent(instances, config())
+    second.restore(*read_checkpoint(path), path)
+    second.iterate(lambda: False)
+    second.spent = max(second.spent, 70.0)
+    row = second.iterate(lambda: False)
+    assert row["stage"] == 1 and row["iteration"] == 4 and second.rollouts == straight.rollouts
+    for one, other in zip(jax.tree.leaves(second._tree()), jax.tree.leaves(straight._tree())):
+        np.testing.assert_array_equal(one, other)
+    for other in (ReinforceAgent(instances, config(seed=1)), ReinforceAgent(instances[:2], config())):
+        with pytest.raises(InputError):
+            other.restore(*read_checkpoint(path), path)
+
+
+def test_it_learns_what_pays(instances, monkeypatch):
+    """With a reward for even ops on device 0 and odd ones on device 1 instead of a search, the mean reward of drawn
+    laws rises from the middle to near the top: catches a gradient of the wrong sign or of the wrong ops' heads."""
+
+    def searched(arrays, choices, bins, rng, evaluations):
+        better = np.asarray(bins)[choices[:, :, 0, 0]] > 1
+        level = np.arange(choices.shape[1]) < choices.shape[1] // 2
+        return 2.0 - (better == level).mean(axis=1)
+
+    monkeypatch.setattr("learned_mapping.regal.agent.trainer.rollouts", searched)
+    monkeypatch.setattr("learned_mapping.regal.agent.trainer.uniform_cost", lambda *given: 1.0)
+    for baseline in ("group", "network"):
+        agent = ReinforceAgent(instances, config(baseline=baseline))
+        rewards = [agent.iterate(lambda: False)["reward"] for _ in range(40)]
+        assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.1
+
+
+def test_policies_are_stored(instances, tmp_path):
+    """What is read is what was written, its NumPy forward pass is the trained network's, and a damaged file is
+    refused in one line."""
+    batch = make_batch([features(instances[0])], nodes=64, edges=128, graphs=4, sequence=1)
+    parameters = jax.tree.map(np.asarray, random_parameters(batch, np.random.default_rng(2))[0])
+    path = tmp_path / "reinforce-x.npz"
+    write_policy(path, Policy(parameters, "runtime", "x", 2), {"updates": 5})
+    found, header = read_policy(path)
+    assert header["updates"] == 5 and (found.objective, found.seed) == ("runtime", 2)
+    own = logits(found.parameters, features(instances[0]), "gnn", ROUNDS)
+    np.testing.assert_allclose(softmax(own), probabilities(parameters, batch)[:12], atol=1e-4)
+    law = found.law(instances[0], np.random.default_rng(0))
+    assert not law.in_initial and set(law.alpha) <= set(BINS) and len(law.alpha) == 36
+    arrays, header = read_checkpoint(path)
+    arrays["head_0_a/mlp_out:w"] = arrays["head_0_a/mlp_out:w"][:, :4].copy()
+    write_checkpoint(path, arrays, header)
+    with pytest.raises(InputError, match="head_0_a/mlp_out:w of shape"):
+        read_policy(path)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal import env
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
+from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_workspace
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.laws import law_of
+from learned_mapping.regal.searches.stream import stream
+
+BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return Instance(random_graph(np.random.default_rng(3), "layered", 24))
+
+
+def some_laws(instance, count, seed=0):
+    return np.random.default_rng(seed).integers(0, len(BINS), (count, instance.graph.num_ops, 3, 2), np.int8)
+
+
+@pytest.mark.parametrize("objective", ["runtime", "memory"])
+def test_a_rollout_is_brkga(instance, objective):
+    """From a NumPy generator and in float64 each run of a group is the project's `brkga` with that law for its mutants
+    alone, to the last bit: catches another evolution, another order of the law's entries, another count of
+    generations, and random numbers that run on from one law to the next."""
+    own, laws = Instance(instance.graph, objective=objective), some_laws(instance, 2)
+    found = rollouts(own.arrays, laws, BINS, np.random.default_rng(5), 900, dtype=np.float64)
+    for law, cost in zip(laws, found):
+        budget = Budget(samples=900)
+        brkga(own, np.random.default_rng(5), budget, law=law_of(np.asarray(BINS)[law], in_initial=False))
+        assert cost == budget.best
+
+
+def test_a_cheap_stream_searches_as_well(instance):
+    """The stream and float32 change the numbers, not the search: means over 30 runs agree within their errors."""
+    laws = some_laws(instance, 1, seed=2)
+    cheap = [rollouts(instance.arrays, laws, BINS, stream(1, s), 900)[0] for s in range(30)]
+    exact = [rollouts(instance.arrays, laws, BINS, np.random.default_rng(s), 900)[0] for s in range(30)]
+    error = np.hypot(np.std(cheap), np.std(exact)) / np.sqrt(30)
+    assert abs(np.mean(cheap) - np.mean(exact)) < 3 * error
+    assert np.std(cheap) == pytest.approx(np.std(exact), rel=0.6)
+
+
+def test_rollouts_share_and_repeat(instance):
+    """Same seed, same costs; equal laws of a group cost the same, others do not; a group is its parts."""
+    laws = some_laws(instance, 3)
+    laws[2] = laws[0]
+    costs = rollouts(instance.arrays, laws, BINS, stream(1), 500)
+    assert costs[0] == costs[2] and costs[0] != costs[1]
+    np.testing.assert_array_equal(costs, rollouts(instance.arrays, laws, BINS, stream(1), 500))
+    assert costs[1] == rollouts(instance.arrays, laws[1:2], BINS, stream(1), 500)[0]
+    assert not np.array_equal(costs, rollouts(instance.arrays, laws, BINS, stream(2), 500))
+    with pytest.raises(InputError, match="generation"):
+        rollouts(instance.arrays, laws, BINS, stream(1), 179)
+
+
+def test_running_time_alone_is_the_same(odd_graph):
+    """The decoder without memory gives the makespan of the one with it, in both readings of transfers."""
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        pair = DevicePair(transfers=("rendezvous", "free")[number % 2], devices=2 + number % 3 // 2)
+        own = Instance(odd_graph(rng, 15), pair)
+        chromosome, work = rng.random(own.chromosome_length), make_workspace(own)
+        assert not own.arrays.counts_memory
+        alone = fitness_of(own.arrays, chromosome, work)
+        assert (
+            alone
+            == evaluate(own.arrays, chromosome, work)[0]
+            == fitness_of(own.arrays._replace(counts_memory=True), chromosome, work)
+        )
+
+
+def test_environment_is_the_rollouts(instance):
+    """jit and vmap over laws and over graphs of different sizes give what the compiled search gives; twice as fast
+    devices halve the running time without a second compilation, and leave the reward where it was."""
+    slow = Instance(random_graph(np.random.default_rng(4), "layered", 18))
+    both = [instance, slow]
+    with env.exact():
+        graphs = env.env_graphs(both, [features(each) for each in both])
+        pair = DevicePair()
+        reset = jax.jit(jax.vmap(lambda g: env.reset(g, pair, 7, 300)))
+        states, seen = reset(graphs)
+        assert seen.nodes.shape[:2] == (2, 25) and not states.done.any()
+        for number, each in enumerate(both):
+            assert states.uniform_cost[number] == uniform_cost(each.arrays, (7,), 300, env.UNIFORM_RUNS)
+        laws = np.zeros((2, 3, 24, 3, 2), np.int8)
+        laws[0] = some_laws(instance, 3)
+        laws[1, :, :18] = some_laws(slow, 3)
+        step = jax.jit(jax.vmap(lambda s, c: env.step(s, c, 9, BINS)))
+        after, rewards = step(states, jnp.asarray(laws))
+        assert after.done.all()
+        for number, each in enumerate(both):
+            costs = rollouts(each.arrays, laws[number, :, : each.graph.num_ops], BINS, stream(9), 300)
+            np.testing.assert_array_equal(rewards[number], -costs / states.uniform_cost[number])
+        one = jax.tree.map(lambda leaf: leaf[0], states)
+        single = jax.vmap(lambda c: env.step(one, c, 9, BINS)[1])(jnp.asarray(laws[0]))
+        np.testing.assert_array_equal(single, rewards[0])
+        timed = jax.jit(lambda pair: env.seconds_of(one.graph, pair))
+        seconds = timed(pair)
+        np.testing.assert_allclose(seconds, instance.arrays.seconds)
