@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,6 +60,13 @@ ROW = {
 """What the columns of the curve mean."""
 
 
+COMPILED = (
+    "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
+    "learning_rate", "weight_decay", "clip",
+)  # fmt: skip
+"""Settings that compiled functions depend on, besides the shapes of their arguments."""
+
+
 @functools.lru_cache(maxsize=8)
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
@@ -104,8 +110,8 @@ class MMapAgent:
         self.games, self.single = Games(program, config.games), Games(program, 1)
         self.evaluation = Games(program, config.evaluation_games)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
-        same = dataclasses.replace(config, iterations=0, clone=0, imitation=0.0, demonstration=False)
-        self.networks, self._decide, optimiser, update = _functions(same, counts)
+        compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
+        self.networks, self._decide, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng)
         self.replay = Replay(config.replay)
         self.searches = self.iterations = self.decisions = 0
