@@ -1,0 +1,1 @@
+"""MMap-MuZero, light: the paper's agent in the size that one core trains (`solve`, `train`)."""

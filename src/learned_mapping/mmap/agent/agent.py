@@ -1,0 +1,379 @@
+"""MMap-MuZero, light: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import flatten, unflatten
+from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
+from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.learner import Learner, make_update
+from learned_mapping.mmap.agent.network import Networks
+from learned_mapping.mmap.agent.replay import Batch, Replay, joined
+from learned_mapping.mmap.agent.search import Decisions, make_decide
+from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
+from learned_mapping.mmap.greedy import MAX_GAMES, greedy_tuned
+from learned_mapping.mmap.play import Game
+from learned_mapping.mmap.rules import DROP
+from learned_mapping.mmap.search import Search
+from learned_mapping.mmap.state import GameState
+from learned_mapping.programs.program import Program
+
+RANDOM_GAMES = 64
+"""Of uniformly random moves, which the running mean starts from."""
+MEMORY = 200.0
+"""Games over which the running mean of the return to go forgets."""
+RECENT = 500
+"""Games whose mean return is reported."""
+RENEW = 20
+"""Iterations after which the game to imitate is replaced by the best one."""
+ARGMAX = 0.01
+"""The temperature of evaluation games."""
+
+
+ROW = {
+    "iteration": "finished so far",
+    "cpu_s": "seconds of the budget, compiling and evaluation left out",
+    "games": "whole games finished so far",
+    "decisions": "made in self-play so far",
+    "updates": "training steps so far",
+    "hot": "mean return of the whole games this iteration finished at temperature 1; null if none, as the next two",
+    "cold": "of those at the low temperature",
+    "dead_ends": "per whole game",
+    "own_return": "mean return of evaluation games, null between evaluations",
+    "best": "return of the best whole game of the agent alone",
+    "best_found": "of the best game by whatever means",
+    "equal": "share of the windows that end like the best game",
+    "entropy": "mean of the policy targets, nats",
+    "value_error": "mean |network's value - target|, share of the possible saving",
+    "policy_loss": "mean cross-entropy of the updates, nats; null if none, as the next two",
+    "value_loss": "the same of values",
+    "reward_loss": "the same of rewards",
+}
+"""What the columns of the curve mean."""
+
+
+COMPILED = (
+    "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
+    "learning_rate", "weight_decay", "clip",
+)  # fmt: skip
+"""Settings that compiled functions depend on, besides the shapes of their arguments."""
+
+
+@functools.lru_cache(maxsize=8)
+def _functions(config: AgentConfig, counts: tuple[int, int, int]):
+    """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
+    networks = Networks(config, counts)
+    return networks, make_decide(networks, config), *make_update(networks, config)
+
+
+class AgentBudget(Budget):
+    """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier run stopped."""
+
+    def skip(self, since: float) -> float:
+        """Takes back what has passed since `seconds` was `since`; returns how much."""
+        passed = self.seconds - since
+        self._start += passed
+        return passed
+
+    def state(self) -> dict[str, Any]:
+        """As JSON."""
+        curve = [self.curve_s, self.curve_samples, self.curve_best]
+        return {"seconds": self.seconds, "samples": self.samples, "best": self.best, "curve": curve}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Adds what an earlier run spent, and takes over its curve."""
+        self._start -= float(state["seconds"])
+        self.samples, self.best = int(state["samples"]), state["best"]
+        self.curve_s, self.curve_samples, self.curve_best = (list(column) for column in state["curve"])
+
+
+class MMapAgent:
+    """An agent for one program; compiled when made, untrained until `start`.
+
+    Args:
+      program: what to map.
+      config: its numbers.
+      seed: decides every random choice.
+    """
+
+    def __init__(self, program: Program, config: AgentConfig, seed: int):
+        self.program, self.config, self.seed = program, config, int(seed)
+        self.rng = np.random.default_rng(seed)
+        self.games, self.single = Games(program, config.games), Games(program, 1)
+        self.evaluation = Games(program, config.evaluation_games)
+        counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
+        compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
+        self.networks, self._decide, optimiser, update = _functions(compiled, counts)
+        self.learner = Learner(self.networks, optimiser, update, self.rng)
+        self.replay = Replay(config.replay)
+        self.searches = self.iterations = self.decisions = 0
+        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
+        """The best game met by whatever means."""
+        self.best_whole: WholeGame | None = None
+        """The best game of the agent alone."""
+        self.recent: list[float] = []
+        """Returns of the last whole games."""
+        self.own_return: float | None = None
+        """Mean return of the latest evaluation games."""
+        self.evaluation_s = 0.0
+        self._compile()
+
+    def _compile(self) -> None:
+        """Runs what is compiled once, so that no budget pays for compiling."""
+        rows = Replay(1)
+        rows.add({name: store.copy() for name, store in rows.fields.items()})
+        self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
+        for games in (self.games, self.evaluation):
+            self.decide(games, np.ones(len(games), np.float32))
+        self.single.set_guide(self.best_actions)
+        self.single.start_at(np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.single.end_like(np.zeros(1, np.int64), 0)
+        self.single.restart([0])
+        Game(self.program).play_random(np.random.default_rng(0))
+        self.searches = 0
+
+    @property
+    def done(self) -> bool:
+        return 0 < self.config.iterations <= self.iterations
+
+    def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
+        """What the agent makes of the positions at temperatures [G]."""
+        found = self._decide(
+            self.learner.parameters, games.vector, games.ids, games.legal, self.seed, self.searches, temperature
+        )
+        self.searches += 1
+        return Decisions(*(np.asarray(part) for part in found))
+
+    def start(self, budget: AgentBudget) -> None:
+        """Makes the first best game: greedy-tuned's, or "Drop everything" with windows, or the best of random ones.
+        With a demonstration the network learns to play like it first."""
+        self.budget, config = budget, self.config
+        to_go = np.zeros(self.program.num_buffers + 1)
+        if config.demonstration:
+            search = Search(self.program, Budget(samples=MAX_GAMES))
+            greedy_tuned(search)
+            self._offer(search.best.action, search.best.value)
+        elif config.windows:
+            self._offer(self.best_actions, 0.0)
+        else:
+            game = Game(self.program)
+            for _ in range(RANDOM_GAMES):
+                game.restart()
+                game.play_random(self.rng)
+                saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / self.games.possible_s
+                to_go += (saved[-1] - saved) / RANDOM_GAMES
+                self._offer(game.state.moves["action"], game.value)
+        self._play_from(to_go if not config.windows else None)
+        if config.demonstration and not config.windows:
+            self.play.to_go = self.games.guide_saved[-1] - self.games.guide_saved
+        self._renew_demonstration()
+        for _ in range(config.clone):
+            if budget.spent():
+                break
+            self.learner.step(self._batch(1.0))
+
+    def _play_from(self, to_go: np.ndarray | None) -> None:
+        """Begins self-play around the best game found."""
+        self.games.set_guide(self.best_actions)
+        self.play = SelfPlay(self.games, self.config, max(float(len(self.games.guide_decisions)), 1.0))
+        if to_go is not None:
+            self.play.to_go = to_go
+        else:
+            self._follow_guide()
+
+    def _follow_guide(self) -> None:
+        self.play.to_go = self.games.guide_saved[-1] - self.games.guide_saved
+
+    def _offer(self, actions: np.ndarray, value: float) -> bool:
+        """Notes a game; returns whether it is the best found so far."""
+        if value <= self.best_found + TOLERANCE:
+            return False
+        self.best_found, self.best_actions = float(value), np.array(actions, np.int64)
+        return True
+
+    def _renew_demonstration(self) -> None:
+        if self.config.imitation > 0.0 or self.config.clone:
+            self.demonstration = record_game(
+                self.single, self.best_actions, self.play.to_go, self.play.unit, self.config.confidence
+            )
+
+    def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        """Self-play and updates; returns a row of the curve, see `ROW`, or None where `stop` cut it short."""
+        chunk = self.play.play(self.decide, self.rng, stop)
+        if chunk is None:
+            return None
+        self.replay.add(chunk.columns)
+        self.decisions += len(chunk.columns["action"])
+        self._take_whole(chunk.whole)
+        self._take_windows(chunk.windows)
+        if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
+            self._renew_demonstration()
+        losses = []
+        if not self.config.frozen:
+            for _ in range(self.config.reanalyse):
+                self._reanalyse()
+            losses = [self.learner.step(self._batch(self.config.imitation)) for _ in range(self.config.updates)]
+        self.iterations += 1
+        if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
+            self.evaluate()
+        return self._row(chunk, jax.device_get(losses))
+
+    def _take_whole(self, finished: Sequence[WholeGame]) -> None:
+        better = False
+        for game in finished:
+            self.budget.record(game.value)
+            if self.best_whole is None or game.value > self.best_whole.value:
+                self.best_whole = game
+            better |= self._offer(game.actions, game.value)
+        self.recent = (self.recent + [game.value for game in finished])[-RECENT:]
+        if better:
+            self.games.set_guide(self.best_actions)
+        if self.config.windows:
+            self._follow_guide()
+        elif finished:
+            mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
+            kept = (1.0 - 1.0 / MEMORY) ** len(finished)
+            self.play.to_go = kept * self.play.to_go + (1.0 - kept) * mean
+
+    def _take_windows(self, windows: Sequence[WindowResult]) -> None:
+        """Puts the gains of windows into the best game: of the best window alone, or joined as far as they add up."""
+        for window in windows if self.config.merge else windows[:1]:
+            actions = self.best_actions.copy()
+            actions[window.start : window.stop] = window.actions
+            value = self.single.value_of(actions)
+            if self._offer(self.single.scratch.moves["action"], value):
+                self.games.set_guide(self.best_actions)
+                self._follow_guide()
+
+    def _batch(self, imitation: float) -> Batch:
+        config = self.config
+        copied = round(config.batch * imitation)
+        parts = []
+        if copied:
+            parts.append(self.demonstration.batch(self.demonstration.rows(copied, self.rng), config.unroll))
+        if copied < config.batch:
+            parts.append(self.replay.batch(self.replay.rows(config.batch - copied, self.rng), config.unroll))
+        return joined(*parts)
+
+    def _reanalyse(self) -> None:
+        """Searches replayed positions anew with today's network and stores the policies (section 3, Reanalyse)."""
+        rows = self.replay.rows(self.config.games, self.rng)
+        seen = self.replay.fields
+        found = self._decide(
+            self.learner.parameters, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
+            self.seed, self.searches, np.ones(len(rows), np.float32),
+        )  # fmt: skip
+        self.searches += 1
+        seen["policy"][rows] = np.asarray(found.policy)
+
+    def evaluate(self) -> float:
+        """The mean return of whole games by the most probable action of the search; no budget pays for it."""
+        since, searches = self.budget.seconds, self.searches
+        games = self.evaluation
+        games.restart(range(len(games)))
+        games.observe()
+        temperature = np.full(len(games), ARGMAX, np.float32)
+        while not games.over.all():
+            found = self.decide(games, temperature)
+            games.step(np.where(games.over, -1, found.action))
+        self.own_return = float(games.saved.mean())
+        self.searches = searches
+        self.evaluation_s += self.budget.skip(since)
+        return self.own_return
+
+    def _row(self, chunk, losses: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        def mean(values) -> float | None:
+            values = list(values)
+            return float(np.mean(values)) if values else None
+
+        evaluated = self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0
+        return {
+            "iteration": self.iterations,
+            "cpu_s": self.budget.seconds,
+            "games": self.budget.samples,
+            "decisions": self.decisions,
+            "updates": self.learner.updates,
+            "hot": mean(game.value for game in chunk.whole if not game.cold),
+            "cold": mean(game.value for game in chunk.whole if game.cold),
+            "dead_ends": mean(game.resets for game in chunk.whole),
+            "own_return": self.own_return if evaluated else None,
+            "best": None if self.best_whole is None else self.best_whole.value,
+            "best_found": self.best_found,
+            "equal": chunk.equal,
+            "entropy": chunk.entropy,
+            "value_error": chunk.value_error,
+            **{name: mean(row[name] for row in losses) for name in ("policy_loss", "value_loss", "reward_loss")},
+        }
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Everything that the future depends on: windows start anew, so only whole games in progress are kept."""
+        arrays = {
+            **flatten(self.learner.parameters, "parameters"),
+            **flatten(self.learner.optimiser_state, "optimiser"),
+            **self.replay.arrays("replay"),
+            **{f"games.{name}": column[: self.play.whole] for name, column in self.games.states._asdict().items()},
+            "to_go": self.play.to_go,
+            "best_actions": self.best_actions,
+            "recent": np.array(self.recent),
+        }
+        if self.config.imitation > 0.0:
+            arrays |= {**self.demonstration.arrays("demonstration")}
+        whole = self.best_whole
+        if whole is not None:
+            arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
+        header = {
+            "identity": self._identity(),
+            "iterations": self.iterations,
+            "decisions": self.decisions,
+            "searches": self.searches,
+            "updates": self.learner.updates,
+            "unit": self.play.unit,
+            "hot_moves": self.play.hot_moves,
+            "best_found": self.best_found,
+            "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
+            "own_return": self.own_return,
+            "evaluation_s": self.evaluation_s,
+            "budget": self.budget.state(),
+            "random": self.rng.bit_generator.state,
+        }
+        return arrays, header
+
+    def _identity(self) -> dict[str, Any]:
+        config = config_to_json(self.config)
+        del config["iterations"]
+        return {"program": self.program.digest, "seed": self.seed, "config": config}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+        """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
+        if header.get("identity") != self._identity():
+            raise InputError(source, "identity", "is another program's, seed's or configuration's")
+        learner = self.learner
+        learner.parameters = unflatten(learner.parameters, arrays, "parameters", source)
+        learner.optimiser_state = unflatten(learner.optimiser_state, arrays, "optimiser", source)
+        learner.updates = int(header["updates"])
+        self.replay.restore(arrays, "replay", source)
+        self.best_found, self.best_actions = float(header["best_found"]), arrays["best_actions"]
+        self._play_from(arrays["to_go"])
+        self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
+        for name in GameState._fields:
+            getattr(self.games.states, name)[: self.play.whole] = arrays[f"games.{name}"]
+        self.games.observe()
+        if self.config.imitation > 0.0:
+            self.demonstration = Replay(len(arrays["demonstration.action"]))
+            self.demonstration.restore(arrays, "demonstration", source)
+        if header["whole"] is not None:
+            self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
+        self.recent = arrays["recent"].tolist()
+        self.own_return, self.evaluation_s = header["own_return"], float(header["evaluation_s"])
+        self.iterations, self.decisions = int(header["iterations"]), int(header["decisions"])
+        self.searches = int(header["searches"])
+        self.rng.bit_generator.state = header["random"]
+        self.budget.restore(header["budget"])

@@ -1,0 +1,134 @@
+"""The numbers of the agent, and which of them go with which program."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import Node
+
+LONG = 1000
+"""Buffers from which on self-play is in windows."""
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """All that a training depends on besides program and seed. Values are in *units*: the possible saving divided by
+    the decisions of a game."""
+
+    games: int = 64
+    """Side by side."""
+    windows: int = 0
+    """How many of them start anew in every iteration, at a decision of the best game; the others play whole games."""
+    moves: int = 64
+    """Decisions of every game per iteration; the length of a window."""
+    cold_games: int = 8
+    """Whole games at `cold_temperature`, the others at 1."""
+    cold_temperature: float = 0.25
+    simulations: int = 8
+    """Of the search; 0 plays by the policy head."""
+    value_scale: float = 1.5
+    """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than these visits)."""
+    discount: float = 0.997
+    trace: float = 0.95
+    """lambda of TD(lambda)."""
+    width: int = 192
+    latent: int = 96
+    id_width: int = 32
+    """Of an id's embedding in the input."""
+    log_values: bool = False
+    """Atoms evenly spaced in sign(x) ln(1 + |x|) instead of x."""
+    limit: float = 43.0
+    """The last atom, in units."""
+    atoms: int = 81
+    unroll: int = 5
+    batch: int = 256
+    updates: int = 18
+    """Per iteration."""
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    clip: float = 5.0
+    replay: int = 100_000
+    """Decisions."""
+    reanalyse: int = 0
+    """Batches of `games` replayed decisions that are searched anew per iteration."""
+    deviation_weight: float = 0.0
+    """How much more often than others a window's decision is replayed that differs from the best game's."""
+    imitation: float = 0.0
+    """Share of a batch that is the best game."""
+    confidence: float = 0.8
+    """Policy target of the best game's actions."""
+    clone: int = 0
+    """Updates on the best game alone, before the first iteration."""
+    demonstration: bool = False
+    """Whether the best game is greedy-tuned's at first."""
+    merge: bool = True
+    """Whether gains of several windows are joined into one best game: a local search."""
+    frozen: bool = False
+    """The control: nothing is learned after the cloning, and the policy head plays."""
+    quiet: int = 1000
+    """See `Games.end_like`."""
+    evaluation_games: int = 4
+    evaluate_every: int = 100
+    """Iterations; 0 leaves it at the end of the training."""
+    iterations: int = 0
+    """Where training ends whatever the budget; 0: nowhere."""
+
+    @property
+    def search_simulations(self) -> int:
+        return 0 if self.frozen else self.simulations
+
+
+WHOLE = AgentConfig()
+"""For short programs."""
+WINDOWS = AgentConfig(
+    games=128, windows=120, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0, discount=0.99,
+    log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
+)  # fmt: skip
+"""For long ones."""
+
+
+def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) -> AgentConfig:
+    """The configuration for a program of so many buffers, with some values changed.
+
+    Raises:
+      InputError: an unknown name, or a value that no training can have.
+    """
+    config = WHOLE if num_buffers < LONG else WINDOWS
+    if demonstration:
+        config = dataclasses.replace(config, demonstration=True, clone=400, imitation=0.1, confidence=0.93)
+    known = {field.name for field in dataclasses.fields(AgentConfig)}
+    for name in changes:
+        if name not in known:
+            raise InputError("config", name, "is no setting of the agent")
+    config = dataclasses.replace(config, **changes)
+    if not 0 <= config.windows <= config.games or config.games < 1 or config.moves < 1 or config.batch < 1:
+        raise InputError("config", "games", "games, moves and batch must be positive, windows no more than games")
+    if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
+        raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
+    return config
+
+
+def imitation_only(config: AgentConfig) -> AgentConfig:
+    """The ablation without a learned model: the policy head plays, and learns from the best game alone."""
+    return dataclasses.replace(config, simulations=0, unroll=0, imitation=1.0)
+
+
+def config_to_json(config: AgentConfig) -> dict[str, Any]:
+    """As JSON."""
+    return dataclasses.asdict(config)
+
+
+def changes_from_json(node: Node) -> dict[str, Any]:
+    """Settings from a JSON object of some of them; raises `InputError` naming file and field."""
+    fields = {field.name: field for field in dataclasses.fields(AgentConfig)}
+    found = node.object((), tuple(fields))
+    return {name: _setting(value, type(fields[name].default)) for name, value in found.items()}
+
+
+def _setting(node: Node, kind: type) -> Any:
+    if kind is bool:
+        return node.boolean()
+    return node.integer(0, 2**31) if kind is int else node.number(0.0, 1e9)

@@ -1,0 +1,278 @@
+"""Many games of one program side by side on the compiled kernel: one call moves all of them.
+
+A decision is a choice among two or three legal actions; moves without choice are made at once. A dead end is settled by
+Drop-backup, which takes savings back: the return so far falls, and that is the local negative reward of section 4.3.2.
+
+`Games` is what the agent plays on. Besides playing it can follow a finished game, the *guide*: start a game at any of
+its decisions (from snapshots along it) and end a game by its actions.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from learned_mapping.mmap import kernel
+from learned_mapping.mmap.agent.observation import WIDTH, observe, tables_of
+from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
+from learned_mapping.mmap.state import GameState, new_state
+from learned_mapping.programs.program import Program
+
+SNAPSHOTS = 32
+"""Kept along the guide, so that a game starts anywhere after a short walk."""
+INSTEAD = np.array([[COPY, NO_COPY, DROP], [NO_COPY, COPY, DROP], [DROP, NO_COPY, COPY]])
+"""By wanted action: what to do, in this order, as far as it is legal."""
+
+
+@numba.njit(cache=True)
+def view(states: GameState, g: int) -> GameState:
+    """Game g of stacked states."""
+    return GameState(
+        states.game[g], states.supply_s[g], states.steps[g], states.tensors[g], states.groups[g], states.rectangles[g],
+        states.live[g], states.outcomes[g], states.moves[g], states.drained[g], states.scratch[g],
+    )  # fmt: skip
+
+
+@numba.njit(cache=True)
+def settle(program: ProgramArrays, state: GameState) -> None:
+    """Plays what is forced, and settles dead ends: then the game is over or there is a choice."""
+    game = state.game[0]
+    while game.cursor < len(program.buffers):
+        legal = kernel.evaluate(program, state)
+        if legal > 1:
+            return
+        if legal == 0:
+            kernel.drop_backup(program, state)
+            continue
+        for action in range(3):
+            if state.outcomes[action].legal != 0:
+                kernel.apply(program, state, action)
+                break
+
+
+@numba.njit(cache=True)
+def _follow_move(program, state, wanted) -> None:
+    if kernel.evaluate(program, state) == 0:
+        kernel.drop_backup(program, state)
+        return
+    for action in INSTEAD[wanted[state.game[0].cursor]]:
+        if state.outcomes[action].legal != 0:
+            kernel.apply(program, state, action)
+            return
+
+
+@numba.njit(cache=True)
+def _copy(target: GameState, source: GameState) -> None:
+    """As `state.copy_state`: the parts in use only."""
+    game = source.game[0]
+    target.game[:] = source.game
+    target.supply_s[:] = source.supply_s
+    target.steps[:] = source.steps
+    target.tensors[:] = source.tensors
+    target.groups[:] = source.groups
+    target.outcomes[:] = source.outcomes
+    target.rectangles[: game.num_rectangles] = source.rectangles[: game.num_rectangles]
+    target.live[: game.num_live] = source.live[: game.num_live]
+    target.moves[: game.cursor] = source.moves[: game.cursor]
+    target.drained[: game.num_drained] = source.drained[: game.num_drained]
+
+
+@numba.njit(cache=True)
+def _observe_all(program, states, tables, vector, ids, legal, cursor, saved_s) -> None:
+    for g in range(len(cursor)):
+        state = view(states, g)
+        game = state.game[0]
+        observe(program, state, tables, vector[g], ids[g])
+        for action in range(3):
+            over = game.cursor == len(program.buffers)
+            legal[g, action] = not over and state.outcomes[action].legal != 0
+        cursor[g], saved_s[g] = game.cursor, game.saved_s
+
+
+@numba.njit(cache=True)
+def _step_all(program, states, actions) -> None:
+    for g in range(len(actions)):
+        if actions[g] >= 0:
+            state = view(states, g)
+            kernel.apply(program, state, actions[g])
+            settle(program, state)
+
+
+@numba.njit(cache=True)
+def _restart(program, states, g) -> None:
+    state = view(states, g)
+    kernel.restart(program, state)
+    settle(program, state)
+
+
+@numba.njit(cache=True)
+def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decision) -> None:
+    """Plays the guide from its start; fills what was saved before each buffer, which buffers are decisions, and the
+    snapshots with their cursors."""
+    game, taken = state.game[0], 0
+    kernel.restart(program, state)
+    while game.cursor < len(program.buffers):
+        b = game.cursor
+        if taken < len(cursors) and b >= taken * len(program.buffers) // len(cursors):
+            kernel.evaluate(program, state)
+            _copy(view(snapshots, taken), state)
+            cursors[taken] = b
+            taken += 1
+        saved_s[b] = game.saved_s
+        is_decision[b] = kernel.evaluate(program, state) > 1
+        _follow_move(program, state, wanted)
+    saved_s[len(program.buffers)] = game.saved_s
+    cursors[taken:] = len(program.buffers) + 1
+
+
+@numba.njit(cache=True)
+def _start_at(program, states, wanted, snapshots, cursors, games, starts) -> None:
+    for i in range(len(games)):
+        state = view(states, games[i])
+        nearest = 0
+        while nearest + 1 < len(cursors) and cursors[nearest + 1] <= starts[i]:
+            nearest += 1
+        _copy(state, view(snapshots, nearest))
+        while state.game[0].cursor < starts[i]:
+            _follow_move(program, state, wanted)
+        settle(program, state)
+
+
+@numba.njit(cache=True)
+def _end_like(program, states, wanted, saved_s, quiet, games, finals_s) -> None:
+    """Follows the guide to the end, or until the difference to it has stood still for `quiet` buffers."""
+    num_buffers = len(program.buffers)
+    for i in range(len(games)):
+        state = view(states, games[i])
+        game = state.game[0]
+        difference, since = game.saved_s - saved_s[game.cursor], game.cursor
+        while game.cursor < num_buffers and game.cursor - since <= quiet:
+            _follow_move(program, state, wanted)
+            now = game.saved_s - saved_s[game.cursor]
+            if abs(now - difference) > 1e-15 or game.cursor < since:
+                difference, since = now, game.cursor
+        finals_s[i] = saved_s[num_buffers] + game.saved_s - saved_s[game.cursor]
+
+
+@numba.njit(cache=True)
+def _play_wanted(program, state, wanted) -> float:
+    kernel.restart(program, state)
+    while state.game[0].cursor < len(program.buffers):
+        _follow_move(program, state, wanted)
+    return state.game[0].saved_s
+
+
+class Games:
+    """G games of a program; shares are of the possible saving.
+
+    Args:
+      program: what is mapped.
+      count: G.
+    """
+
+    def __init__(self, program: Program | ProgramArrays, count: int):
+        self.program = program_arrays(program)
+        self.tables = tables_of(self.program)
+        self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        single = new_state(self.program)
+        self.states = _stacked(single, count)
+        self.scratch = single
+        self.vector = np.zeros((count, WIDTH), np.float32)
+        """[G, WIDTH] observations of the positions, see `observation`."""
+        self.ids = np.zeros((count, 3), np.int32)
+        """[G, 3]: buffer, tensor, alias group + 1."""
+        self.legal = np.zeros((count, 3), bool)
+        self.cursor = np.zeros(count, np.int64)
+        """[G] the buffer to decide; B where the game is over."""
+        self._saved_s = np.zeros(count)
+        self.guide: np.ndarray | None = None
+        """[B] actions of the game to follow."""
+        self.restart(range(count))
+        self.observe()
+
+    def __len__(self) -> int:
+        return len(self.cursor)
+
+    @property
+    def saved(self) -> np.ndarray:
+        """[G] returns so far."""
+        return self._saved_s / self.possible_s
+
+    @property
+    def over(self) -> np.ndarray:
+        """[G] bool."""
+        return self.cursor == self.program.num_buffers
+
+    @property
+    def resets(self) -> np.ndarray:
+        """[G] dead ends met."""
+        return self.states.game["resets"][:, 0]
+
+    def observe(self) -> None:
+        """Fills `vector`, `ids`, `legal`, `cursor` and `saved` from the states."""
+        _observe_all(
+            self.program, self.states, self.tables, self.vector, self.ids, self.legal, self.cursor, self._saved_s
+        )
+
+    def step(self, actions: np.ndarray) -> None:
+        """Makes legal decisions [G]; -1 lets a game stand."""
+        _step_all(self.program, self.states, np.asarray(actions, np.int64))
+        self.observe()
+
+    def restart(self, games: object) -> None:
+        """Games start over; `observe` afterwards."""
+        for g in games:
+            _restart(self.program, self.states, int(g))
+
+    def played(self, g: int) -> np.ndarray:
+        """[B] int64 actions of a game, as far as it was played; Drop after that."""
+        actions = self.states.moves["action"][g].copy()
+        actions[int(self.states.game["cursor"][g, 0]) :] = DROP
+        return actions
+
+    def saved_before(self, g: int) -> np.ndarray:
+        """[B + 1] returns so far before each buffer of a finished game, and at its end."""
+        total = self.states.game["saved_s"][g, 0]
+        return np.append(self.states.moves["saved_s"][g], total) / self.possible_s
+
+    def set_guide(self, actions: np.ndarray) -> float:
+        """Makes the game of these actions [B] (or of the nearest legal ones) the guide; returns its return."""
+        num_buffers = self.program.num_buffers
+        if self.guide is None:
+            self._snapshots = _stacked(self.scratch, min(SNAPSHOTS, num_buffers))
+        self._cursors = np.zeros(len(self._snapshots.game), np.int64)
+        self._guide_saved_s = np.zeros(num_buffers + 1)
+        is_decision = np.zeros(num_buffers, bool)
+        wanted = np.asarray(actions, np.int64)
+        value = self.value_of(wanted)
+        self.guide = self.scratch.moves["action"].copy()
+        _record_guide(
+            self.program, self.scratch, self.guide, self._snapshots, self._cursors, self._guide_saved_s, is_decision
+        )
+        self.guide_decisions = np.flatnonzero(is_decision)
+        return value
+
+    @property
+    def guide_saved(self) -> np.ndarray:
+        """[B + 1] returns so far of the guide before each buffer, and at its end."""
+        return self._guide_saved_s / self.possible_s
+
+    def value_of(self, wanted: np.ndarray) -> float:
+        """The return of the game of these actions [B], or of the nearest legal ones."""
+        return _play_wanted(self.program, self.scratch, np.asarray(wanted, np.int64)) / self.possible_s
+
+    def start_at(self, games: np.ndarray, starts: np.ndarray) -> None:
+        """Puts games at these decisions of the guide; `observe` afterwards."""
+        _start_at(self.program, self.states, self.guide, self._snapshots, self._cursors, games, starts)
+
+    def end_like(self, games: np.ndarray, quiet: int) -> np.ndarray:
+        """The returns of games that from here on follow the guide; exact, unless a difference comes back after it has
+        stood still for `quiet` buffers. The games must be restarted."""
+        finals_s = np.zeros(len(games))
+        _end_like(self.program, self.states, self.guide, self._guide_saved_s, quiet, games, finals_s)
+        return finals_s / self.possible_s
+
+
+def _stacked(state: GameState, count: int) -> GameState:
+    return GameState(*(np.stack([field] * count) for field in state))

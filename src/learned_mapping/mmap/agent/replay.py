@@ -1,0 +1,103 @@
+"""The last decisions of self-play in a ring, chunk by chunk, and unrolls drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent.observation import WIDTH
+
+FIELDS = {
+    "vector": ((WIDTH,), np.float16),
+    "ids": ((3,), np.int32),
+    "legal": ((3,), bool),
+    "action": ((), np.int8),
+    "policy": ((3,), np.float32),
+    "reward": ((), np.float32),
+    "target": ((), np.float32),
+    "weight": ((), np.float32),
+    "left": ((), np.int16),
+}
+"""Of a decision: what was seen, done and searched; reward and value target in units; how often it is drawn; how many
+decisions of its chunk follow."""
+
+
+class Batch(NamedTuple):
+    """N samples and what followed them, K steps."""
+
+    vector: np.ndarray
+    """[N, WIDTH] float16."""
+    ids: np.ndarray
+    """[N, 3]."""
+    action: np.ndarray
+    """[N, K + 1] int8."""
+    policy: np.ndarray
+    """[N, K + 1, 3]."""
+    reward: np.ndarray
+    """[N, K + 1]: what followed each position."""
+    target: np.ndarray
+    """[N, K + 1]: value targets."""
+    inside: np.ndarray
+    """[N, K + 1] bool: whether the chunk reaches so far; what it does not reach is not learned from."""
+
+
+class Replay:
+    """A ring of `capacity` decisions."""
+
+    def __init__(self, capacity: int):
+        if capacity < 1:
+            raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
+        self.capacity, self.size, self.end = capacity, 0, 0
+        self.fields = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in FIELDS.items()}
+        self._sums: np.ndarray | None = None
+
+    def add(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Appends decisions, chunks one after the other: arrays [n, ...] for every field; at most `capacity` stay."""
+        count = len(columns["action"])
+        kept = min(count, self.capacity)
+        rows = (self.end + np.arange(kept)) % self.capacity
+        for name, store in self.fields.items():
+            store[rows] = columns[name][count - kept :]
+        self.end = (self.end + kept) % self.capacity
+        self.size = min(self.size + kept, self.capacity)
+        self._sums = None
+
+    def rows(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """[count] rows drawn by weight, with replacement; something has been added."""
+        if self._sums is None:
+            self._sums = np.cumsum(self.fields["weight"][: self.size], dtype=np.float64)
+        drawn = np.searchsorted(self._sums, rng.random(count) * self._sums[-1], side="right")
+        return np.minimum(drawn, self.size - 1)
+
+    def batch(self, rows: np.ndarray, steps: int) -> Batch:
+        """What follows these rows."""
+        fields, ahead = self.fields, np.arange(steps + 1)
+        left = fields["left"][rows][:, None]
+        index = (rows[:, None] + np.minimum(ahead, left)) % self.capacity
+        columns = {name: fields[name][index] for name in ("action", "policy", "reward", "target")}
+        return Batch(vector=fields["vector"][rows], ids=fields["ids"][rows], inside=ahead <= left, **columns)
+
+    def arrays(self, prefix: str) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        kept = {f"{prefix}.{name}": store[: self.size] for name, store in self.fields.items()}
+        return {**kept, f"{prefix}.end": np.array(self.end)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], prefix: str, source: object) -> None:
+        """Back to what `arrays` returned; raises `InputError` where it does not fit."""
+        for name, store in self.fields.items():
+            stored = arrays.get(f"{prefix}.{name}")
+            fits = stored is not None and stored.dtype == store.dtype and stored.shape[1:] == store.shape[1:]
+            if not fits or len(stored) > self.capacity or f"{prefix}.end" not in arrays:
+                raise InputError(source, f"{prefix}.{name}", "is missing or does not fit")
+            store[: len(stored)] = stored
+            self.size = len(stored)
+        self.end = int(arrays[f"{prefix}.end"])
+        self._sums = None
+
+
+def joined(*batches: Batch) -> Batch:
+    """Batches one after the other."""
+    return Batch(*(np.concatenate(parts) for parts in zip(*batches)))

@@ -1,0 +1,84 @@
+"""The search in the learned model: Gumbel MuZero (Danihelka et al. 2022) by mctx, batched over games.
+
+Q is completed by the mixed value but not rescaled to [0, 1]: with three actions of nearly equal value rescaling blows
+their noise up to the size of the prior. Its scale, logits per unit, decides between learning and collapse.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+
+from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.mmap.agent.network import Networks, Parameters
+from learned_mapping.mmap.rules import NUM_ACTIONS
+
+LOWEST_LOGIT = -1e9
+"""Of an illegal action."""
+VISITS = 50.0
+"""mctx multiplies Q by this plus the visits of the most visited action."""
+
+
+class Decisions(NamedTuple):
+    """What the agent makes of N positions; a row without a legal action gets a meaningless answer."""
+
+    action: np.ndarray
+    """[N] int32, drawn from `policy` at the temperature asked for."""
+    policy: np.ndarray
+    """[N, 3]: the improved policy; that of the policy head where there is no search."""
+    value: np.ndarray
+    """[N] the root's value after the search, in units, relative to the return to go expected there."""
+    network_value: np.ndarray
+    """[N] the same before the search."""
+
+
+def model(networks: Networks, config: AgentConfig):
+    """The learned model as mctx asks for it."""
+
+    def recurrent(parameters: Parameters, key: jax.Array, action: jax.Array, state: jax.Array):
+        state, reward = networks.dynamics(parameters, state, action)
+        prediction = networks.predict(parameters, state)
+        reward = networks.atoms.decode(reward)
+        output = mctx.RecurrentFnOutput(
+            reward=reward,
+            discount=jnp.full_like(reward, config.discount),
+            prior_logits=prediction.policy,
+            value=networks.atoms.decode(prediction.value),
+        )
+        return output, state
+
+    return recurrent
+
+
+def make_decide(networks: Networks, config: AgentConfig):
+    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) -> `Decisions`; compiled,
+    and a function of its arguments alone."""
+    recurrent = model(networks, config)
+    transform = functools.partial(
+        mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
+    )
+
+    def decide(parameters, vector, ids, legal, seed, count, temperature):
+        search_key, draw_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), count))
+        state = networks.represent(parameters, vector, ids)
+        prediction = networks.predict(parameters, state)
+        value = searched = networks.atoms.decode(prediction.value)
+        logits = jnp.where(legal, prediction.policy, LOWEST_LOGIT)
+        policy = jax.nn.softmax(logits)
+        if config.search_simulations > 0:
+            root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+            found = mctx.gumbel_muzero_policy(
+                parameters, search_key, root, recurrent, config.search_simulations, invalid_actions=~legal,
+                qtransform=transform, max_num_considered_actions=NUM_ACTIONS,
+            )  # fmt: skip
+            policy = jnp.where(legal, found.action_weights, 0.0)
+            searched = found.search_tree.node_values[:, found.search_tree.ROOT_INDEX]
+        hot = jnp.where(legal, jnp.log(policy + 1e-20) / temperature[:, None], LOWEST_LOGIT)
+        return Decisions(jax.random.categorical(draw_key, hot), policy, searched, value)
+
+    return jax.jit(decide)

@@ -1,0 +1,233 @@
+"""Self-play: whole games that go on from one iteration to the next, and windows of the best game.
+
+**Whole games** are the agent's own from the first buffer to the last. A chunk of one is learned from before the game
+ends; the search's value stands for the rest.
+
+**Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known
+exactly a moment later.
+
+Rewards and values are in units and relative to the *return to go* expected at a buffer: the best game's where there are
+windows, else a running mean over whole games. This is a potential (Ng et al. 1999), so the best game stays the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.mmap.agent.games import INSTEAD, Games
+from learned_mapping.mmap.agent.replay import Replay
+from learned_mapping.mmap.agent.search import Decisions
+from learned_mapping.mmap.agent.targets import decisions_left, lambda_returns
+
+Decide = Callable[[Games, np.ndarray], Decisions]
+"""(positions, temperatures [G]) -> decisions."""
+WINDOW_TEMPERATURES = (1.0, 0.5, 0.25)
+COLD = 0.1
+"""The temperature of a window after its hot moves."""
+EQUAL_SHARE = 0.4
+"""Of the windows with hot moves, how many shall end like the best game."""
+TOLERANCE = 1e-12
+"""Returns that differ by less are equal."""
+
+
+class WholeGame(NamedTuple):
+    """A finished game of the agent alone."""
+
+    value: float
+    """Its return."""
+    cold: bool
+    resets: int
+    """Dead ends met."""
+    actions: np.ndarray
+    """[B]."""
+    saved_before: np.ndarray
+    """[B + 1] returns so far."""
+
+
+class WindowResult(NamedTuple):
+    """What a window came to."""
+
+    value: float
+    """The return of the best game with the window's decisions in it."""
+    start: int
+    stop: int
+    """Buffers [start, stop) were decided in the window."""
+    actions: np.ndarray
+    """[stop - start]."""
+
+
+class Chunk(NamedTuple):
+    """What an iteration of self-play has brought."""
+
+    columns: dict[str, np.ndarray]
+    """Fields of `replay.FIELDS`."""
+    whole: list[WholeGame]
+    windows: list[WindowResult]
+    """Those better than the best game, best first."""
+    equal: float
+    """Share of the windows that end like the best game; 0 without windows."""
+    entropy: float
+    """Mean of the policy targets, nats."""
+    value_error: float
+    """Mean |network's value - target|, as a share of the possible saving."""
+
+
+class SelfPlay:
+    """The games in progress.
+
+    Args:
+      games: to play on; those from ``games - windows`` on are windows.
+      config: the agent.
+      unit: decisions of a game.
+    """
+
+    def __init__(self, games: Games, config: AgentConfig, unit: float):
+        self.games, self.config, self.unit = games, config, unit
+        self.whole = config.games - config.windows
+        self.hot_moves = max(config.moves // 4, 1)
+        """Of windows with hot and cold moves, at most."""
+        self.to_go = np.zeros(games.program.num_buffers + 1)
+        """[B + 1] the expected return to go before each buffer, 0 at the end."""
+
+    def expected(self) -> np.ndarray:
+        """[G] the return expected of each game, in units: the potential."""
+        return self.unit * (self.games.saved + self.to_go[self.games.cursor])
+
+    def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
+        """`moves` decisions of every game; None where `stop` cut them short."""
+        games, config, whole = self.games, self.config, self.whole
+        starts = np.zeros(0, np.int64)
+        in_windows = np.arange(whole, config.games)
+        if config.windows:
+            starts = rng.choice(games.guide_decisions, config.windows)
+            games.start_at(in_windows, starts)
+            games.observe()
+        temperatures, mixed = self._temperatures(rng)
+        rows: dict[str, list[np.ndarray]] = {}
+        finished: list[WholeGame] = []
+        for temperature in temperatures:
+            if stop():
+                return None
+            active, before = ~games.over, self.expected()
+            found = decide(games, temperature)
+            actions = np.where(active, found.action, -1)
+            seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
+            at = np.minimum(games.cursor, games.program.num_buffers - 1)
+            games.step(actions)
+            ended = active & games.over
+            record = {
+                **seen, "action": actions, "policy": found.policy, "reward": self.expected() - before,
+                "value": found.value, "network_value": found.network_value, "ended": ended, "active": active,
+                "deviates": actions != games.guide[at],
+            }  # fmt: skip
+            for name, value in record.items():
+                rows.setdefault(name, []).append(np.asarray(value))
+            over = np.flatnonzero(ended[:whole])
+            if len(over):
+                finished += [self._finished(int(g)) for g in over]
+                games.restart(over)
+                games.observe()
+        played = {name: np.stack(values) for name, values in rows.items()}
+        bootstrap = np.zeros(config.games)
+        if whole:
+            bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
+        results, equal = self._end_windows(in_windows, starts, bootstrap, mixed)
+        return self._chunk(played, bootstrap, finished, results, equal)
+
+    def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """[moves, G] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
+        config = self.config
+        column = np.ones(self.whole)
+        column[self.whole - config.cold_games :] = config.cold_temperature
+        mixed = np.arange(config.windows) % 2 == 0
+        single = rng.choice(WINDOW_TEMPERATURES, config.windows)
+        hot = rng.integers(1, self.hot_moves + 1, config.windows)
+        moves = np.arange(config.moves)[:, None]
+        windows = np.where(mixed, np.where(moves < hot, 1.0, COLD), single)
+        return np.concatenate([np.tile(column, (config.moves, 1)), windows], axis=1).astype(np.float32), mixed
+
+    def _finished(self, g: int) -> WholeGame:
+        games = self.games
+        cold = g >= self.whole - self.config.cold_games
+        return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
+
+    def _end_windows(self, in_windows, starts, bootstrap, mixed) -> tuple[list[WindowResult], float]:
+        """Follows the best game to its end from every window; fills in their bootstraps."""
+        if not len(in_windows):
+            return [], 0.0
+        games, expected, stops = self.games, self.expected(), self.games.cursor.copy()
+        values = games.end_like(in_windows, self.config.quiet)
+        bootstrap[in_windows] = self.unit * values - expected[in_windows]
+        gain = values - games.guide_saved[-1]
+        results = []
+        for i in np.argsort(-gain, kind="stable"):
+            if gain[i] <= TOLERANCE:
+                break
+            g, start, stop = int(in_windows[i]), int(starts[i]), int(stops[in_windows[i]])
+            results.append(WindowResult(float(values[i]), start, stop, games.played(g)[start:stop]))
+        equal = np.abs(gain) <= TOLERANCE
+        step = 1 if equal[mixed].mean() > EQUAL_SHARE else -1
+        self.hot_moves = int(np.clip(self.hot_moves + step, 1, self.config.moves))
+        return results, float(equal.mean())
+
+    def _chunk(self, played, bootstrap, finished, results, equal) -> Chunk:
+        config, active, ended = self.config, played["active"], played["ended"]
+        target = lambda_returns(
+            played["reward"], played["value"], ended, active, bootstrap, config.discount, config.trace
+        )
+        left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
+        weight = 1.0 + config.deviation_weight * played["deviates"]
+        weight[:, : self.whole] = 1.0
+        named = {"target": target, "left": left, "weight": weight}
+        kept = active.T.reshape(-1)
+        columns = {
+            name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
+            for name, value in (played | named).items()
+            if name not in ("value", "network_value", "ended", "active", "deviates")
+        }
+        policy = columns["policy"]
+        entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)
+        error = np.abs(played["network_value"] - target)[active]
+        return Chunk(columns, finished, results, equal, float(entropy.mean()), float(error.mean()) / self.unit)
+
+
+def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: float, confidence: float) -> Replay:
+    """A finished game as a demonstration: its actions are the policy targets, the exact return to go the values.
+
+    Args:
+      games: one game to play it on.
+      actions: [B].
+      to_go, unit: as in `SelfPlay`.
+      confidence: the policy target of the action; the other legal ones share the rest.
+    """
+    rows: dict[str, list] = {name: [] for name in ("vector", "ids", "legal", "action", "expected")}
+    games.restart([0])
+    games.observe()
+    while not games.over[0]:
+        legal = games.legal[0]
+        action = next(a for a in INSTEAD[actions[games.cursor[0]]] if legal[a])
+        seen = (games.vector[0].copy(), games.ids[0].copy(), legal.copy(), action)
+        expected = unit * (games.saved[0] + to_go[games.cursor[0]])
+        for name, value in zip(rows, (*seen, expected)):
+            rows[name].append(value)
+        games.step(np.array([action]))
+    columns = {name: np.array(values) for name, values in rows.items()}
+    expected = np.append(columns.pop("expected"), unit * games.saved[0])
+    count = len(columns["action"])
+    others = np.maximum(columns["legal"].sum(axis=1) - 1, 1)
+    policy = columns["legal"] * ((1.0 - confidence) / others)[:, None]
+    policy[np.arange(count), columns["action"]] = confidence
+    columns |= {
+        "policy": policy,
+        "reward": np.diff(expected),
+        "target": expected[-1] - expected[:-1],
+        "weight": np.ones(count),
+        "left": np.minimum(np.arange(count)[::-1], np.iinfo(np.int16).max),
+    }
+    replay = Replay(max(count, 1))
+    replay.add(columns)
+    return replay

@@ -1,0 +1,125 @@
+"""MMap-MuZero as a method: a program and a budget in, a mapping and its learning curve out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.hardware.memory_hierarchy import program_latency
+from learned_mapping.learning.loop import Log, resume, train
+from learned_mapping.learning.networks import count_parameters
+from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+from learned_mapping.mmap.agent.config import AgentConfig, config_for
+from learned_mapping.mmap.mapping import make_mapping
+from learned_mapping.mmap.play import Game
+from learned_mapping.mmap.result import SECONDS, Result
+from learned_mapping.programs.program import Program
+
+NEVER = 2**62
+
+
+@dataclass(frozen=True)
+class LearnedResult(Result):
+    """A `Result` with what learning adds. The solution is the best whole game of the agent alone. Further metrics:
+    ``own_return`` (mean return of the evaluation games), ``best_found`` (the best game met by whatever means, windows
+    and demonstrations included), ``recent_return`` (mean of the last whole games), ``updates``, ``decisions``,
+    ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid for)."""
+
+    log: tuple[dict[str, Any], ...] = ()
+    """The learning curve, a row per iteration; columns as in `agent.ROW`."""
+
+
+def solve(
+    program: Program,
+    seed: int = 0,
+    *,
+    seconds: float | None = None,
+    games: int | None = None,
+    config: AgentConfig | None = None,
+    cpu: bool = False,
+    progress: Callable[[int, float, float | None], None] | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    every: int = 50,
+    log: str | os.PathLike | None = None,
+) -> LearnedResult:
+    """Trains an agent on `program`, as the paper does, and returns its best whole game.
+
+    Compiling happens ahead and evaluation beside: the budget pays for neither.
+
+    Args:
+      program: what to map.
+      seed: decides every random choice. With a limit in games or iterations the result depends on nothing else.
+      seconds, games: the budget; ten seconds where neither is given and the configuration sets no iterations either.
+      config: every number of the agent; the default depends on the program's length.
+      cpu, progress: as in `Budget`.
+      checkpoint: file to go on from if it exists, and to write every `every` iterations. The budget covers both runs.
+      every: see `checkpoint`.
+      log: file for the learning curve, JSON lines.
+
+    Raises:
+      InputError: a budget that is not positive, or a checkpoint of another run.
+    """
+    config = config_for(program.num_buffers) if config is None else config
+    if seconds is None and games is None:
+        seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
+    limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress}
+    budget = AgentBudget(**limits)  # complains before anything is compiled
+    since = time.process_time()
+    agent = MMapAgent(program, config, seed)
+    compile_s = time.process_time() - since
+    if agent.games.over.all():
+        return _nothing_to_decide(program, budget)
+    budget = AgentBudget(**limits)
+    agent.budget = budget
+    if checkpoint is None or not resume(agent, checkpoint):
+        agent.start(budget)
+    curve = Log(log, agent.iterations)
+    train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
+    agent.evaluate()
+    metrics = {
+        "own_return": agent.own_return,
+        "recent_return": float(np.mean(agent.recent)) if agent.recent else agent.own_return,
+        "best_found": agent.best_found,
+        "updates": float(agent.learner.updates),
+        "decisions": float(agent.decisions),
+        "parameters": float(count_parameters(agent.learner.parameters)),
+        "compile_s": compile_s,
+        "evaluation_s": agent.evaluation_s,
+    }
+    actions = agent.evaluation.played(int(np.argmax(agent.evaluation.saved)))
+    if agent.best_whole is not None:
+        actions = agent.best_whole.actions
+    return _result(program, actions, budget, metrics, tuple(curve.rows))
+
+
+def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
+    game = Game(program)
+    game.play_random(np.random.default_rng(0))
+    budget.record(game.value)
+    return _result(program, game.state.moves["action"], budget, {}, ())
+
+
+def _result(
+    program: Program,
+    actions: np.ndarray,
+    budget: AgentBudget,
+    metrics: dict[str, float],
+    rows: tuple[dict[str, Any], ...],
+) -> LearnedResult:
+    game = Game(program)
+    game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
+    played = game.played()
+    found = {
+        "return": played.value,
+        "saving_s": played.value * program.possible_saving_s,
+        "latency_s": program_latency(
+            program, solution := make_mapping(program, played.action, played.offset, played.start, played.end)
+        ).total_s,
+        "resets": float(played.resets),
+    }
+    return LearnedResult(solution, found | metrics, budget.curve(), budget.samples, budget.seconds, rows)

@@ -1,0 +1,78 @@
+"""The agent as a whole: the same seed gives the same training, a killed one resumes to the same bits, and it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap import methods
+from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for, imitation_only
+from learned_mapping.mmap.agent.solve import solve
+from learned_mapping.mmap.play import Game, random_returns
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.json_io import parse_json
+from mmap_games import hard_program
+
+SMALL = AgentConfig(
+    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
+    unroll=2, learning_rate=3e-3, replay=4000, evaluate_every=0, evaluation_games=16,
+)  # fmt: skip
+WINDOWS = dataclasses.replace(SMALL, windows=12, cold_games=2, moves=6, imitation=0.1)
+
+
+def _same(first, second) -> None:
+    assert first.solution == second.solution
+    times = ("cpu_s",)
+    for one, other in zip(first.log, second.log, strict=True):
+        assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in other.items() if k not in times}
+    assert first.metrics["own_return"] == second.metrics["own_return"]
+
+
+@pytest.mark.parametrize("config", [SMALL, WINDOWS], ids=["whole", "windows"])
+def test_same_seed_same_training_and_resumes_to_the_same_bits(config: AgentConfig, tmp_path) -> None:
+    program = hard_program(3, 40)
+    whole = solve(program, 5, config=dataclasses.replace(config, iterations=5))
+    path, log = tmp_path / "state.npz", tmp_path / "log.jsonl"
+    solve(program, 5, config=dataclasses.replace(config, iterations=3), checkpoint=path, log=log, every=2)
+    resumed = solve(program, 5, config=dataclasses.replace(config, iterations=5), checkpoint=path, log=log)
+    _same(whole, resumed)
+    assert validate(program, whole.solution, exact=True).valid
+    with pytest.raises(InputError, match="identity"):
+        solve(program, 6, config=dataclasses.replace(config, iterations=5), checkpoint=path)
+
+
+def test_it_learns() -> None:
+    """Whole games of the agent after training are better than random games, by more than the spread of their mean."""
+    program = hard_program(3, 40)
+    values, _ = random_returns(Game(program), 500, np.random.default_rng(0))
+    found = solve(program, 0, config=dataclasses.replace(SMALL, iterations=60))
+    assert found.metrics["updates"] == 480
+    assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
+    assert found.metrics["best_found"] >= found.metrics["return"] >= found.metrics["own_return"] - 1e-9
+
+
+def test_controls_do_what_they_say() -> None:
+    """The frozen control makes no update after the cloning; imitation alone has no search."""
+    program = hard_program(3, 40)
+    demonstrated = dataclasses.replace(WINDOWS, demonstration=True, clone=3, iterations=2)
+    frozen = solve(program, 0, config=dataclasses.replace(demonstrated, frozen=True))
+    assert frozen.metrics["updates"] == 3
+    assert frozen.log[-1]["policy_loss"] is None
+    imitated = solve(program, 0, config=imitation_only(demonstrated))
+    assert imitated.metrics["updates"] == 3 + 2 * WINDOWS.updates
+    assert imitated.log[-1]["reward_loss"] == 0.0
+    rule = methods.solve(program, "greedy-tuned", samples=400).metrics["return"]
+    assert min(frozen.metrics["best_found"], imitated.metrics["best_found"]) >= rule - 1e-12
+
+
+def test_settings_are_checked() -> None:
+    assert config_for(5000).windows > 0 == config_for(200).windows
+    assert changes_from_json(parse_json(b'{"updates": 3, "merge": false}', "x")) == {"updates": 3, "merge": False}
+    with pytest.raises(InputError, match="updates"):
+        changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
+    with pytest.raises(InputError, match="windows"):
+        config_for(200, windows=100)

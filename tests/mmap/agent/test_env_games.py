@@ -1,0 +1,35 @@
+"""The JAX environment behind the agent's interface plays the kernel's games and sees what the kernel sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.mmap.agent.env_games import EnvGames
+from learned_mapping.mmap.agent.games import Games
+from mmap_games import hard_program
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_both_play_and_see_the_same(seed: int) -> None:
+    program, rng = hard_program(seed, 40), np.random.default_rng(seed)
+    kernel, device = Games(program, 4), EnvGames(program, 4)
+    for _ in range(60):
+        np.testing.assert_array_equal(device.cursor, kernel.cursor)
+        np.testing.assert_array_equal(device.legal, kernel.legal)
+        np.testing.assert_array_equal(device.ids, kernel.ids)
+        np.testing.assert_allclose(device.vector, kernel.vector, atol=1e-5)
+        np.testing.assert_allclose(device.saved, kernel.saved, atol=1e-12)
+        over = np.flatnonzero(kernel.over)
+        if len(over):
+            np.testing.assert_array_equal(device.played(over[0]), kernel.played(over[0]))
+            np.testing.assert_allclose(device.saved_before(over[0]), kernel.saved_before(over[0]), atol=1e-12)
+            for games in (kernel, device):
+                games.restart(over)
+                games.observe()
+            continue
+        actions = np.argmax(np.where(kernel.legal, rng.random((4, 3)), -1.0), axis=1)
+        kernel.step(actions)
+        device.step(actions)
+    np.testing.assert_array_equal(device.resets, kernel.resets)
+    assert not device.overflow

@@ -1,0 +1,159 @@
+"""The batched games against the single one, and the observation against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learned_mapping.mmap import kernel
+from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
+from learned_mapping.mmap.play import Game
+from learned_mapping.mmap.rules import DROP, toy_program
+from learned_mapping.programs.program import Program
+from learned_mapping.programs.synthetic import random_program
+from mmap_games import hard_program
+
+STARTS = dict(zip(PARTS, np.concatenate([[0], np.cumsum(list(PARTS.values()))]).tolist()))
+
+
+def _part(vector: np.ndarray, name: str) -> np.ndarray:
+    return vector[STARTS[name] : STARTS[name] + PARTS[name]]
+
+
+def _settle(game: Game) -> None:
+    while not game.over and game.legal.sum() == 1:
+        game.step(int(np.argmax(game.legal)))
+
+
+def _random_actions(legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    choice = np.argmax(np.where(legal, rng.random(legal.shape), -1.0), axis=1)
+    return np.where(legal.any(axis=1), choice, -1)
+
+
+def _dead_end_program(seed: int) -> Program:
+    """Nearly all buffers in alias groups, and little memory: seeds 2, 3 and 24 meet dead ends in random play."""
+    sizes = {"alias_fraction": 0.9, "parameter_fraction": 0.3, "fast_fraction": 0.1}
+    return random_program(np.random.default_rng(seed), 120, **sizes, copy_ratio=0.5, compute_bound=0.5)
+
+
+@pytest.mark.parametrize("program", [*map(hard_program, range(3)), *map(_dead_end_program, (2, 3, 24))])
+def test_batched_games_are_single_games(program: Program) -> None:
+    """Catches any state that leaks between games, and a Drop-backup settled otherwise than in `Game`."""
+    rng = np.random.default_rng(0)
+    games, singles = Games(program, 5), [Game(program) for _ in range(5)]
+    for game in singles:
+        _settle(game)
+    while not games.over.all():
+        np.testing.assert_array_equal(games.cursor, [game.cursor for game in singles])
+        np.testing.assert_array_equal(games.legal, [game.legal & (not game.over) for game in singles])
+        actions = _random_actions(games.legal, rng)
+        games.step(actions)
+        for game, action in zip(singles, actions):
+            if action >= 0:
+                game.step(int(action))
+                _settle(game)
+    np.testing.assert_allclose(games.saved, [game.value for game in singles], rtol=1e-12)
+    np.testing.assert_array_equal(games.resets, [game.resets for game in singles])
+    for g, game in enumerate(singles):
+        np.testing.assert_array_equal(games.played(g), game.played().action)
+
+
+def test_a_dead_end_takes_back_what_was_saved() -> None:
+    """Drop-backup's local negative reward: the return so far falls where a game goes back, and nowhere else."""
+    rng, falls = np.random.default_rng(0), 0
+    games = Games(_dead_end_program(3), 8)
+    while not games.over.all():
+        resets, cursor, saved = games.resets.copy(), games.cursor.copy(), games.saved.copy()
+        games.step(_random_actions(games.legal, rng))
+        fell = games.saved < saved - 1e-12
+        assert (games.resets[fell] > resets[fell]).all()
+        assert (games.resets[games.cursor < cursor] > resets[games.cursor < cursor]).all()
+        falls += int(fell.sum())
+    assert falls > 0
+
+
+def _memory(game: Game) -> list[tuple[int, int, int]]:
+    """(offset, top, last step) of every allocation of the game so far, from its moves alone."""
+    found, of_tensor = [], {}
+    buffers = game.program.buffers
+    for b in range(game.cursor):
+        move, buffer = game.state.moves[b], buffers[b]
+        if move["action"] == DROP or move["end"] < move["start"] or buffer["bytes"] == 0:
+            continue
+        extends = move["action"] == 1 and not buffer["is_output"]
+        if extends:
+            found[of_tensor[int(buffer["tensor"])]][2] = int(move["end"])
+        else:
+            of_tensor[int(buffer["tensor"])] = len(found)
+            found.append([int(move["offset"]), int(move["offset"] + buffer["bytes"]), int(move["end"])])
+    return [tuple(entry) for entry in found]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_observation_is_what_brute_force_draws(seed: int) -> None:
+    """Catches live rectangles that are missing, stale or drawn at a wrong step."""
+    program, rng = hard_program(seed, 50), np.random.default_rng(seed)
+    games = Games(program, 1)
+    single = Game(program)
+    _settle(single)
+    fast = float(program.fast_bytes)
+    while not games.over[0]:
+        now = int(program.buffer_instruction[games.cursor[0]])
+        alive = sorted(entry for entry in _memory(single) if entry[2] >= now)
+        vector = games.vector[0]
+        assert vector.shape == (WIDTH,)
+        offsets = _part(vector, "live").reshape(-1, LIVE_NUMBERS)
+        count = min(len(alive), len(offsets))
+        shown = np.reshape([entry[:2] for entry in alive[:count]], (-1, 2))
+        np.testing.assert_allclose(offsets[:count, 1:3] * fast, shown, rtol=1e-5)
+        assert offsets[:, 0].sum() == count
+        used = [sum(top - low for low, top, end in alive if end >= now + a) / fast for a in AHEAD]
+        np.testing.assert_allclose(_part(vector, "bytes"), used, atol=1e-5)
+        drawn = _part(vector, "map").reshape(len(AHEAD), CELLS)
+        edges = np.arange(CELLS + 1) / CELLS
+        for k, ahead in enumerate(AHEAD):
+            cells = np.zeros(CELLS)
+            for low, top, end in alive:
+                if end >= now + ahead:
+                    overlap = np.minimum(edges[1:], top / fast) - np.maximum(edges[:-1], low / fast)
+                    cells += CELLS * np.maximum(overlap, 0.0)
+            np.testing.assert_allclose(drawn[k], cells, atol=1e-5)
+        assert _part(vector, "profile").sum() / PROFILE == pytest.approx(used[0], abs=1e-4)
+        np.testing.assert_array_equal(_part(vector, "actions").reshape(3, -1)[:, 0] > 0, games.legal[0])
+        action = int(_random_actions(games.legal, rng)[0])
+        games.step(np.array([action]))
+        single.step(action)
+        _settle(single)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_begin_and_end_like_the_guide(seed: int) -> None:
+    program, rng = hard_program(seed, 60), np.random.default_rng(seed)
+    games = Games(program, 4)
+    game = Game(program)
+    game.play_random(rng)
+    value = games.set_guide(game.played().action)
+    assert value == pytest.approx(game.value)
+    assert games.guide_saved[-1] == pytest.approx(game.value)
+    starts = rng.choice(games.guide_decisions, 4)
+    games.start_at(np.arange(4), starts)
+    games.observe()
+    np.testing.assert_array_equal(games.cursor, starts)
+    np.testing.assert_allclose(games.saved, games.guide_saved[starts])
+    np.testing.assert_allclose(games.end_like(np.arange(4), 10**9), value)
+    games.start_at(np.arange(4), starts)
+    games.observe()
+    games.step(_random_actions(games.legal, rng))
+    prefixes = [games.played(g)[: games.cursor[g]] for g in range(4)]
+    finals = games.end_like(np.arange(4), 10**9)
+    for prefix, final in zip(prefixes, finals):
+        single = Game(program)
+        kernel.restart(single.program, single.state)
+        actions = np.concatenate([prefix, games.guide[len(prefix) :]])
+        assert games.value_of(actions) == pytest.approx(final, abs=1e-12)
+
+
+def test_the_toy_program_has_its_optimum() -> None:
+    """4 of 6 seconds, as `rules.toy_program` says."""
+    assert Games(toy_program(), 1).value_of(np.array([1, 1, 2, 2, 0, 1])) == pytest.approx(2 / 3)
