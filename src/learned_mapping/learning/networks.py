@@ -7,21 +7,7 @@ from typing import Any
 
 import haiku as hk
 import jax
-import jax.numpy as jnp
 import numpy as np
-
-
-def unpack_bits(packed: jax.Array) -> jax.Array:
-    """[..., 8 n] float32 zeros and ones from [..., n] uint8; bit i of byte j is entry 8 j + i."""
-    bits = (packed[..., None] >> jnp.arange(8, dtype=jnp.uint8)) & 1
-    return bits.reshape(*packed.shape[:-1], packed.shape[-1] * 8).astype(jnp.float32)
-
-
-def patches(images: jax.Array, side: int) -> jax.Array:
-    """[B, H / side, W / side, side^2 C] from images [B, H, W, C]: what is near in the image becomes channels."""
-    batch, height, width, channels = images.shape
-    images = images.reshape(batch, height // side, side, width // side, side, channels)
-    return images.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // side, width // side, side * side * channels)
 
 
 def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.Array:
@@ -34,31 +20,6 @@ def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.A
 def layer_norm(x: jax.Array, *, name: str, axes: int | tuple[int, ...] = -1) -> jax.Array:
     """Layer norm over `axes` with a learned scale and offset per feature of the last axis."""
     return hk.LayerNorm(axes, create_scale=True, create_offset=True, param_axis=-1, name=name)(x)
-
-
-def residual_convolutions(x: jax.Array, *, name: str) -> jax.Array:
-    """One pre-activation residual block of two 3 x 3 convolutions on x [B, H, W, C] (He et al. 2016)."""
-    channels = x.shape[-1]
-    y = x
-    for i in range(2):
-        y = jax.nn.relu(layer_norm(y, name=f"{name}_norm_{i}", axes=(1, 2, 3)))
-        y = hk.Conv2D(channels, 3, name=f"{name}_conv_{i}")(y)
-    return x + y
-
-
-def residual_tower(x: jax.Array, channels: Sequence[int], blocks: int, *, name: str) -> jax.Array:
-    """[B, H', W', channels[-1]]: a stage of residual blocks per entry, each after the first at half the resolution."""
-    for stage, width in enumerate(channels):
-        x = hk.Conv2D(width, 3, stride=1 if stage == 0 else 2, name=f"{name}_in_{stage}")(x)
-        for block in range(blocks):
-            x = residual_convolutions(x, name=f"{name}_{stage}_{block}")
-    return jax.nn.relu(x)
-
-
-def unit_range(x: jax.Array) -> jax.Array:
-    """Scales each x [..., n] linearly onto [0, 1], as MuZero does its latent states (Schrittwieser et al. 2020, G)."""
-    low, high = x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True)
-    return (x - low) / jnp.maximum(high - low, 1e-5)
 
 
 def scale_gradient(x: jax.Array, factor: float) -> jax.Array:

@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
 from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for, imitation_only
 from learned_mapping.mmap.agent.solve import solve
-from learned_mapping.mmap.play import Game, random_returns
+from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import hard_program

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.mmap import kernel
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.rules import DROP, toy_program
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import DROP, toy_program
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program

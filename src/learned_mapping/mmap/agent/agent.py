@@ -19,11 +19,11 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
-from learned_mapping.mmap.greedy import MAX_GAMES, greedy_tuned
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.rules import DROP
-from learned_mapping.mmap.search import Search
-from learned_mapping.mmap.state import GameState
+from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.rules.state import GameState
+from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 RANDOM_GAMES = 64

@@ -25,8 +25,8 @@ from learned_mapping.mmap.agent.observation import (
     SUPPLY,
     tables_of,
 )
-from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.rules import DROP, DROPPED, PLACED
+from learned_mapping.mmap.rules.actions import DROP, DROPPED, PLACED
+from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
 

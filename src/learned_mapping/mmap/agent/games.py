@@ -12,11 +12,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from learned_mapping.mmap import kernel
 from learned_mapping.mmap.agent.observation import WIDTH, observe, tables_of
-from learned_mapping.mmap.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.rules import COPY, DROP, NO_COPY
-from learned_mapping.mmap.state import GameState, new_state
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
+from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.rules.state import GameState, new_state
 from learned_mapping.programs.program import Program
 
 SNAPSHOTS = 32

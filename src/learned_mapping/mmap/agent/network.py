@@ -16,7 +16,7 @@ import numpy as np
 from learned_mapping.learning.networks import draw_parameters, layer_norm
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.observation import WIDTH
-from learned_mapping.mmap.rules import NUM_ACTIONS
+from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 Parameters = dict[str, Any]
 FAINT = 14.0

@@ -16,7 +16,7 @@ import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.network import Networks, Parameters
-from learned_mapping.mmap.rules import NUM_ACTIONS
+from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 LOWEST_LOGIT = -1e9
 """Of an illegal action."""

@@ -16,11 +16,13 @@ from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
 from learned_mapping.mmap.mapping import make_mapping
-from learned_mapping.mmap.play import Game
-from learned_mapping.mmap.result import SECONDS, Result
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.problem import Result
 from learned_mapping.programs.program import Program
 
 NEVER = 2**62
+SECONDS = 10.0
+"""Of training unless told otherwise."""
 
 
 @dataclass(frozen=True)

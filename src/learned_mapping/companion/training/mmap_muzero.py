@@ -1,4 +1,4 @@
-"""``python -m learned_mapping.mmap.agent.train PROGRAM``: one resumable training of the agent, and its record."""
+"""``python -m learned_mapping.companion.training.mmap_muzero PROGRAM``: one resumable training of the agent, and its record."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.errors import InputError
-from learned_mapping.experiments.datasets import compiled
 from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json, imitation_only
 from learned_mapping.mmap.agent.solve import LearnedResult, solve
 from learned_mapping.mmap.mapping import write_mapping
@@ -59,7 +59,7 @@ def thinned(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line and trains."""
-    parser = argparse.ArgumentParser(prog="learned_mapping.mmap.agent.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="learned_mapping.companion.training.mmap_muzero", description=__doc__)
     parser.add_argument("program", help="name of a compiled program")
     parser.add_argument("--seconds", type=float, help="CPU seconds of training")
     parser.add_argument("--iterations", type=int, default=0, help="end after so many, whatever the seconds")
