@@ -22,13 +22,13 @@ from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.laws import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
     LocalSearchParameters,
     local_search,
     random_search,
 )
+from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
 
 NETWORKS = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""

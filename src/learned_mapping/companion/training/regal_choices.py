@@ -28,7 +28,14 @@ from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_le
 from learned_mapping.regal.learned_methods import checkpoint_folder
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.laws import FREED_LATE, RULES, constant_law, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.proposals import (
+    FREED_LATE,
+    RULES,
+    constant_law,
+    ordered_law,
+    priority_law,
+    spectral_law,
+)
 
 LAW_GRAPHS = 8
 """Training graphs of each dataset for the grids of laws without a network."""
