@@ -14,7 +14,7 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.methods import schedule_fitness
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
-from learned_mapping.regal.searches.laws import law_of
+from learned_mapping.regal.searches.proposals import law_of
 
 COUNT = 12
 

@@ -20,8 +20,8 @@ from learned_mapping.regal.agent.network import ENTRIES, make_batch
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.laws import BINS
 from learned_mapping.regal.searches.local_search import LocalSearchParameters
+from learned_mapping.regal.searches.proposals import BINS
 from learned_mapping.regal.validate import validate
 
 CONFIG = TrainConfig(

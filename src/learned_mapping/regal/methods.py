@@ -30,7 +30,6 @@ from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, write_schedule
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.laws import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
@@ -38,6 +37,7 @@ from learned_mapping.regal.searches.local_search import (
     local_search,
     random_search,
 )
+from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.validate import validate
 
 EVALUATIONS = 5000

@@ -6,6 +6,8 @@ time by letting every device work through its own queue, memory by adding up liv
 
 from __future__ import annotations
 
+from collections import deque
+
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
@@ -129,16 +131,15 @@ def _time(
     graph: ComputationGraph, placement: list[int], queues: list[list[tuple[int, int]]], pair: DevicePair
 ) -> float:
     """Seconds until all queues are empty. In a rendezvous both ends wait at the head of their queues."""
-    now = [0.0] * pair.devices
-    head = [0] * pair.devices
+    now, waiting = [0.0] * pair.devices, [deque(queue) for queue in queues]
     produced: dict[int, float] = {}
     (inputs, _), seconds = _ends(graph), _seconds(graph, pair)
     moved = True
     while moved:
         moved = False
-        for device in range(pair.devices):
-            while head[device] < len(queues[device]):
-                what, target = queues[device][head[device]]
+        for device, queue in enumerate(waiting):
+            while queue:
+                what, target = queue[0]
                 if target == -1:
                     origins = [int(graph.tensor_producer[t]) for t in inputs[what]]
                     if any(origin not in produced for origin in origins):
@@ -147,29 +148,23 @@ def _time(
                     if pair.transfers == "free":
                         begin = max([begin, *(produced[origin] for origin in origins)])
                     now[device] = produced[what] = begin + seconds[what]
-                    head[device] += 1
-                elif pair.transfers == "free":
-                    head[device] += 1
-                else:
+                elif pair.transfers == "rendezvous":
                     home = placement[graph.tensor_producer[what]]
-                    if not all(
-                        head[end] < len(queues[end]) and queues[end][head[end]] == (what, target)
-                        for end in (home, target)
-                    ):
+                    other = waiting[home if device == target else target]
+                    if not other or other[0] != (what, target):
                         break
                     now[home] = now[target] = max(now[home], now[target])
-                    head[home] += 1
-                    head[target] += 1
+                    other.popleft()
+                queue.popleft()
                 moved = True
-    assert all(head[device] == len(queues[device]) for device in range(pair.devices)), "queues wait for each other"
+    assert not any(waiting), "queues wait for each other"
     return max(now)
 
 
 def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int) -> int:
     """Most bytes held on `device`: at each position of its queue, every tensor live there, and its ops' weights."""
     inputs, outputs = _ends(graph)
-    born: dict[int, int] = {}
-    last: dict[int, int] = {}
+    born, last = {}, {}
     for position, (what, target) in enumerate(queue):
         if target == -1:
             for tensor in inputs[what]:

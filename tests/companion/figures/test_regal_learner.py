@@ -11,7 +11,7 @@ from learned_mapping.companion.figures.regal import (
     preference,
 )
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.searches.laws import law_of
+from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.style import svg_text
 
 

@@ -11,7 +11,7 @@ from learned_mapping.regal.agent.learner import variant_from, variant_to
 from learned_mapping.regal.methods import best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
-from learned_mapping.regal.searches.laws import spectral_law
+from learned_mapping.regal.searches.proposals import spectral_law
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from learned_mapping.regal.agent.reinforce import (
 )
 from learned_mapping.regal.agent.trainer import ReinforceAgent, probabilities
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.laws import softmax
+from learned_mapping.regal.searches.proposals import softmax
 
 STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
 

@@ -129,10 +129,9 @@ def liveliest(program: Program, actions: Sequence[int], count: int) -> int:
 def window(program: Program, shown: Sequence[Frame]) -> tuple[int, int]:
     """First and last step that any action of any frame concerns, and a margin."""
     steps = [int(program.buffer_instruction[frame.buffer]) for frame in shown]
-    for frame in shown:
-        for each in frame.consequences:
-            if each.legal and each.end >= each.start >= 0:
-                steps += [each.start, each.end]
+    for each in (each for frame in shown for each in frame.consequences):
+        if each.legal and each.end >= each.start >= 0:
+            steps += [each.start, each.end]
     return max(min(steps) - MARGIN, 0), min(max(steps) + MARGIN, program.num_instructions - 1)
 
 

@@ -187,13 +187,12 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     Args:
       result: of `regal.fig2_right`.
     """
-    rows = sorted(_of(result["rows"], "improvement_percent"), key=lambda row: int(row["instance"]))
-    datasets = distinct(_of(result["rows"], "improvement_percent"), "dataset")
-    limits = sorted({int(row["instance"]) for row in rows})
+    unsorted = _of(result["rows"], "improvement_percent")
+    rows = sorted(unsorted, key=lambda row: int(row["instance"]))
+    datasets, limits = distinct(unsorted, "dataset"), sorted({int(row["instance"]) for row in rows})
     figure, panels = new_panels(len(datasets), len(datasets), height=3.0)
     for panel, dataset in zip(panels, datasets):
-        here = [row for row in _of(result["rows"], "improvement_percent") if row["dataset"] == dataset]
-        for name in distinct(here, "method"):
+        for name in distinct((row for row in unsorted if row["dataset"] == dataset), "method"):
             mine = [row for row in rows if (row["dataset"], row["method"]) == (dataset, name)]
             x, (y, low, high) = (
                 [int(r["instance"]) for r in mine],

@@ -32,8 +32,15 @@ from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_le
 from learned_mapping.regal.methods import EVALUATIONS, checkpoint_folder
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.laws import FREED_LATE, RULES, constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
+from learned_mapping.regal.searches.proposals import (
+    FREED_LATE,
+    RULES,
+    constant_law,
+    ordered_law,
+    priority_law,
+    spectral_law,
+)
 
 LAW_GRAPHS = 8
 """Training graphs of each dataset for the grids of laws without a network."""

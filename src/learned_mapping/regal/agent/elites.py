@@ -19,8 +19,8 @@ from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP
 from learned_mapping.regal.searches.brkga import MutantLaw, brkga
-from learned_mapping.regal.searches.laws import FREED_LATE, priority_law, spectral_law
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
+from learned_mapping.regal.searches.proposals import FREED_LATE, priority_law, spectral_law
 
 ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
 """Vectors whose spectral laws make an elite each."""

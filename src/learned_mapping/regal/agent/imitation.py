@@ -24,7 +24,7 @@ from learned_mapping.regal.agent.forward import logits as forward_logits
 from learned_mapping.regal.agent.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
 from learned_mapping.regal.agent.network import ENTRIES, ROUNDS, Batch, bucket, initial_parameters, make_batch, network
 from learned_mapping.regal.searches.brkga import brkga
-from learned_mapping.regal.searches.laws import BINS, law_of, sample_bins
+from learned_mapping.regal.searches.proposals import BINS, law_of, sample_bins
 
 MOST_GRAPHS = 31
 """In a batch."""

@@ -15,7 +15,7 @@ from learned_mapping.regal.agent import forward
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, features
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.laws import BINS, mean_law, ordered_law, sampled_law
+from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law, sampled_law
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Variant:
     sampled: bool = False
     """Whether bins are drawn once for each run, as in the paper, or their mean is taken."""
     strength: float = 1.0
-    """How far alpha and beta go from 1; see `laws.mean_law`. Of no effect where bins are drawn."""
+    """How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn."""
     in_initial: bool = True
     """Whether the initial population follows the law; in the paper mutants alone do."""
     mutant_share: float = 1.0
@@ -36,9 +36,9 @@ class Variant:
     """As in `MutantLaw`."""
     height: float = 0.0
     """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
-    `laws.ordered_law`. 0: no rule."""
+    `ordered_law`. 0: no rule."""
     transfers: float = 0.0
-    """How far transfers go before ops; see `laws.ordered_law`. 0: their priorities stay uniform, as in the paper."""
+    """How far transfers go before ops; see `ordered_law`. 0: their priorities stay uniform, as in the paper."""
 
 
 PAPER = Variant(sampled=True, in_initial=False, priorities=True)

@@ -16,7 +16,7 @@ from learned_mapping.regal.agent.elites import Elites
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.network import Batch
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.laws import BINS, larger_table
+from learned_mapping.regal.searches.proposals import BINS, larger_table
 
 
 class Example(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.learning.networks import draw_parameters, mlp
 from learned_mapping.regal.agent.features import Features
-from learned_mapping.regal.searches.laws import BINS
+from learned_mapping.regal.searches.proposals import BINS
 
 MODELS = ("gnn", "gas")
 """REGAL's graph network, and Graph-As-Sequence (Section 3.2, baseline 3)."""

@@ -26,7 +26,7 @@ from learned_mapping.regal.agent.losses import graph_of
 from learned_mapping.regal.agent.network import HIDDEN, ROUNDS, Batch, Perceptron, embed, heads
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.laws import law_of, softmax
+from learned_mapping.regal.searches.proposals import law_of, softmax
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Values of alpha and beta to choose from; the paper prints none. Below 1 a law prefers both ends to the middle."""

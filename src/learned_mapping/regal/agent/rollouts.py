@@ -17,8 +17,8 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays
+from learned_mapping.regal.searches.beta_tables import Tables, draw, tabulate
 from learned_mapping.regal.searches.brkga import BrkgaParameters, _evolve, _start
-from learned_mapping.regal.searches.draws import Tables, draw, tabulate
 from learned_mapping.regal.searches.stream import stream
 
 

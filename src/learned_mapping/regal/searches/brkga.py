@@ -17,7 +17,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
-from learned_mapping.regal.searches.draws import Tables, draw, tabulate
+from learned_mapping.regal.searches.beta_tables import Tables, draw, tabulate
 from learned_mapping.regal.searches.stream import cross, uniform
 
 

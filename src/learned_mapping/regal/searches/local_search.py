@@ -11,8 +11,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, device_of, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
+from learned_mapping.regal.searches.beta_tables import Tables, draw
 from learned_mapping.regal.searches.brkga import MutantLaw, tables_of
-from learned_mapping.regal.searches.draws import Tables, draw
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the Beta laws of mutants come from: one for all graphs, a hand-made one, or a learner's logits over bins.
+"""Proposal distributions of mutants, Beta laws: one for all graphs, a hand-made one, or a learner's logits over bins.
 
 A learner gives, for each op and each of its d + 1 entries of a chromosome (d affinities and a priority), two
 categorical laws over `BINS`: one for alpha, one for beta (REGAL, Section 2.3). The paper samples both once for each

@@ -10,7 +10,9 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
 from learned_mapping.regal.agent.features import NODE_FEATURES, features, freed_bytes, slack
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.laws import (
+from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.searches.local_search import random_search
+from learned_mapping.regal.searches.proposals import (
     BINS,
     FREED_LATE,
     constant_law,
@@ -22,8 +24,6 @@ from learned_mapping.regal.searches.laws import (
     sampled_law,
     spectral_law,
 )
-from learned_mapping.regal.searches.list_schedule import upward_rank
-from learned_mapping.regal.searches.local_search import random_search
 
 
 @pytest.fixture(scope="module")
