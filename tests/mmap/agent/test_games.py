@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
-from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -130,30 +129,28 @@ def test_observation_is_what_brute_force_draws(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_windows_begin_and_end_like_the_guide(seed: int) -> None:
     program, rng = hard_program(seed, 60), np.random.default_rng(seed)
-    games = Games(program, 4)
+    games, guide = Games(program, 4), Guide(program)
     game = Game(program)
     game.play_random(rng)
-    value = games.set_guide(game.played().action)
+    value = guide.follow(game.played().action)
     assert value == pytest.approx(game.value)
-    assert games.guide_saved[-1] == pytest.approx(game.value)
-    starts = rng.choice(games.guide_decisions, 4)
-    games.start_at(np.arange(4), starts)
+    assert guide.saved[-1] == pytest.approx(game.value)
+    starts = rng.choice(guide.decisions, 4)
+    games.start_at(guide, np.arange(4), starts)
     games.observe()
     np.testing.assert_array_equal(games.cursor, starts)
-    np.testing.assert_allclose(games.saved, games.guide_saved[starts])
-    np.testing.assert_allclose(games.end_like(np.arange(4), 10**9), value)
-    games.start_at(np.arange(4), starts)
+    np.testing.assert_allclose(games.saved, guide.saved[starts])
+    np.testing.assert_allclose(games.end_like(guide, np.arange(4), 10**9), value)
+    games.start_at(guide, np.arange(4), starts)
     games.observe()
     games.step(_random_actions(games.legal, rng))
     prefixes = [games.played(g)[: games.cursor[g]] for g in range(4)]
-    finals = games.end_like(np.arange(4), 10**9)
+    finals = games.end_like(guide, np.arange(4), 10**9)
     for prefix, final in zip(prefixes, finals):
-        single = Game(program)
-        kernel.restart(single.program, single.state)
-        actions = np.concatenate([prefix, games.guide[len(prefix) :]])
-        assert games.value_of(actions) == pytest.approx(final, abs=1e-12)
+        actions = np.concatenate([prefix, guide.actions[len(prefix) :]])
+        assert guide.value_of(actions)[0] == pytest.approx(final, abs=1e-12)
 
 
 def test_the_toy_program_has_its_optimum() -> None:
     """4 of 6 seconds, as `rules.toy_program` says."""
-    assert Games(toy_program(), 1).value_of(np.array([1, 1, 2, 2, 0, 1])) == pytest.approx(2 / 3)
+    assert Guide(toy_program()).value_of(np.array([1, 1, 2, 2, 0, 1]))[0] == pytest.approx(2 / 3)

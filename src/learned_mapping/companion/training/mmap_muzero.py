@@ -1,4 +1,4 @@
-"""``python -m learned_mapping.companion.training.mmap_muzero PROGRAM``: one resumable training of the agent, and its record."""
+"""``python -m learned_mapping.companion.training.mmap_muzero PROGRAM``: a resumable training of the agent."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
-from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
@@ -108,6 +108,7 @@ class MMapAgent:
         self.program, self.config, self.seed = program, config, int(seed)
         self.rng = np.random.default_rng(seed)
         self.games, self.single = Games(program, config.games), Games(program, 1)
+        self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
         self.evaluation = Games(program, config.evaluation_games)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
@@ -133,9 +134,9 @@ class MMapAgent:
         self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
-        self.single.set_guide(self.best_actions)
-        self.single.start_at(np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.single.end_like(np.zeros(1, np.int64), 0)
+        self.best.follow(self.best_actions)
+        self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
         Game(self.program).play_random(np.random.default_rng(0))
         self.searches = 0
@@ -171,26 +172,22 @@ class MMapAgent:
                 saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / self.games.possible_s
                 to_go += (saved[-1] - saved) / RANDOM_GAMES
                 self._offer(game.state.moves["action"], game.value)
-        self._play_from(to_go if not config.windows else None)
-        if config.demonstration and not config.windows:
-            self.play.to_go = self.games.guide_saved[-1] - self.games.guide_saved
+        self.best.follow(self.best_actions)
+        self.play = SelfPlay(self.games, config, self.best)
+        self.play.to_go = to_go
+        if config.demonstration or config.windows:
+            self._follow_best()
+        if config.windows:
+            self.play.stagger()
         self._renew_demonstration()
         for _ in range(config.clone):
             if budget.spent():
                 break
             self.learner.step(self._batch(1.0))
 
-    def _play_from(self, to_go: np.ndarray | None) -> None:
-        """Begins self-play around the best game found."""
-        self.games.set_guide(self.best_actions)
-        self.play = SelfPlay(self.games, self.config, max(float(len(self.games.guide_decisions)), 1.0))
-        if to_go is not None:
-            self.play.to_go = to_go
-        else:
-            self._follow_guide()
-
-    def _follow_guide(self) -> None:
-        self.play.to_go = self.games.guide_saved[-1] - self.games.guide_saved
+    def _follow_best(self) -> None:
+        """What is expected of a game becomes what the best one got."""
+        self.play.to_go = self.best.saved[-1] - self.best.saved
 
     def _offer(self, actions: np.ndarray, value: float) -> bool:
         """Notes a game; returns whether it is the best found so far."""
@@ -235,9 +232,12 @@ class MMapAgent:
             better |= self._offer(game.actions, game.value)
         self.recent = (self.recent + [game.value for game in finished])[-RECENT:]
         if better:
-            self.games.set_guide(self.best_actions)
+            self.best.follow(self.best_actions)
+        cold = [game for game in finished if game.cold]
+        if cold and self.own is not None:
+            self._own_game(cold[-1].actions)
         if self.config.windows:
-            self._follow_guide()
+            self._follow_best()
         elif finished:
             mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
             kept = (1.0 - 1.0 / MEMORY) ** len(finished)
@@ -248,10 +248,14 @@ class MMapAgent:
         for window in windows if self.config.merge else windows[:1]:
             actions = self.best_actions.copy()
             actions[window.start : window.stop] = window.actions
-            value = self.single.value_of(actions)
-            if self._offer(self.single.scratch.moves["action"], value):
-                self.games.set_guide(self.best_actions)
-                self._follow_guide()
+            value, actions = self.best.value_of(actions)
+            if self._offer(actions, value):
+                self.best.follow(actions)
+                self._follow_best()
+
+    def _own_game(self, actions: np.ndarray) -> None:
+        self.own.follow(actions)
+        self.play.own = self.own
 
     def _batch(self, imitation: float) -> Batch:
         config = self.config
@@ -322,6 +326,8 @@ class MMapAgent:
             **{f"games.{name}": column[: self.play.whole] for name, column in self.games.states._asdict().items()},
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
+            "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
+            "partial": self.play.partial,
             "recent": np.array(self.recent),
         }
         if self.config.imitation > 0.0:
@@ -337,6 +343,7 @@ class MMapAgent:
             "updates": self.learner.updates,
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
+            "own": self.play.own is not None,
             "best_found": self.best_found,
             "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
             "own_return": self.own_return,
@@ -361,8 +368,12 @@ class MMapAgent:
         learner.updates = int(header["updates"])
         self.replay.restore(arrays, "replay", source)
         self.best_found, self.best_actions = float(header["best_found"]), arrays["best_actions"]
-        self._play_from(arrays["to_go"])
+        self.best.follow(self.best_actions)
+        self.play = SelfPlay(self.games, self.config, self.best)
+        self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
+        if header["own"]:
+            self._own_game(arrays["own_actions"])
         for name in GameState._fields:
             getattr(self.games.states, name)[: self.play.whole] = arrays[f"games.{name}"]
         self.games.observe()

@@ -22,6 +22,8 @@ class AgentConfig:
     """Side by side."""
     windows: int = 0
     """How many of them start anew in every iteration, at a decision of the best game; the others play whole games."""
+    own_windows: int = 0
+    """How many of the windows start at a decision of the agent's own last cold game instead, and end like that."""
     moves: int = 64
     """Decisions of every game per iteration; the length of a window."""
     cold_games: int = 8
@@ -84,7 +86,7 @@ class AgentConfig:
 WHOLE = AgentConfig()
 """For short programs."""
 WINDOWS = AgentConfig(
-    games=128, windows=120, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0, discount=0.99,
+    games=128, windows=120, own_windows=40, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0, discount=0.99,
     log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
 """For long ones."""
@@ -104,8 +106,13 @@ def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) ->
         if name not in known:
             raise InputError("config", name, "is no setting of the agent")
     config = dataclasses.replace(config, **changes)
-    if not 0 <= config.windows <= config.games or config.games < 1 or config.moves < 1 or config.batch < 1:
-        raise InputError("config", "games", "games, moves and batch must be positive, windows no more than games")
+    if (
+        not 0 <= config.own_windows <= config.windows <= config.games
+        or config.games < 1
+        or config.moves < 1
+        or config.batch < 1
+    ):
+        raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
     if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
         raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
     return config

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.mmap import env
-from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.games import Guide
 from learned_mapping.mmap.agent.observation import (
     AHEAD,
     CELLS,
@@ -162,7 +162,7 @@ def _begin(program, tables, capacity: int, count: int):
 
 
 class EnvGames:
-    """`Games` on the JAX environment: the same attributes and methods, but for the guide, which the kernel keeps.
+    """`Games` on the JAX environment: the same attributes and methods, but none that follow a `Guide`.
 
     Args:
       program: what is mapped.
@@ -171,8 +171,8 @@ class EnvGames:
 
     def __init__(self, program: Program | ProgramArrays, count: int):
         self.program = program_arrays(program)
-        self._kernel = Games(self.program, 1)
-        self.possible_s = self._kernel.possible_s
+        self._guide = Guide(self.program)
+        self.possible_s = self._guide.possible_s
         with env.exact():
             self._env, self._tables = env.env_program(self.program), env_tables(self.program)
             self._fresh = _begin(self._env, self._tables, env.capacity_for(self.program), count)
@@ -225,16 +225,5 @@ class EnvGames:
 
     def saved_before(self, g: int) -> np.ndarray:
         """[B + 1] returns so far before each buffer of a finished game, and at its end."""
-        self.set_guide_of_kernel(self.played(g))
-        return self._kernel.guide_saved
-
-    def set_guide_of_kernel(self, actions: np.ndarray) -> float:
-        """The return of these actions, played by the kernel."""
-        return self._kernel.set_guide(actions)
-
-    def set_guide(self, actions: np.ndarray) -> float:
-        """As `Games.set_guide`."""
-        value = self._kernel.set_guide(actions)
-        self.guide, self.guide_decisions = self._kernel.guide.copy(), self._kernel.guide_decisions
-        self.guide_saved = self._kernel.guide_saved
-        return value
+        self._guide.follow(self.played(g))
+        return self._guide.saved

@@ -3,8 +3,8 @@
 A decision is a choice among two or three legal actions; moves without choice are made at once. A dead end is settled by
 Drop-backup, which takes savings back: the return so far falls, and that is the local negative reward of section 4.3.2.
 
-`Games` is what the agent plays on. Besides playing it can follow a finished game, the *guide*: start a game at any of
-its decisions (from snapshots along it) and end a game by its actions.
+`Games` is what the agent plays on. A `Guide` is a finished game with snapshots along it: games can set out from any of
+its decisions, and end by its actions.
 """
 
 from __future__ import annotations
@@ -163,6 +163,45 @@ def _play_wanted(program, state, wanted) -> float:
     return state.game[0].saved_s
 
 
+class Guide:
+    """A finished game that others can set out from and end like.
+
+    Args:
+      program: what is mapped.
+    """
+
+    def __init__(self, program: Program | ProgramArrays):
+        self.program = program_arrays(program)
+        num_buffers = self.program.num_buffers
+        self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        self._state = new_state(self.program)
+        self.snapshots = _stacked(self._state, min(SNAPSHOTS, num_buffers))
+        self.cursors = np.zeros(len(self.snapshots.game), np.int64)
+        """The buffers at which they were taken."""
+        self.saved_s = np.zeros(num_buffers + 1)
+        """[B + 1] seconds saved before each buffer, and at the end."""
+        self._is_decision = np.zeros(num_buffers, bool)
+
+    def value_of(self, actions: np.ndarray) -> tuple[float, np.ndarray]:
+        """The return of the game of these actions [B], or of the nearest legal ones, and those."""
+        value = _play_wanted(self.program, self._state, np.asarray(actions, np.int64)) / self.possible_s
+        return value, self._state.moves["action"].copy()
+
+    def follow(self, actions: np.ndarray) -> float:
+        """Becomes the game of these actions [B], or of the nearest legal ones; returns its return."""
+        value, self.actions = self.value_of(actions)
+        _record_guide(
+            self.program, self._state, self.actions, self.snapshots, self.cursors, self.saved_s, self._is_decision
+        )
+        self.decisions = np.flatnonzero(self._is_decision)
+        return value
+
+    @property
+    def saved(self) -> np.ndarray:
+        """[B + 1] returns so far before each buffer, and at the end."""
+        return self.saved_s / self.possible_s
+
+
 class Games:
     """G games of a program; shares are of the possible saving.
 
@@ -175,9 +214,7 @@ class Games:
         self.program = program_arrays(program)
         self.tables = tables_of(self.program)
         self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
-        single = new_state(self.program)
-        self.states = _stacked(single, count)
-        self.scratch = single
+        self.states = _stacked(new_state(self.program), count)
         self.vector = np.zeros((count, WIDTH), np.float32)
         """[G, WIDTH] observations of the positions, see `observation`."""
         self.ids = np.zeros((count, 3), np.int32)
@@ -186,8 +223,6 @@ class Games:
         self.cursor = np.zeros(count, np.int64)
         """[G] the buffer to decide; B where the game is over."""
         self._saved_s = np.zeros(count)
-        self.guide: np.ndarray | None = None
-        """[B] actions of the game to follow."""
         self.restart(range(count))
         self.observe()
 
@@ -236,41 +271,15 @@ class Games:
         total = self.states.game["saved_s"][g, 0]
         return np.append(self.states.moves["saved_s"][g], total) / self.possible_s
 
-    def set_guide(self, actions: np.ndarray) -> float:
-        """Makes the game of these actions [B] (or of the nearest legal ones) the guide; returns its return."""
-        num_buffers = self.program.num_buffers
-        if self.guide is None:
-            self._snapshots = _stacked(self.scratch, min(SNAPSHOTS, num_buffers))
-        self._cursors = np.zeros(len(self._snapshots.game), np.int64)
-        self._guide_saved_s = np.zeros(num_buffers + 1)
-        is_decision = np.zeros(num_buffers, bool)
-        wanted = np.asarray(actions, np.int64)
-        value = self.value_of(wanted)
-        self.guide = self.scratch.moves["action"].copy()
-        _record_guide(
-            self.program, self.scratch, self.guide, self._snapshots, self._cursors, self._guide_saved_s, is_decision
-        )
-        self.guide_decisions = np.flatnonzero(is_decision)
-        return value
+    def start_at(self, guide: Guide, games: np.ndarray, starts: np.ndarray) -> None:
+        """Puts games at these decisions of a guide; `observe` afterwards."""
+        _start_at(self.program, self.states, guide.actions, guide.snapshots, guide.cursors, games, starts)
 
-    @property
-    def guide_saved(self) -> np.ndarray:
-        """[B + 1] returns so far of the guide before each buffer, and at its end."""
-        return self._guide_saved_s / self.possible_s
-
-    def value_of(self, wanted: np.ndarray) -> float:
-        """The return of the game of these actions [B], or of the nearest legal ones."""
-        return _play_wanted(self.program, self.scratch, np.asarray(wanted, np.int64)) / self.possible_s
-
-    def start_at(self, games: np.ndarray, starts: np.ndarray) -> None:
-        """Puts games at these decisions of the guide; `observe` afterwards."""
-        _start_at(self.program, self.states, self.guide, self._snapshots, self._cursors, games, starts)
-
-    def end_like(self, games: np.ndarray, quiet: int) -> np.ndarray:
-        """The returns of games that from here on follow the guide; exact, unless a difference comes back after it has
-        stood still for `quiet` buffers. The games must be restarted."""
+    def end_like(self, guide: Guide, games: np.ndarray, quiet: int) -> np.ndarray:
+        """The returns of games that from here on follow a guide; exact, unless a difference to it comes back after it
+        has stood still for `quiet` buffers. The games must be restarted."""
         finals_s = np.zeros(len(games))
-        _end_like(self.program, self.states, self.guide, self._guide_saved_s, quiet, games, finals_s)
+        _end_like(self.program, self.states, guide.actions, guide.saved_s, quiet, games, finals_s)
         return finals_s / self.possible_s
 
 

@@ -4,7 +4,7 @@
 ends; the search's value stands for the rest.
 
 **Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known
-exactly a moment later.
+exactly a moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong.
 
 Rewards and values are in units and relative to the *return to go* expected at a buffer: the best game's where there are
 windows, else a running mean over whole games. This is a potential (Ng et al. 1999), so the best game stays the best.
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.games import INSTEAD, Games
+from learned_mapping.mmap.agent.games import INSTEAD, Games, Guide
 from learned_mapping.mmap.agent.replay import Replay
 from learned_mapping.mmap.agent.search import Decisions
 from learned_mapping.mmap.agent.targets import decisions_left, lambda_returns
@@ -82,16 +82,28 @@ class SelfPlay:
     Args:
       games: to play on; those from ``games - windows`` on are windows.
       config: the agent.
-      unit: decisions of a game.
+      best: the best game so far; its decisions are the unit.
     """
 
-    def __init__(self, games: Games, config: AgentConfig, unit: float):
-        self.games, self.config, self.unit = games, config, unit
+    def __init__(self, games: Games, config: AgentConfig, best: Guide):
+        self.games, self.config, self.best = games, config, best
+        self.own: Guide | None = None
+        """The last cold whole game, once there is one that windows begin at."""
+        self.unit = max(float(len(best.decisions)), 1.0)
         self.whole = config.games - config.windows
+        self.partial = np.zeros(self.whole, bool)
+        """[whole]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
         """Of windows with hot and cold moves, at most."""
         self.to_go = np.zeros(games.program.num_buffers + 1)
         """[B + 1] the expected return to go before each buffer, 0 at the end."""
+
+    def stagger(self) -> None:
+        """Spreads the whole games over the best one, so that they do not all end in the same iteration."""
+        games, spread = np.arange(self.whole), np.arange(self.whole) * len(self.best.decisions) // max(self.whole, 1)
+        self.games.start_at(self.best, games, self.best.decisions[spread])
+        self.games.observe()
+        self.partial = games > 0
 
     def expected(self) -> np.ndarray:
         """[G] the return expected of each game, in units: the potential."""
@@ -100,12 +112,15 @@ class SelfPlay:
     def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
         """`moves` decisions of every game; None where `stop` cut them short."""
         games, config, whole = self.games, self.config, self.whole
-        starts = np.zeros(0, np.int64)
-        in_windows = np.arange(whole, config.games)
-        if config.windows:
-            starts = rng.choice(games.guide_decisions, config.windows)
-            games.start_at(in_windows, starts)
-            games.observe()
+        own = config.own_windows if self.own is not None else 0
+        first = config.games - own
+        windows = [(self.best, np.arange(whole, first)), (self.own, np.arange(first, config.games))]
+        starts = np.zeros(config.games, np.int64)
+        for guide, at in windows:
+            if len(at):
+                starts[at] = rng.choice(guide.decisions, len(at))
+                games.start_at(guide, at, starts[at])
+        games.observe()
         temperatures, mixed = self._temperatures(rng)
         rows: dict[str, list[np.ndarray]] = {}
         finished: list[WholeGame] = []
@@ -116,26 +131,37 @@ class SelfPlay:
             found = decide(games, temperature)
             actions = np.where(active, found.action, -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
-            at = np.minimum(games.cursor, games.program.num_buffers - 1)
+            cursor = np.minimum(games.cursor, games.program.num_buffers - 1)
             games.step(actions)
             ended = active & games.over
             record = {
                 **seen, "action": actions, "policy": found.policy, "reward": self.expected() - before,
                 "value": found.value, "network_value": found.network_value, "ended": ended, "active": active,
-                "deviates": actions != games.guide[at],
+                "deviates": actions != self.best.actions[cursor],
             }  # fmt: skip
             for name, value in record.items():
                 rows.setdefault(name, []).append(np.asarray(value))
             over = np.flatnonzero(ended[:whole])
             if len(over):
-                finished += [self._finished(int(g)) for g in over]
+                finished += [self._finished(int(g)) for g in over if not self.partial[g]]
+                self.partial[over] = False
                 games.restart(over)
                 games.observe()
         played = {name: np.stack(values) for name, values in rows.items()}
         bootstrap = np.zeros(config.games)
         if whole:
             bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
-        results, equal = self._end_windows(in_windows, starts, bootstrap, mixed)
+        stops, expected = games.cursor.copy(), self.expected()
+        results, same = [], []
+        for guide, at in windows:
+            if len(at):
+                values = games.end_like(guide, at, config.quiet)
+                bootstrap[at] = self.unit * values - expected[at]
+                gain = values - guide.saved[-1]
+                same.append(np.abs(gain) <= TOLERANCE)
+                if guide is self.best:
+                    results = self._better(at, values, gain, starts, stops)
+        equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
         return self._chunk(played, bootstrap, finished, results, equal)
 
     def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -155,24 +181,22 @@ class SelfPlay:
         cold = g >= self.whole - self.config.cold_games
         return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
 
-    def _end_windows(self, in_windows, starts, bootstrap, mixed) -> tuple[list[WindowResult], float]:
-        """Follows the best game to its end from every window; fills in their bootstraps."""
-        if not len(in_windows):
-            return [], 0.0
-        games, expected, stops = self.games, self.expected(), self.games.cursor.copy()
-        values = games.end_like(in_windows, self.config.quiet)
-        bootstrap[in_windows] = self.unit * values - expected[in_windows]
-        gain = values - games.guide_saved[-1]
+    def _better(self, at, values, gain, starts, stops) -> list[WindowResult]:
+        """The windows that gain, best first."""
         results = []
         for i in np.argsort(-gain, kind="stable"):
             if gain[i] <= TOLERANCE:
                 break
-            g, start, stop = int(in_windows[i]), int(starts[i]), int(stops[in_windows[i]])
-            results.append(WindowResult(float(values[i]), start, stop, games.played(g)[start:stop]))
-        equal = np.abs(gain) <= TOLERANCE
-        step = 1 if equal[mixed].mean() > EQUAL_SHARE else -1
+            g = int(at[i])
+            start, stop = int(starts[g]), int(stops[g])
+            results.append(WindowResult(float(values[i]), start, stop, self.games.played(g)[start:stop]))
+        return results
+
+    def _adapt(self, same: np.ndarray, mixed: np.ndarray) -> float:
+        """Lengthens the hot part of the windows where many end the same, else shortens it; returns how many do."""
+        step = 1 if same[mixed].mean() > EQUAL_SHARE else -1
         self.hot_moves = int(np.clip(self.hot_moves + step, 1, self.config.moves))
-        return results, float(equal.mean())
+        return float(same.mean())
 
     def _chunk(self, played, bootstrap, finished, results, equal) -> Chunk:
         config, active, ended = self.config, played["active"], played["ended"]
