@@ -37,8 +37,8 @@ class Budget:
         if samples is not None and not samples > 0:
             raise InputError("budget", "samples", f"must be above 0, got {samples}")
         self.limit_s, self.limit_samples = seconds, samples
+        self.cpu, self.progress = cpu, progress
         self._clock = time.process_time if cpu else time.perf_counter
-        self._progress = progress
         self._start = self._clock()
         self._last_progress = float("-inf")
         self.samples = 0
@@ -73,9 +73,9 @@ class Budget:
             self.curve_s.append(now)
             self.curve_samples.append(self.samples)
             self.curve_best.append(value)
-        if self._progress is not None and now - self._last_progress > 0.5:
+        if self.progress is not None and now - self._last_progress > 0.5:
             self._last_progress = now
-            self._progress(self.samples, now, self.best)
+            self.progress(self.samples, now, self.best)
         return improved
 
     def curve(self) -> dict:

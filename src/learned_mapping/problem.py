@@ -38,8 +38,9 @@ class Method:
     """One way to solve a problem."""
 
     description: str
-    run: Callable[[Any, np.random.Generator, Budget], Found] = field(repr=False)
-    """(task, randomness, budget) -> the solution, and what more was found out, such as a bound."""
+    run: Callable[[Any, np.random.Generator, Budget], Found | Result] = field(repr=False)
+    """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or a whole result, of a
+    method that keeps the budget's account itself."""
     kind: str = SEARCH
     """One of `KINDS`."""
     random: bool = True
@@ -155,7 +156,10 @@ def solve(
     chosen.prepare()
     rng = problem.randomness(task, seed)
     budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    solution, found = chosen.run(task, rng, budget)
+    outcome = chosen.run(task, rng, budget)
+    if isinstance(outcome, Result):
+        return outcome
+    solution, found = outcome
     metrics = problem.metrics(task, solution) | found
     return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     COSTGRAPH_ENDINGS,
     OURS,
+    PAPER,
     RULE,
     SEARCH,
     Found,
@@ -70,6 +73,24 @@ def played(
     return run
 
 
+def _learn(change: Callable[[Any], Any], program: Program, rng: np.random.Generator, budget: Budget) -> Result:
+    """The paper's agent, its configuration changed. What takes long to import is imported here."""
+    from learned_mapping.mmap.agent.config import config_for
+    from learned_mapping.mmap.agent.solve import solve as learn
+
+    seed, config = int(rng.bit_generator.seed_seq.entropy), change(config_for(program.num_buffers))
+    limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
+    return learn(program, seed, config=config, **limits)
+
+
+def _demonstrated(config: Any) -> Any:
+    return replace(config, demonstration=True, clone=400, imitation=0.1, confidence=0.93)
+
+
+def _imitation(config: Any) -> Any:
+    return replace(config, simulations=0, unroll=0, imitation=1.0)
+
+
 def _learned_edits(search: Search, rng: np.random.Generator) -> None:
     edit_search(search, rng, new_scorer(rng))
 
@@ -95,6 +116,14 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "edit-search-learned": _method("the same, where a network that learns on the way chooses the edits",
                                    _learned_edits, OURS, edits=True),
+    "muzero": Method("MMap-MuZero, light: search in a learned model, self-play, no demonstration",
+                     partial(_learn, lambda config: config), PAPER),
+    "muzero-demonstration": Method("the same, which has seen the game of greedy-tuned",
+                                   partial(_learn, _demonstrated), PAPER),
+    "muzero-frozen": Method("the same windows and merging with the untrained network: the control without learning",
+                            partial(_learn, lambda config: replace(config, frozen=True)), SEARCH),
+    "learning-only": Method("the paper's policy without search or learned model: it imitates its best game",
+                            partial(_learn, _imitation), PAPER),
 }  # fmt: skip
 """By name, in the order of the tables."""
 
