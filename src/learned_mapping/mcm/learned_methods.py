@@ -21,36 +21,29 @@ from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
-CHIPS, WEIGHTS = "chips", "weights"
 SCRATCH, ZERO_SHOT, FINE_TUNED, RANDOM, CROSS_ENTROPY = "scratch", "zeroshot", "finetune", "random", "cem"
 
 
 @dataclass(frozen=True)
 class LearnedMethod:
-    """One way to learn to partition, or to search without learning in a policy's numbers."""
+    """One way to learn to partition, or to search over corrected costs."""
 
     description: str
-    policy: str
-    """`CHIPS`: the paper's, a distribution over chips per op; `WEIGHTS`: ours, corrections of the cost model."""
     kind: str
     balanced: bool = False
-    """Whether the policy over chips begins about the even cut (`mcm.balanced_start`) instead of uniformly."""
+    """Whether the policy over chips begins about the even cut (`searches.even_cut`) instead of uniformly."""
 
 
 LEARNED_METHODS: dict[str, LearnedMethod] = {
-    "rl": LearnedMethod("the paper's policy over chips, PPO from scratch", CHIPS, SCRATCH),
-    "rl-balanced": LearnedMethod("the same, begun about the even cut of the model's costs", CHIPS, SCRATCH, True),
-    "zeroshot-chips": LearnedMethod("the paper's policy, trained on other graphs, sampled as it is", CHIPS, ZERO_SHOT),
-    "finetune-chips": LearnedMethod("the same, trained on other graphs, PPO goes on", CHIPS, FINE_TUNED),
-    "rl-weights": LearnedMethod("a policy over corrections of the cost model, PPO from scratch", WEIGHTS, SCRATCH),
-    "zeroshot-weights": LearnedMethod("the same, trained on other graphs, sampled as it is", WEIGHTS, ZERO_SHOT),
-    "finetune-weights": LearnedMethod("the same, trained on other graphs, PPO goes on", WEIGHTS, FINE_TUNED),
-    "random-weights": LearnedMethod("random corrections of the cost model", WEIGHTS, RANDOM),
-    "cem-weights": LearnedMethod("cross-entropy search over corrections of the cost model", WEIGHTS, CROSS_ENTROPY),
+    "rl": LearnedMethod("the paper's policy over chips, PPO from scratch", SCRATCH),
+    "rl-balanced": LearnedMethod("the same, begun about the even cut of the model's costs", SCRATCH, True),
+    "zeroshot-chips": LearnedMethod("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT),
+    "finetune-chips": LearnedMethod("the same, trained on other graphs, PPO goes on", FINE_TUNED),
+    "random-weights": LearnedMethod("random corrections of the cost model", RANDOM),
+    "cem-weights": LearnedMethod("cross-entropy search over corrections of the cost model", CROSS_ENTROPY),
 }
 """By name, in the order of the tables."""
-ALIASES = {"zeroshot": "zeroshot-weights", "finetune": "finetune-weights", "rl-chips": "rl"}
-"""The short names are those of the best: the policy over corrections. The paper's own are always there with -chips."""
+ALIASES = {"rl-chips": "rl"}
 STARTS = ("greedy-careful",)
 
 
@@ -121,25 +114,23 @@ def _search(
     method: LearnedMethod, profile: str, task: Task, rng: np.random.Generator, budget: Budget
 ) -> tuple[np.ndarray, dict[str, float]]:
     """As `methods.Search`. What takes long to import is imported here."""
-    from learned_mapping.mcm.agent.baselines import cross_entropy, random_weights
-    from learned_mapping.mcm.agent.checkpoints import fresh_optimiser, shipped
+    from learned_mapping.mcm.agent.checkpoints import shipped
     from learned_mapping.mcm.agent.config import agent_config
-    from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-    from learned_mapping.mcm.agent.problem import Problem
-    from learned_mapping.mcm.agent.search import run as learn
-    from learned_mapping.mcm.searches.balanced_start import balanced_start
+    from learned_mapping.mcm.agent.ppo import fresh_optimiser, make_policy, new_learned
+    from learned_mapping.mcm.agent.ppo import run as learn
+    from learned_mapping.mcm.env import PartitionEnv
+    from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
+    from learned_mapping.mcm.searches.even_cut import balanced_start
 
-    start = balanced_start(task.model, task.arrays) if method.balanced else None
-    problem = Problem(task.model, arrays=task.arrays, start=start)
-    config = agent_config(method.policy, profile)
     if method.kind == RANDOM:
-        return random_weights(config, problem, rng, budget), {}
+        return random_costs(task.model, rng, budget), {}
     if method.kind == CROSS_ENTROPY:
-        return cross_entropy(config, problem, rng, budget), {}
+        return cross_entropy(task.model, rng, budget), {}
+    env = PartitionEnv(task.model, task.arrays, balanced_start(task.model, task.arrays) if method.balanced else None)
     if method.kind == SCRATCH:
-        policy = make_policy(config)
+        policy = make_policy(agent_config(profile))
         learned = new_learned(policy, rng)
     else:
-        config, parameters = shipped(method.policy)
+        config, parameters = shipped()
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
-    return learn(policy, learned, problem, rng, budget, learning=method.kind != ZERO_SHOT)[0], {}
+    return learn(policy, learned, env, rng, budget, learning=method.kind != ZERO_SHOT)[0], {}

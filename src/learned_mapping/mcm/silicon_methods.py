@@ -9,12 +9,12 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
-from learned_mapping.mcm.bounds.linear_cut import balanced_search
 from learned_mapping.mcm.learned_methods import all_methods
 from learned_mapping.mcm.methods import SAMPLES, Method, Result, Task
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.searches.balanced_start import annealing_from_balance
-from learned_mapping.mcm.searches.class_search import class_search
+from learned_mapping.mcm.searches.annealing import annealing_from_balance
+from learned_mapping.mcm.searches.costs import class_search
+from learned_mapping.mcm.searches.even_cut import balanced_search
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 from learned_mapping.programs.graph import ComputationGraph
 

@@ -15,7 +15,7 @@ from learned_mapping.companion.mcm.learning_runs import MODULE as RUNS
 from learned_mapping.companion.mcm.levels import curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.mcm.agent.checkpoints import checkpoint_digest
-from learned_mapping.mcm.learned_methods import ALIASES, FINE_TUNED, LEARNED_METHODS, WEIGHTS, ZERO_SHOT
+from learned_mapping.mcm.learned_methods import ALIASES, FINE_TUNED, LEARNED_METHODS, ZERO_SHOT
 
 Record = dict[str, Any]
 
@@ -65,7 +65,7 @@ def checkpoint_of(method: str) -> dict[str, str]:
     learned = LEARNED_METHODS.get(ALIASES.get(method, method))
     if learned is None or learned.kind not in (ZERO_SHOT, FINE_TUNED):
         return {}
-    return {"checkpoint": checkpoint_digest(learned.policy)}
+    return {"checkpoint": checkpoint_digest()}
 
 
 def available(methods: Sequence[str]) -> list[str]:
@@ -158,7 +158,7 @@ def no_runs(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
-    """The levels of Figure 5, and how many times fewer samples than learning from scratch in the same numbers.
+    """The levels of Figure 5, and how many times fewer samples than learning from scratch.
 
     ``samples_at_least`` counts one more than the budget where a level is not reached.
     """
@@ -168,10 +168,8 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     for (method, target), row in needed.items():
         key = {"instance": INSTANCE, "method": method, "target": target, "n": row["n"]}
         rows = [*rows, {**key, "metric": "samples_at_least", "value": row["censored"]}]
-        learned = LEARNED_METHODS.get(ALIASES.get(method, method))
-        scratch = "rl-weights" if learned is not None and learned.policy == WEIGHTS else "rl"
-        if row["value"] and needed[scratch, target]["value"]:
-            rows.append({**key, "metric": "times_fewer", "value": needed[scratch, target]["value"] / row["value"]})
+        if row["value"] and needed["rl", target]["value"]:
+            rows.append({**key, "metric": "times_fewer", "value": needed["rl", target]["value"] / row["value"]})
     paper = results.select(figure, "paper", metric="samples")
     return {"rows": rows, "paper": paper, "validated": figure["validated"], "invalid": figure["invalid"]}
 

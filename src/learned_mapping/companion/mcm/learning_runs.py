@@ -14,13 +14,13 @@ from learned_mapping.hardware.chip_package import MIB, ChipPackage
 from learned_mapping.hardware.silicon import SRAM_BYTES, Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.agent.search import run as learn
+from learned_mapping.mcm.agent.ppo import run as learn
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.learned_methods import all_methods
 from learned_mapping.mcm.methods import Method, Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.constraints import valid_count
-from learned_mapping.mcm.searches.balanced_start import balanced_start
+from learned_mapping.mcm.searches.even_cut import balanced_start
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 from learned_mapping.mcm.silicon_methods import silicon_methods
@@ -57,12 +57,12 @@ def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """The paper's policy from scratch, with ``config["mode"]`` and ``config["credit"]``."""
-    chosen = agent_config("chips", config["network"], mode=config["mode"], credit=config["credit"])
+    chosen = agent_config(config["network"], mode=config["mode"], credit=config["credit"])
 
     def run(task: Task, rng: np.random.Generator, budget: Budget):
         policy = make_policy(chosen)
-        problem = Problem(task.model, arrays=task.arrays)
-        return learn(policy, new_learned(policy, rng), problem, rng, budget, learning=True)[0], {}
+        env = PartitionEnv(task.model, task.arrays)
+        return learn(policy, new_learned(policy, rng), env, rng, budget, learning=True)[0], {}
 
     return _judged(Method("", run), _task(instance), config, seed)
 

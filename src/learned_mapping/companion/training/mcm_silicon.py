@@ -17,8 +17,8 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconParameters
-from learned_mapping.mcm.bounds.linear_cut import SPREAD, near_balanced
 from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.searches.even_cut import SPREAD, near_balanced
 from learned_mapping.programs.json_io import write_json
 
 GRAPH, CHIPS = "bert_large_inference", 36
