@@ -11,6 +11,8 @@ under which about m of the N ops leave their chip s_i, most of them for the next
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 from numba import njit
 
@@ -18,7 +20,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.structure import late_order
+from learned_mapping.mcm.rules.structure import late_order, neighbours
 from learned_mapping.programs.graph import ComputationGraph
 
 BISECTIONS = 50
@@ -113,35 +115,17 @@ def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Gener
 
 def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
     """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
-    producers, consumers = graph.op_edges[:, 0], graph.op_edges[:, 1]
-    offsets = np.searchsorted(producers, np.arange(graph.num_ops + 1))
-    waiting = np.bincount(consumers, minlength=graph.num_ops)
-    return _random_order(offsets, consumers, waiting, rng.random(graph.num_ops))
-
-
-@njit(cache=True)
-def _random_order(offsets, consumers, waiting, keys):
-    n = len(keys)
-    order = np.empty(n, np.int32)
-    ready = np.empty(n, np.int32)
-    count = 0
-    for op in range(n):
-        if waiting[op] == 0:
-            ready[count] = op
-            count += 1
-    for i in range(n):
-        best = 0
-        for k in range(1, count):
-            if keys[ready[k]] < keys[ready[best]]:
-                best = k
-        op = ready[best]
-        count -= 1
-        ready[best] = ready[count]
-        order[i] = op
-        for e in range(offsets[op], offsets[op + 1]):
-            v = consumers[e]
+    keys = rng.random(graph.num_ops).tolist()
+    producers, consumers = neighbours(graph)
+    waiting = [len(before) for before in producers]
+    ready = [(keys[op], op) for op in range(graph.num_ops) if not waiting[op]]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, op = heapq.heappop(ready)
+        order.append(op)
+        for v in consumers[op]:
             waiting[v] -= 1
-            if waiting[v] == 0:
-                ready[count] = v
-                count += 1
-    return order
+            if not waiting[v]:
+                heapq.heappush(ready, (keys[v], v))
+    return np.array(order, np.int32)
