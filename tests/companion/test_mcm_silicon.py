@@ -13,7 +13,7 @@ from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB
 from learned_mapping.hardware.silicon import SRAM_BYTES, SiliconParameters
-from learned_mapping.mcm.bounds.linear_cut import SPREAD
+from learned_mapping.mcm.searches.even_cut import SPREAD
 from learned_mapping.programs.json_io import read_json
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learned_mapping.mcm.silicon_methods import silicon_methods, solve_on_silicon
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.agent.search import new_key
+from learned_mapping.mcm.agent.ppo import new_key
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays
-from learned_mapping.mcm.searches.balanced_start import MOVED, annealing_from_balance, balanced_start, log_weights
-from learned_mapping.mcm.silicon_methods import silicon_methods, solve_on_silicon
+from learned_mapping.mcm.searches.annealing import annealing_from_balance
+from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start, log_weights
 from learned_mapping.programs.synthetic import random_graph
 
 
@@ -46,24 +47,24 @@ def test_annealing_begins_at_the_start_and_never_returns_less(model):
 
 
 def test_the_policy_begins_about_the_start(model):
-    """Catches a start that the network's output drowns, and one that reaches a problem without a start."""
+    """Catches a start that the network's output drowns, and one that reaches an environment without a start."""
     arrays = repair_arrays(model.graph)
     start, policy = balanced_start(model, arrays), ChipPolicy(AgentConfig(layers=1, width=8))
     parameters = policy.new_parameters(np.random.default_rng(0))
     kept = {}
     for given in (None, start):
-        problem = Problem(model, arrays=arrays, start=given)
+        env = PartitionEnv(model, arrays, given)
         key = new_key(np.random.default_rng(2))
-        actions, _ = policy.act(parameters, policy.context(problem), key, count=20)
+        actions, _ = policy.act(parameters, policy.context(env), key, count=20)
         kept[given is None] = float(np.mean(np.asarray(actions.chosen)[:, -1, :80] == start))
     assert kept[False] == pytest.approx(1 - MOVED / 80, abs=0.05) and kept[True] < 0.4
 
 
 def test_silicon_has_every_method_and_learners_learn_from_measurements():
     """Catches a learner that is asked about the analytical model instead."""
-    assert {"rl", "rl-balanced", "finetune-weights", "sa-balanced", "class-search", "optimum"} <= set(silicon_methods())
+    assert {"rl", "rl-balanced", "finetune-chips", "sa-balanced", "class-search", "optimum"} <= set(silicon_methods())
     graph = random_graph(np.random.default_rng(1), "towers", 30)
-    result = solve_on_silicon(graph, "cem-weights", chips=3, samples=25, seed=1)
+    result = solve_on_silicon(graph, "rl", profile="quick", chips=3, samples=25, seed=1)
     noisy = np.unique(result.curve["y"])
     assert result.samples == 25 and result.metrics["throughput"] > 0
     assert result.metrics["throughput"] not in noisy, "the curve holds measurements with noise"

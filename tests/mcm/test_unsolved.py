@@ -7,12 +7,12 @@ import numpy as np
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.unsolved import PENALTY, SPARSE, learn_unsolved, reward_of
+from learned_mapping.mcm.env import PartitionEnv
 
 
-def problem(chips: int) -> Problem:
-    return Problem(ChipModel(graphs.load_graph("lenet"), ChipPackage(chips=chips)))
+def problem(chips: int) -> PartitionEnv:
+    return PartitionEnv(ChipModel(graphs.load_graph("lenet"), ChipPackage(chips=chips)))
 
 
 def test_rewards_by_hand():
@@ -23,7 +23,7 @@ def test_rewards_by_hand():
     broken[edges[0, 0]] = 2
     wrong = np.mean(broken[edges[:, 1]] - broken[edges[:, 0]] < 0)  # chips 2 -> 0 run backwards
     wrong += np.mean(broken[edges[:, 1]] - broken[edges[:, 0]] > 1)
-    share = here.judge.throughput(valid) / here.unit
+    share = here.model.throughput(valid) / here.unit
     assert reward_of(valid, here, SPARSE) == (share, True) and reward_of(valid, here, PENALTY) == (1 + share, True)
     assert reward_of(broken, here, SPARSE) == (0.0, False)
     assert reward_of(broken, here, PENALTY) == (1 - wrong, False) and 0 < wrong < 1
@@ -31,7 +31,7 @@ def test_rewards_by_hand():
 
 def test_nothing_repairs_a_sample():
     """Catches a solver left in: on 36 chips no uniform sample is valid; on one chip every sample is."""
-    config = agent_config("chips", "quick", rollouts=20, epochs=1)
+    config = agent_config("quick", rollouts=20, epochs=1)
     far = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=40, reward=SPARSE)
     assert far["samples"] == 40 and far["valid"] == 0 and far["first_valid"] is None and far["broken_first"] > 0.8
     near = learn_unsolved(problem(1), config, np.random.default_rng(0), samples=20, reward=SPARSE)
@@ -40,6 +40,6 @@ def test_nothing_repairs_a_sample():
 
 def test_a_penalty_teaches_step_by_step():
     """Catches parameters that stop being numbers: all ops then go to chip 0, which looks like a perfect partition."""
-    config = agent_config("chips", "quick", rollouts=20, epochs=2)
+    config = agent_config("quick", rollouts=20, epochs=2)
     found = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=100, reward=PENALTY)
     assert found["valid"] == 0 and 0.5 < found["broken_last"] < 1

@@ -1,9 +1,10 @@
 """Paper 2: which chip of a multi-chip module runs each op.
 
-- The rules: `constraints` (definitions), `validate` (the independent judge), `partition` (the file).
-- The constraint repair: `engine` (Algorithms 1 and 2, plain and in batches), `repair_kernel` (compiled), `repair_trace`
-  (step by step, for the book), `cpsat` (the solver beside it). A repair knows a graph's edges, the chips and the rules,
-  and no costs, no learner and no experiment; `tests/mcm/test_house.py` holds it to that.
-- Without learning: `greedy`, `optimum`, `random_search`, `annealing`, `linear_cut`, `balanced_start`, `class_search`.
+- The rules: `rules.constraints` (definitions), `validate` (the independent judge), `partition` (the file).
+- The constraint repair: `repair.engine` and `repair.kernel` (Algorithms 1 and 2 compiled, in batches), `repair.solver`
+  (the same in plain Python), `repair.trace` (step by step, for the book). A repair knows a graph's edges, the chips and
+  the rules, and no costs, no learner and no experiment; `tests/mcm/test_house.py` holds it to that.
+- The environment: `env`, pure `reset`, `observe` and `step` in JAX around the repair.
+- Without learning: `searches`, and `bounds` that nothing beats.
 - Learning: `agent`; every method by name: `methods`, `learned_methods`, `silicon_methods`.
 """

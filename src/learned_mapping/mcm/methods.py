@@ -19,6 +19,7 @@ from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.annealing import annealing
+from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.random_search import random_search, unconstrained_search
 from learned_mapping.mcm.validate import validate
@@ -100,32 +101,21 @@ def _unconstrained(task: Task, rng: np.random.Generator, budget: Budget):
 
 def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
     """The paper's policy over chips. What takes long to import is imported here."""
-    from learned_mapping.mcm.agent.checkpoints import fresh_optimiser, shipped
+    from learned_mapping.mcm.agent.checkpoints import shipped
     from learned_mapping.mcm.agent.config import agent_config
-    from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-    from learned_mapping.mcm.agent.problem import Problem as Search
-    from learned_mapping.mcm.agent.search import run as learn
-    from learned_mapping.mcm.searches.balanced_start import balanced_start
+    from learned_mapping.mcm.agent.ppo import fresh_optimiser, make_policy, new_learned
+    from learned_mapping.mcm.agent.ppo import run as learn
+    from learned_mapping.mcm.env import PartitionEnv
+    from learned_mapping.mcm.searches.even_cut import balanced_start
 
-    start = balanced_start(task.model, task.arrays) if balanced else None
-    search = Search(task.model, arrays=task.arrays, start=start)
+    env = PartitionEnv(task.model, task.arrays, balanced_start(task.model, task.arrays) if balanced else None)
     if kind == SCRATCH:
-        policy = make_policy(agent_config("chips", profile))
+        policy = make_policy(agent_config(profile))
         learned = new_learned(policy, rng)
     else:
-        config, parameters = shipped("chips")
+        config, parameters = shipped()
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
-    return learn(policy, learned, search, rng, budget, learning=kind != ZERO_SHOT)[0]
-
-
-def _over_costs(search: str, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    from learned_mapping.mcm.agent import baselines
-    from learned_mapping.mcm.agent.config import agent_config
-    from learned_mapping.mcm.agent.problem import Problem as Search
-
-    return getattr(baselines, search)(
-        agent_config("weights", profile), Search(task.model, arrays=task.arrays), rng, budget
-    )
+    return learn(policy, learned, env, rng, budget, learning=kind != ZERO_SHOT)[0]
 
 
 METHODS: dict[str, Method] = {
@@ -151,6 +141,14 @@ METHODS: dict[str, Method] = {
         "simulated annealing over the distributions, repaired by SAMPLE",
         searched(lambda task, rng, budget: annealing(task.model, task.arrays, rng, budget)),
     ),
+    "costs-random": Method(
+        "an exact programme over randomly corrected costs",
+        searched(lambda task, rng, budget: random_costs(task.model, rng, budget)),
+    ),
+    "costs-cem": Method(
+        "an exact programme over corrected costs, which a cross-entropy search chooses",
+        searched(lambda task, rng, budget: cross_entropy(task.model, rng, budget)),
+    ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing", searched(_unconstrained)
     ),
@@ -175,14 +173,7 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
         name: Method(description, searched(partial(_learn, kind, balanced, profile)), PAPER)
         for name, (description, kind, balanced) in LEARNERS.items()
     }
-    costs = {
-        "costs-random": ("an exact programme over randomly corrected costs", "random_weights"),
-        "costs-cem": ("an exact programme over corrected costs, which a cross-entropy search chooses", "cross_entropy"),
-    }
-    corrected = {
-        name: Method(text, searched(partial(_over_costs, how, profile))) for name, (text, how) in costs.items()
-    }
-    return METHODS | corrected | learners
+    return METHODS | learners
 
 
 class Partitioning(Problem):

@@ -11,11 +11,11 @@ from learned_mapping import problem
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
-from learned_mapping.mcm.bounds.linear_cut import balanced_search
 from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searched
 from learned_mapping.mcm.partition import Partition, make_partition
-from learned_mapping.mcm.searches.balanced_start import annealing_from_balance, balanced_start
-from learned_mapping.mcm.searches.class_search import class_search
+from learned_mapping.mcm.searches.annealing import annealing_from_balance
+from learned_mapping.mcm.searches.costs import class_search
+from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph

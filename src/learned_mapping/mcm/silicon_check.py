@@ -9,7 +9,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
-from learned_mapping.mcm.validate import MAX_NAMED, validate
+from learned_mapping.mcm.validate import MAX_NAMED, bytes_of_ops, validate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import Verdict, Violation
 
@@ -53,7 +53,7 @@ def stages_by_definition(
             leaves[home].add(tensor)
         for link in range(home, max(users, default=home)):
             link_s[link] += int(graph.tensor_bytes[tensor]) / package.link_bytes_per_s + parameters.message_s
-    traffic, names = _traffic(graph), [OP_CLASSES[index] for index in op_classes(graph)]
+    traffic, names = bytes_of_ops(graph), [OP_CLASSES[index] for index in op_classes(graph)]
     chip_s, peaks = [], []
     for chip in range(chips):
         live, peak = _live_bytes(graph, f, chip, arrives[chip], leaves[chip])
@@ -94,16 +94,6 @@ def _live_bytes(
     held = [sum(size[t] for t, first, last in spans if first <= i <= last) for i in range(len(mine))]
     held = [weights + buffers + h for h in held]
     return list(zip(mine, held)), max(held, default=0)
-
-
-def _traffic(graph: ComputationGraph) -> list[tuple[int, int]]:
-    """Bytes each op reads and writes, its weights not counted."""
-    reads, writes = [0] * graph.num_ops, [0] * graph.num_ops
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        writes[producer] += int(graph.tensor_bytes[tensor])
-        for consumer in graph.consumers(tensor).tolist():
-            reads[consumer] += int(graph.tensor_bytes[tensor])
-    return list(zip(reads, writes))
 
 
 def _op_seconds(

@@ -119,34 +119,36 @@ def _triangle(graph: ComputationGraph, f: list[int], edges: list[tuple[int, int]
 
 def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -> list[float]:
     """Seconds of every chip: ops one by one, then every tensor over every link it crosses."""
-    read = [0] * graph.num_ops
-    written = [0] * graph.num_ops
-    consumers: dict[int, set[int]] = {}
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        consumers.setdefault(tensor, set()).add(consumer)
     seconds = [0.0] * package.chips
     link_bytes = [0] * package.chips
     for tensor in range(graph.num_tensors):
-        producer, size = int(graph.tensor_producer[tensor]), int(graph.tensor_bytes[tensor])
-        written[producer] += size
-        last = f[producer]
-        for consumer in consumers.get(tensor, ()):
-            read[consumer] += size
-            last = max(last, f[consumer])
-        for link in range(f[producer], last):
-            link_bytes[link] += size
+        home = f[graph.tensor_producer[tensor]]
+        for link in range(home, max([home, *(f[v] for v in graph.consumers(tensor))])):
+            link_bytes[link] += int(graph.tensor_bytes[tensor])
+    traffic = bytes_of_ops(graph)
     for op in range(graph.num_ops):
         if graph.op_seconds is not None:
             seconds[f[op]] += float(graph.op_seconds[op])
         elif graph.op_kinds[op] != "input":
             arithmetic = float(graph.op_flop[op]) / package.flop_per_s
-            streaming = (read[op] + written[op]) / package.sram_bytes_per_s
+            streaming = sum(traffic[op]) / package.sram_bytes_per_s
             streaming += int(graph.op_weight_bytes[op]) / package.weight_bytes_per_s
             seconds[f[op]] += max(arithmetic, streaming) + package.op_overhead_s
     for chip in range(package.chips):
         arriving = link_bytes[chip - 1] if chip else 0
         seconds[chip] += (arriving + link_bytes[chip]) / package.link_bytes_per_s
     return seconds
+
+
+def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int]]:
+    """Bytes each op reads and writes, its weights not counted."""
+    read, written = [0] * graph.num_ops, [0] * graph.num_ops
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        size = int(graph.tensor_bytes[tensor])
+        written[producer] += size
+        for consumer in set(graph.consumers(tensor).tolist()):
+            read[consumer] += size
+    return list(zip(read, written))
 
 
 def _names(graph: ComputationGraph, ops: list[int] | tuple[int, ...]) -> tuple[str, ...]:

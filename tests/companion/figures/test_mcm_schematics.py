@@ -31,8 +31,8 @@ def value(result, instance, metric):
 
 def test_the_method_is_that_of_the_configuration(monkeypatch):
     """Would catch a number that is typed: another default must reach rows and picture."""
-    changed = dataclasses.replace(agent_config("chips", "full"), rollouts=28, minibatches=7, clip=0.35, mode="sample")
-    monkeypatch.setattr(config_module, "agent_config", lambda policy, profile: changed)
+    changed = dataclasses.replace(agent_config("full"), rollouts=28, minibatches=7, clip=0.35, mode="sample")
+    monkeypatch.setattr(config_module, "agent_config", lambda profile: changed)
     result = mcm_schematics.assemble_fig1("full", [])
     assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
     shown = text_of(method(result))
@@ -44,7 +44,7 @@ def test_the_network_is_the_one_that_learns():
     """Would catch weights of another network, a module that no box counts, and sizes of another profile."""
     result = mcm_schematics.assemble_fig3("full", [])
     for profile in ("full", "paper"):
-        parameters = ChipPolicy(agent_config("chips", profile)).new_parameters(np.random.default_rng(1))
+        parameters = ChipPolicy(agent_config(profile)).new_parameters(np.random.default_rng(1))
         total = sum(array.size for arrays in parameters.values() for array in arrays.values())
         assert value(result, profile, "parameters_total") == total
     shown = text_of(model(result))
@@ -85,20 +85,18 @@ def test_the_papers_sizes_are_those_of_its_profile():
             assert value(result, "paper", row["metric"]) == row["value"], row["metric"]
 
 
-@pytest.mark.parametrize("policy", config_module.POLICIES)
-def test_the_shipped_policies_were_trained_so(policy):
+def test_the_shipped_policy_was_trained_so():
     """Would catch constants that have changed since, so that the picture is of another training."""
-    if not checkpoint_path(policy).exists():
+    if not checkpoint_path().exists():
         pytest.skip("no trained policy")
-    facts = read_checkpoint(checkpoint_path(policy))[1]["facts"]
-    assert facts["samples"] == mcm_training.SAMPLES[policy]["full"]
-    for name, number in mcm_training.PRETRAINING[policy].items():
+    facts = read_checkpoint(checkpoint_path())[1]["facts"]
+    assert facts["samples"] == mcm_training.SAMPLES["full"]
+    for name, number in mcm_training.PRETRAINING.items():
         assert facts[name] == number
     scores = facts["scores"]
     assert len(scores) == mcm_training.SNAPSHOTS["full"]
     assert sum("finetune" in row for row in scores) == mcm_training.FINALISTS["full"]
-    if policy == "chips":  # the paper's policy is the one in the picture
-        result = mcm_schematics.assemble_fig4("full", [])
-        for name in ("samples", "learning_rate", "entropy"):
-            assert value(result, "full", name) == facts[name]
-        assert value(result, "full", "iterations") == scores[-1]["iteration"]
+    result = mcm_schematics.assemble_fig4("full", [])
+    for name in ("samples", "learning_rate", "entropy"):
+        assert value(result, "full", name) == facts[name]
+    assert value(result, "full", "iterations") == scores[-1]["iteration"]

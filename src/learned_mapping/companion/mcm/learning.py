@@ -63,18 +63,18 @@ CLASSES = {
 
 def checkpoint_of(method: str) -> dict[str, str]:
     """What a run of a method keeps of the trained policy it starts from; nothing for all others."""
-    return {"checkpoint": checkpoint_digest("chips")} if method in ("zeroshot", "finetune") else {}
+    return {"checkpoint": checkpoint_digest()} if method in ("zeroshot", "finetune") else {}
 
 
 def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Record]:
     """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
     if method not in LEARNERS:
         return []
-    rollouts = agent_config("chips", records[0]["config"].get("network", "full")).rollouts
+    rollouts = agent_config(records[0]["config"].get("network", "full")).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts
     found = {"updates": 0 if method == "zeroshot" else updates}
     if checkpoint_of(method):
-        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path("chips"))[1]["facts"]["samples"])
+        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path())[1]["facts"]["samples"])
     key = {"instance": instance, "method": method, "n": len(records)}
     return [{**key, "metric": metric, "value": value} for metric, value in found.items()]
 

@@ -13,8 +13,8 @@ from learned_mapping.hardware.chip_package import MIB, ChipPackage
 from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.agent.search import run as learn
+from learned_mapping.mcm.agent.ppo import run as learn
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import PROBLEM, Task, searched
 from learned_mapping.mcm.rules.constraints import valid_count
 from learned_mapping.mcm.searches.greedy import naive_greedy
@@ -45,12 +45,12 @@ def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """The paper's policy from scratch, with ``config["mode"]`` and ``config["credit"]``."""
-    chosen = agent_config("chips", config["network"], mode=config["mode"], credit=config["credit"])
+    chosen = agent_config(config["network"], mode=config["mode"], credit=config["credit"])
 
     def run(task: Task, rng: np.random.Generator, budget: Budget):
         policy = make_policy(chosen)
-        problem = Problem(task.model, arrays=task.arrays)
-        return learn(policy, new_learned(policy, rng), problem, rng, budget, learning=True)[0]
+        env = PartitionEnv(task.model, task.arrays)
+        return learn(policy, new_learned(policy, rng), env, rng, budget, learning=True)[0]
 
     return _judged(searched(run), _task(instance), config, seed)
 

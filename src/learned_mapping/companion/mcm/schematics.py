@@ -16,8 +16,6 @@ METHOD = "rl"
 """The paper's policy, of `mcm.learned_methods`."""
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
 """Profiles whose numbers are in the rows."""
-OTHER_POLICY = ("cut", "latent_std", "node_std")
-"""Fields of `AgentConfig` that the paper's policy does not have."""
 PAPER_METHOD = {"chips": 36, "rollouts": 20, "minibatches": 4, "epochs": 10, "mode": "fix"}
 PAPER_NETWORK = {"layers": 8, "width": 128, "policy_layers": 2}
 """Section 5.1, as the one before."""
@@ -36,28 +34,26 @@ def _result(rows: list[dict[str, Any]], paper: Mapping[str, Any]) -> dict[str, A
 
 
 def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """The package's chips, and every field of the learner's configuration that the paper's policy has."""
+    """The package's chips, and every field of the learner's configuration."""
     from learned_mapping.hardware.chip_package import ChipPackage
-    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+    from learned_mapping.mcm.agent.config import agent_config
 
     rows = []
     for name in SHOWN[profile]:
-        fields = dataclasses.asdict(agent_config(CHIPS, name))
-        kept = {field: value for field, value in fields.items() if field not in OTHER_POLICY}
-        rows += _rows(name, {"chips": ChipPackage().chips, **kept})
+        rows += _rows(name, {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))})
     return _result(rows, PAPER_METHOD)
 
 
 def assemble_fig3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
     from learned_mapping.mcm.agent.chips import ChipPolicy
-    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+    from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.features import NUM_FEATURES
     from learned_mapping.mcm.agent.network import ANCHORS, STATE
 
     rows = []
     for name in SHOWN[profile]:
-        config = agent_config(CHIPS, name)
+        config = agent_config(name)
         modules = ChipPolicy(config).new_parameters(np.random.default_rng(0))
         for module, arrays in modules.items():
             shapes = {part: list(array.shape) for part, array in arrays.items()}
@@ -75,17 +71,17 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
     from learned_mapping.companion.mcm.graphs import names
     from learned_mapping.companion.training import mcm_policy as mcm_training
-    from learned_mapping.mcm.agent.config import CHIPS, agent_config
+    from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.pretrain import FINE_TUNE_SAMPLES, ZERO_SHOT_SAMPLES
 
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
     rows = []
     for name in SHOWN[profile]:
-        config = agent_config(CHIPS, name, **mcm_training.PRETRAINING[CHIPS])
+        config = agent_config(name, **mcm_training.PRETRAINING)
         numbers = {
-            "samples": mcm_training.SAMPLES[CHIPS][name],
+            "samples": mcm_training.SAMPLES[name],
             "rollouts": config.rollouts,
-            "iterations": mcm_training.SAMPLES[CHIPS][name] // config.rollouts,
+            "iterations": mcm_training.SAMPLES[name] // config.rollouts,
             "minibatches": config.minibatches,
             "epochs": config.epochs,
             "snapshots": mcm_training.SNAPSHOTS[name],

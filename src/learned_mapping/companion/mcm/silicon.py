@@ -17,13 +17,14 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.statistics import interquartile_mean, summary_row
 from learned_mapping.hardware.chip_package import MIB, ChipModel
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
-from learned_mapping.mcm.bounds.linear_cut import SPREAD, balanced_search, even_cut, late_order, near_balanced
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.structure import late_order
 from learned_mapping.mcm.searches.annealing import annealing
-from learned_mapping.mcm.searches.class_search import class_search
+from learned_mapping.mcm.searches.costs import class_search
+from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, even_cut, near_balanced
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.random_search import random_search
 from learned_mapping.mcm.silicon_check import validate_on_silicon

@@ -13,10 +13,10 @@ from learned_mapping.companion.mcm.silicon import CHIPS, GRAPH, NEAR_OPTIMUM_SPR
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.hardware.silicon import Silicon, silicon_package
-from learned_mapping.mcm.bounds.linear_cut import near_balanced
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.even_cut import near_balanced
 
 Record = dict[str, Any]
 

@@ -12,8 +12,8 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.problem import Problem
 from learned_mapping.mcm.agent.unsolved import REWARDS, learn_unsolved
+from learned_mapping.mcm.env import PartitionEnv
 
 Record = dict[str, Any]
 
@@ -30,10 +30,10 @@ NAMES = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """PPO without a solver, with ``config["reward"]``."""
     graph = load_graph(instance)
-    problem = Problem(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
-    chosen = agent_config("chips", config["network"], rollouts=ROLLOUTS, epochs=EPOCHS)
+    env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
+    chosen = agent_config(config["network"], rollouts=ROLLOUTS, epochs=EPOCHS)
     rng = np.random.default_rng(seed)
-    found = learn_unsolved(problem, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
+    found = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
     return found | {"ops": graph.num_ops}
 
 

@@ -1,6 +1,6 @@
-"""Pre-trains paper 2's policies on the 66 training graphs and chooses a checkpoint on the 5 validation graphs.
+"""Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5 validation graphs.
 
-    python -m learned_mapping.companion.training.mcm_policy --policy weights --out data/checkpoints/mcm/weights.npz
+    python -m learned_mapping.companion.training.mcm_policy --out data/checkpoints/mcm/chips.npz
 
 A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are never read.
 """
@@ -17,35 +17,28 @@ from learned_mapping.companion.training.command import go_on, say
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
-from learned_mapping.mcm.agent.config import POLICIES, SIZES, agent_config
+from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.pretrain import Pretraining, choose
-from learned_mapping.mcm.agent.problem import Problem
+from learned_mapping.mcm.env import PartitionEnv
 
-SAMPLES = {
-    "weights": {"quick": 400, "full": 6000, "paper": 20_000},
-    "chips": {"quick": 400, "full": 20_000, "paper": 20_000},
-}
-"""Partitions judged, by policy and profile; the paper's 20,000 (Section 5.2)."""
+SAMPLES = {"quick": 400, "full": 20_000, "paper": 20_000}
+"""Partitions judged, by profile; the paper's 20,000 (Section 5.2)."""
 SNAPSHOTS = {"quick": 2, "full": 10, "paper": 200}
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 
 
-PRETRAINING = {
-    "weights": {"learning_rate": 3e-4, "entropy": 0.03},
-    "chips": {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2},
-}
-"""Gentler than on one graph, so that a policy stays as wide as fine-tuning needs it. With ten epochs on each graph the
-policy over chips is soon sure of itself; hence two, and more weight on its entropy."""
+PRETRAINING = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2}
+"""Gentler than on one graph, so that a policy stays as wide as fine-tuning needs it. With ten epochs on each graph it
+is soon sure of itself; hence two, and more weight on its entropy."""
 
 
-def problem_of(name: str) -> Problem:
+def env_of(name: str) -> PartitionEnv:
     """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model."""
-    return Problem(ChipModel(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name))))
+    return PartitionEnv(ChipModel(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name))))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Pre-train a policy of paper 2.")
-    parser.add_argument("--policy", choices=POLICIES, required=True)
+    parser = argparse.ArgumentParser(description="Pre-train the policy of paper 2.")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     parser.add_argument("--profile", choices=tuple(SIZES), default="full")
     parser.add_argument("--samples", type=int, help="partitions judged (default: the profile's)")
@@ -53,20 +46,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, help="stop after so long; the next call goes on")
     parser.add_argument("--work", type=Path, help="folder of the unfinished run (default: in build/)")
     chosen = parser.parse_args(arguments)
-    samples = SAMPLES[chosen.policy][chosen.profile] if chosen.samples is None else chosen.samples
-    work = chosen.work or build_folder() / "mcm-training" / f"{chosen.policy}-{chosen.profile}-{chosen.seed}"
-    config = agent_config(chosen.policy, chosen.profile)
-    training = agent_config(chosen.policy, chosen.profile, **PRETRAINING[chosen.policy])
-    makers = [partial(problem_of, name) for name in graphs.names("train")]
+    samples = SAMPLES[chosen.profile] if chosen.samples is None else chosen.samples
+    work = chosen.work or build_folder() / "mcm-training" / f"{chosen.profile}-{chosen.seed}"
+    config = agent_config(chosen.profile)
+    training = agent_config(chosen.profile, **PRETRAINING)
+    makers = [partial(env_of, name) for name in graphs.names("train")]
     agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
     if not go_on(agent, work, every=20, minutes=chosen.minutes):
         say(f"{agent.iterations} of {agent.total} iterations done; the same call goes on")
         return 4
-    validation = [problem_of(name) for name in graphs.names("validation")]
+    validation = [env_of(name) for name in graphs.names("validation")]
     best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say)
     facts = {
         "set": "mcm-graphs", "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
-        **PRETRAINING[chosen.policy],
+        **PRETRAINING,
         "iteration": best, "scores": rows,
     }  # fmt: skip
     save_policy(chosen.out, config, agent.snapshots[best], facts)

@@ -1,11 +1,10 @@
-"""Trained policies as files: parameters, the configuration in the header, and the shipped ones."""
+"""Trained policies as files: parameters, the configuration in the header, and the shipped one."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,20 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
-from learned_mapping.mcm.agent.ppo import Learned, make_policy, optimiser_of
+from learned_mapping.mcm.agent.ppo import make_policy
 
 PREFIX = "parameters"
 AGENT = "mcm-ppo"
 
 
-def checkpoint_path(policy: str) -> Path:
-    """The shipped file of a policy."""
-    return data_folder() / "checkpoints" / "mcm" / f"{policy}.npz"
+def checkpoint_path() -> Path:
+    """The shipped file."""
+    return data_folder() / "checkpoints" / "mcm" / "chips.npz"
 
 
-def checkpoint_digest(policy: str) -> str:
+def checkpoint_digest() -> str:
     """16 hexadecimal digits of the shipped file; empty where there is none."""
-    path = checkpoint_path(policy)
+    path = checkpoint_path()
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
 
 
@@ -56,20 +55,10 @@ def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
     return config, parameters
 
 
-@lru_cache(maxsize=4)
-def _shipped(path: str, changed: int) -> tuple[AgentConfig, Any]:
-    return load_policy(path)
-
-
-def shipped(policy: str) -> tuple[AgentConfig, Any]:
+def shipped() -> tuple[AgentConfig, Any]:
     """The shipped policy; raises `InputError` where its file is missing."""
-    path = checkpoint_path(policy)
+    path = checkpoint_path()
     if not path.exists():
-        command = f"python -m learned_mapping.companion.training.mcm_policy --policy {policy} --out {path}"
+        command = f"python -m learned_mapping.companion.training.mcm_policy --out {path}"
         raise InputError(path, "", f"there is no trained policy; make it with: {command}")
-    return _shipped(str(path), path.stat().st_mtime_ns)
-
-
-def fresh_optimiser(config: AgentConfig, parameters: Any) -> Learned:
-    """Parameters with an optimiser that has seen nothing."""
-    return Learned(parameters, optimiser_of(config).init(parameters))
+    return load_policy(path)

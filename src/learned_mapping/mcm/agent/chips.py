@@ -20,18 +20,17 @@ from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
 from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.agent.network import ANCHORS, chip_logits, graph_sage, value
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.repair.engine import repair_batch
-from learned_mapping.mcm.searches.balanced_start import log_weights
+from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.searches.even_cut import log_weights
 
 MASKED = -1e9
 NO_PRIOR = np.zeros((1, 1), np.float32)
 MAX_ENTRIES = 2**25
-"""Ops times chips of the largest problem this policy takes: its logits are held for every rollout."""
+"""Ops times chips of the largest graph this policy takes: its logits are held for every rollout."""
 
 
 class ChipContext(NamedTuple):
-    """What the compiled functions know of a problem. A pytree."""
+    """What the compiled functions know of a graph on a package. A pytree."""
 
     graph: GraphFeatures
     reading: np.ndarray
@@ -39,7 +38,7 @@ class ChipContext(NamedTuple):
     allowed: np.ndarray
     """[P] float32, 1 for a chip there is."""
     prior: np.ndarray
-    """[n, P] float32, added to the logits where a problem has a start; [1, 1] of 0 else."""
+    """[n, P] float32, added to the logits where an environment has a start; [1, 1] of 0 else."""
 
 
 class ChipActions(NamedTuple):
@@ -87,17 +86,18 @@ class ChipPolicy:
         shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 
-    def context(self, problem: Problem) -> ChipContext:
+    def context(self, env: PartitionEnv) -> ChipContext:
         """Raises `InputError` where ops times chips are too many."""
-        reading, allowed = reading_of(problem.chips)
-        if len(problem.features.ops) * reading.shape[1] > MAX_ENTRIES:
-            fault = f"{problem.num_ops} ops on {problem.chips} chips are too many for a policy over chips"
-            raise InputError("method", "", f"{fault}; the methods that end in -weights have no such limit")
+        reading, allowed = reading_of(env.chips)
+        rows, columns = len(env.features.ops), reading.shape[1]
+        if rows * columns > MAX_ENTRIES:
+            fault = f"{env.num_ops} ops on {env.chips} chips are too many for a policy over chips"
+            raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
         prior = NO_PRIOR
-        if problem.start is not None:
-            prior = np.zeros((len(problem.features.ops), reading.shape[1]), np.float32)
-            prior[: problem.num_ops, : problem.chips] = log_weights(problem.start, problem.chips)
-        return ChipContext(problem.features, reading, allowed, prior)
+        if env.start is not None:
+            prior = np.zeros((rows, columns), np.float32)
+            prior[: env.num_ops, : env.chips] = log_weights(env.start, env.chips)
+        return ChipContext(env.features, reading, allowed, prior)
 
     def _act(self, parameters: Any, context: ChipContext, key: jax.Array, count: int):
         """`count` samples: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""
@@ -111,24 +111,20 @@ class ChipPolicy:
             previous = drawn
         return ChipActions(jnp.stack(before, 1), jnp.stack(chosen, 1)), logs
 
-    def partitions(
-        self, problem: Problem, sampled: tuple[ChipActions, jax.Array], rng: np.random.Generator
-    ) -> tuple[np.ndarray, ChipActions]:
-        """([B, N] int32 valid partitions, the actions to credit)."""
+    def choice(self, env: PartitionEnv, sampled: tuple[ChipActions, jax.Array]) -> np.ndarray:
+        """What `act` sampled as the environment takes it: [B, N] candidates, or [B, N, C] distributions."""
         actions, logs = sampled
-        n = problem.num_ops
-        candidates = np.asarray(actions.chosen)[:, -1, :n]
         if self.config.mode == FIX:
-            given = {"mode": "fix", "candidates": candidates}
-        else:
-            probabilities = np.exp(np.asarray(logs, np.float64)[:, :n, : problem.chips])
-            given = {"mode": "sample", "weights": probabilities}
-        repaired, _ = repair_batch(problem.arrays, problem.chips, rng=rng, count=len(candidates), **given)
-        if self.config.credit == REPAIRED:
-            chosen = np.array(actions.chosen)
-            chosen[:, -1, :n] = repaired
-            actions = ChipActions(actions.previous, chosen)
-        return repaired, actions
+            return np.asarray(actions.chosen)[:, -1, : env.num_ops]
+        return np.exp(np.asarray(logs, np.float64)[:, : env.num_ops, : env.chips])
+
+    def credited(self, actions: ChipActions, repaired: np.ndarray) -> ChipActions:
+        """The actions a reward is credited to, of samples whose repaired partitions [B, N] earned it."""
+        if self.config.credit != REPAIRED:
+            return actions
+        chosen = np.array(actions.chosen)
+        chosen[:, -1, : repaired.shape[1]] = repaired
+        return ChipActions(actions.previous, chosen)
 
     @partial(jax.jit, static_argnums=0)
     def log_probabilities(self, parameters: Any, context: ChipContext, actions: ChipActions):

@@ -12,35 +12,28 @@ from dataclasses import dataclass
 
 from learned_mapping.errors import InputError
 
-CHIPS, WEIGHTS = "chips", "weights"
-POLICIES = (CHIPS, WEIGHTS)
 FIX, SAMPLE = "fix", "sample"
 REPAIRED, CANDIDATE = "repaired", "candidate"
-EXACT, PROPORTIONAL = "exact", "proportional"
 
 
 @dataclass(frozen=True)
 class AgentConfig:
     """One learner."""
 
-    policy: str = CHIPS
-    """``chips``: a distribution over chips per op, as the paper has it; ``weights``: corrected costs, see `weights`."""
     layers: int = 3
     """GraphSAGE layers."""
     width: int = 48
     """Of every layer, of the policy network as well."""
     iterations: int = 1
-    """T of Eq. 7, of policy ``chips``."""
+    """T of Eq. 7."""
     mode: str = FIX
-    """How a candidate of policy ``chips`` becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``)."""
+    """How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``)."""
     credit: str = REPAIRED
     """Whose log-probability a reward is credited to: ``repaired`` is y', ``candidate`` the policy's own y.
 
     The paper (Section 4.1) says that the reward is that of y'; which log-probability it goes to is left open. Credit to
     y hardly learns: much of y is not what was rewarded.
     """
-    cut: str = EXACT
-    """How policy ``weights`` makes partitions: ``exact`` or ``proportional``, see `cut`."""
     rollouts: int = 20
     """Partitions per iteration of PPO."""
     minibatches: int = 4
@@ -52,10 +45,6 @@ class AgentConfig:
     """Weight of the entropy of the policy in its objective."""
     value_weight: float = 0.5
     """Weight of the value's squared error."""
-    latent_std: float = 1.0
-    """Standard deviation of the global numbers of policy ``weights`` before it learns."""
-    node_std: float = 0.15
-    """The same of the logarithms of its per-op weights."""
 
 
 SIZES = {
@@ -63,28 +52,24 @@ SIZES = {
     "full": {"layers": 3, "width": 48},
     "paper": {"layers": 8, "width": 128, "iterations": 2},
 }
+RETIRED = ("policy", "cut", "latent_std", "node_std")
+"""Fields of a second policy that headers of trained policies still have."""
 
 
-def agent_config(policy: str, profile: str = "full", **changes) -> AgentConfig:
-    """The configuration of a policy in a profile, with fields changed.
+def agent_config(profile: str = "full", **changes) -> AgentConfig:
+    """The configuration of a profile, with fields changed.
 
     Raises:
-      InputError: an unknown policy, profile, or value of a named choice.
+      InputError: an unknown profile, or value of a named choice.
     """
     if profile not in SIZES:
         raise InputError("profile", "", f"{profile!r} is none of {', '.join(SIZES)}")
-    return check_config(AgentConfig(policy=policy, **{**SIZES[profile], **changes}))
+    return check_config(AgentConfig(**{**SIZES[profile], **changes}))
 
 
 def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
     """The configuration itself; raises `InputError` where a field is unusable."""
-    choices = {
-        "policy": POLICIES,
-        "mode": (FIX, SAMPLE),
-        "credit": (REPAIRED, CANDIDATE),
-        "cut": (EXACT, PROPORTIONAL),
-    }
-    for name, known in choices.items():
+    for name, known in (("mode", (FIX, SAMPLE)), ("credit", (REPAIRED, CANDIDATE))):
         if getattr(config, name) not in known:
             raise InputError(source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}")
     for name in ("layers", "width", "iterations", "rollouts", "minibatches", "epochs"):
@@ -98,6 +83,7 @@ def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
 def config_from_json(value: dict, source: object) -> AgentConfig:
     """The configuration a checkpoint's header holds; raises `InputError` where it is none."""
     known = {field.name: type(field.default) for field in dataclasses.fields(AgentConfig)}
+    value = {name: entry for name, entry in value.items() if name not in RETIRED}
     for name, entry in value.items():
         if name not in known or not isinstance(entry, known[name]) or isinstance(entry, bool):
             raise InputError(source, f"config.{name}", f"unknown, or of a wrong type: {entry!r}")

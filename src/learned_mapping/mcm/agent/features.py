@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, op_seconds
 from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.mcm.rules.structure import longest_paths, neighbours
 from learned_mapping.programs.graph import ComputationGraph
 
-NUM_CLASSES = len(OP_CLASSES) + 1
-"""Those of `hardware.op_classes`, and program inputs, which take no time."""
 INPUT = len(OP_CLASSES)
-NUM_FEATURES = 12 + NUM_CLASSES
+"""The class of program inputs, which take no time; the others are those of `hardware.op_classes`."""
+NUM_FEATURES = 12 + INPUT + 1
 
 
 class GraphFeatures(NamedTuple):
@@ -35,12 +35,6 @@ class GraphFeatures(NamedTuple):
     """[] float32, C."""
 
 
-def classes_of(graph: ComputationGraph) -> np.ndarray:
-    """[N] int64 classes, `INPUT` for a program input."""
-    is_input = np.array([kind == "input" for kind in graph.op_kinds])
-    return np.where(is_input, INPUT, op_classes(graph))
-
-
 def padded_size(count: int) -> int:
     """The smallest of 64, 128, 256, 512, 768, 1024, 1536, 2048, ... above `count`."""
     size = 64
@@ -51,65 +45,52 @@ def padded_size(count: int) -> int:
     return size
 
 
-def graph_features(model: ChipModel) -> GraphFeatures:
-    """Features of the model's graph, as the analytical model sees it.
+def graph_features(graph: ComputationGraph, work: GraphWork, package: ChipPackage, xp=np) -> GraphFeatures:
+    """Features of a graph, as the analytical model of the package sees it.
 
     Per op: logarithms of its time, arithmetic, weights, inputs and outputs, each relative to an even share; the
     degrees; the topological position; the cumulative share of time up to it; the longest paths to and from it, in ops;
     the number of chips; its class.
+
+    Args:
+      work: of the graph.
+      xp: `numpy`, or `jax.numpy` where numbers of `work` or `package` are traced.
     """
-    graph = model.graph
-    n, edges = graph.num_ops, graph.op_edges
-    order = graph.topological_order
-    seconds = np.maximum(model.op_seconds, 0.0)
-    share = max(float(seconds.sum()) / model.package.chips, 1e-30)
-    position, cumulative = np.empty(n), np.empty(n)
-    position[order] = np.arange(n) / max(n - 1, 1)
-    cumulative[order] = np.cumsum(seconds[order]) / (share * model.package.chips)
-    link = model.package.link_bytes_per_s
-    head, tail = _depths(n, edges, order)
+    n, edges, order, chips = graph.num_ops, graph.op_edges, graph.topological_order, package.chips
+    rank = np.argsort(order)
+    producers, consumers = neighbours(graph)
+    head, tail = longest_paths(producers, order), longest_paths(consumers, order[::-1])
+    longest = max(float(head.max()), 1.0)
+    seconds = xp.maximum(op_seconds(work, package, xp), 0.0)
+    share = xp.maximum(seconds.sum() / chips, 1e-30)
+
+    def relative_log(values, unit):
+        """About 0 for a share of 1, down to -1 for next to nothing."""
+        return xp.log10(values / unit + 1e-4) / 4.0
+
     columns = [
-        _relative_log(seconds, share),
-        _relative_log(graph.op_flop, share * model.package.flop_per_s),
-        _relative_log(graph.op_weight_bytes, share * model.package.weight_bytes_per_s),
-        _relative_log(graph.op_input_bytes, share * link),
-        _relative_log(graph.op_output_bytes, share * link),
+        relative_log(seconds, share),
+        relative_log(work.flop, share * package.flop_per_s),
+        relative_log(work.weight_bytes, share * package.weight_bytes_per_s),
+        relative_log(graph.op_input_bytes, share * package.link_bytes_per_s),
+        relative_log(graph.op_output_bytes, share * package.link_bytes_per_s),
         np.log1p(np.bincount(edges[:, 1], minlength=n)),
         np.log1p(np.bincount(edges[:, 0], minlength=n)),
-        position,
-        cumulative,
-        head,
-        tail,
-        np.full(n, np.log(model.package.chips) / 4.0),
+        rank / max(n - 1, 1),
+        (xp.cumsum(seconds[order]) / (share * chips))[rank],
+        head / longest,
+        tail / longest,
+        np.full(n, np.log(chips) / 4.0),
     ]
-    ops = np.zeros((padded_size(n), NUM_FEATURES), np.float32)
-    ops[:n, : len(columns)] = np.stack(columns, axis=1)
-    ops[np.arange(n), len(columns) + classes_of(graph)] = 1.0
-    size = 2 * len(ops)
-    while size < len(edges):
-        size *= 2
-    ends = np.full((size, 2), len(ops) - 1, np.int32)
-    ends[: len(edges)] = edges
-    mask = (np.arange(len(ops)) < n).astype(np.float32)
-    return GraphFeatures(ops, ends[:, 0].copy(), ends[:, 1].copy(), mask, np.float32(model.package.chips))
-
-
-def _relative_log(values: np.ndarray, unit: float) -> np.ndarray:
-    """About 0 for a share of 1, down to -1 for next to nothing."""
-    return np.log10(np.asarray(values, np.float64) / unit + 1e-4) / 4.0
-
-
-def _depths(n: int, edges: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[N] longest path in ops before each op and behind it, over the longest of the graph."""
-    before: list[list[int]] = [[] for _ in range(n)]
-    behind: list[list[int]] = [[] for _ in range(n)]
-    for u, v in edges.tolist():
-        before[v].append(u)
-        behind[u].append(v)
-    head, tail = np.zeros(n), np.zeros(n)
-    for u in order.tolist():
-        head[u] = max((head[p] + 1 for p in before[u]), default=0)
-    for u in order[::-1].tolist():
-        tail[u] = max((tail[v] + 1 for v in behind[u]), default=0)
-    longest = max(float(head.max()), 1.0)
-    return head / longest, tail / longest
+    size = padded_size(n)
+    is_input = np.array([kind == "input" for kind in graph.op_kinds])
+    classes = np.eye(INPUT + 1)[np.where(is_input, INPUT, op_classes(graph))]
+    ops = xp.concatenate([xp.stack(columns, axis=1), classes], axis=1).astype(np.float32)
+    ops = xp.concatenate([ops, np.zeros((size - n, NUM_FEATURES), np.float32)])
+    slots = 2 * size
+    while slots < len(edges):
+        slots *= 2
+    ends = np.full((2, slots), size - 1, np.int32)
+    ends[:, : len(edges)] = edges.T
+    mask = (np.arange(size) < n).astype(np.float32)
+    return GraphFeatures(ops, ends[0], ends[1], mask, np.float32(chips))

@@ -34,14 +34,10 @@ def graph_sage(graph: GraphFeatures, config: AgentConfig) -> jax.Array:
     return layer_norm(h, name="sage_norm_out") * graph.mask[:, None]
 
 
-def pooled(h: jax.Array, graph: GraphFeatures) -> jax.Array:
-    """[width] mean over the ops."""
-    return (h * graph.mask[:, None]).sum(0) / jnp.maximum(graph.mask.sum(), 1.0)
-
-
 def value(h: jax.Array, graph: GraphFeatures, config: AgentConfig) -> jax.Array:
-    """[] the reward to expect of this graph."""
-    return mlp(pooled(h, graph), (config.width,), 1, name="value")[0]
+    """[] the reward to expect of this graph, from the mean over the ops."""
+    pooled = (h * graph.mask[:, None]).sum(0) / jnp.maximum(graph.mask.sum(), 1.0)
+    return mlp(pooled, (config.width,), 1, name="value")[0]
 
 
 def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
@@ -78,13 +74,3 @@ def chip_logits(
     x = jax.nn.relu(x)
     x = jax.nn.relu(hk.Linear(config.width, name="policy_1")(x))
     return hk.Linear(ANCHORS, name="policy_out")(x) @ reading
-
-
-def weight_means(h: jax.Array, graph: GraphFeatures, latents: int, config: AgentConfig) -> tuple[jax.Array, ...]:
-    """([K] means of the global numbers, [n] means of the ops' log-weights, [K] and [] changes of log-deviations)."""
-    pool = pooled(h, graph)
-    latent = mlp(pool, (config.width,), latents, name="latent")
-    ops = mlp(h, (config.width,), 1, name="weight")[:, 0]
-    latent_spread = hk.get_parameter("latent_spread", (latents,), init=jnp.zeros)
-    op_spread = hk.get_parameter("weight_spread", (), init=jnp.zeros)
-    return latent, ops, latent_spread, op_spread

@@ -1,7 +1,6 @@
 """Proximal policy optimisation (Schulman et al. 2017) over whole partitions.
 
-Every single choice a_k of a sample (the chip of an op, a log-weight) has its own ratio, the sample's advantage is
-shared:
+Every single choice a_k of a sample (the chip of an op) has its own ratio, the sample's advantage is shared:
 
     r_k = π(a_k) / π_old(a_k),    J = Σ_k w_k mean min(r_k A, clip(r_k, 1 - ε, 1 + ε) A) + entropy - value error
 
@@ -10,6 +9,7 @@ The ratio of the whole sample would be a product over hundreds of choices and le
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from learned_mapping.mcm.agent.chips import ChipPolicy
-from learned_mapping.mcm.agent.config import CHIPS, AgentConfig
-from learned_mapping.mcm.agent.weights import WeightPolicy
+from learned_mapping.budget import Budget
+from learned_mapping.mcm.agent.chips import ChipActions, ChipContext, ChipPolicy
+from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.env import PartitionEnv
 
 SPREAD = 1e-6
 """Rewards that differ by less than this share count as equal."""
@@ -38,9 +39,9 @@ class Learned(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def make_policy(config: AgentConfig) -> ChipPolicy | WeightPolicy:
-    """The policy a configuration names; one per configuration, so that compiled code is shared."""
-    return ChipPolicy(config) if config.policy == CHIPS else WeightPolicy(config)
+def make_policy(config: AgentConfig) -> ChipPolicy:
+    """The policy of a configuration; one each, so that compiled code is shared."""
+    return ChipPolicy(config)
 
 
 def optimiser_of(config: AgentConfig) -> optax.GradientTransformation:
@@ -48,10 +49,14 @@ def optimiser_of(config: AgentConfig) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.adam(config.learning_rate))
 
 
-def new_learned(policy: ChipPolicy | WeightPolicy, rng: np.random.Generator) -> Learned:
+def fresh_optimiser(config: AgentConfig, parameters: Any) -> Learned:
+    """Parameters with an optimiser that has seen nothing."""
+    return Learned(parameters, optimiser_of(config).init(parameters))
+
+
+def new_learned(policy: ChipPolicy, rng: np.random.Generator) -> Learned:
     """Fresh parameters."""
-    parameters = policy.new_parameters(rng)
-    return Learned(parameters, optimiser_of(policy.config).init(parameters))
+    return fresh_optimiser(policy.config, policy.new_parameters(rng))
 
 
 def advantages(rewards: np.ndarray) -> np.ndarray:
@@ -64,12 +69,25 @@ def advantages(rewards: np.ndarray) -> np.ndarray:
     return np.clip(centred / deviation, -LIMIT, LIMIT).astype(np.float32)
 
 
+def clipped_gain(logs: jax.Array, before: jax.Array, advantage: jax.Array, clip: float) -> jax.Array:
+    """min(r A, clip(r, 1 - ε, 1 + ε) A) of every choice, r = exp(logs - before).
+
+    Args:
+      logs, before: [B, A] log-probabilities now and of the policy that sampled.
+      advantage: [B], of the sample.
+      clip: ε.
+    """
+    ratio = jnp.exp(jnp.clip(logs - before, -10.0, 10.0))
+    gain = advantage[:, None]
+    return jnp.minimum(ratio * gain, jnp.clip(ratio, 1 - clip, 1 + clip) * gain)
+
+
 @partial(jax.jit, static_argnums=0)
 def update(
-    policy: ChipPolicy | WeightPolicy,
+    policy: ChipPolicy,
     learned: Learned,
-    context: Any,
-    actions: Any,
+    context: ChipContext,
+    actions: ChipActions,
     advantage: jax.Array,
     target: jax.Array,
     key: jax.Array,
@@ -80,7 +98,7 @@ def update(
       policy: compared by identity.
       learned: parameters and optimiser.
       context: of the graph, from ``policy.context``.
-      actions: pytree of [B, ...] arrays.
+      actions: B samples.
       advantage, target: [B] float32, the latter of the value.
       key: of the mini-batches.
     """
@@ -92,9 +110,7 @@ def update(
     def objective(parameters, rows):
         chosen = jax.tree_util.tree_map(lambda x: x[rows], actions)
         logs, shares, entropy, expected = policy.log_probabilities(parameters, context, chosen)
-        ratio = jnp.exp(jnp.clip(logs - before[rows], -10.0, 10.0))
-        gain = advantage[rows][:, None]
-        least = jnp.minimum(ratio * gain, jnp.clip(ratio, 1 - config.clip, 1 + config.clip) * gain)
+        least = clipped_gain(logs, before[rows], advantage[rows], config.clip)
         error = jnp.square(target[rows] - expected).mean()
         aim = (least * shares).sum(-1).mean() + config.entropy * entropy - config.value_weight * error
         return -aim, {"entropy": entropy, "value_error": error}
@@ -110,3 +126,74 @@ def update(
     rows = rows[:, : size * (count // size)].reshape(-1, size)
     learned, measured = jax.lax.scan(step, learned, rows)
     return learned, jax.tree_util.tree_map(lambda x: x[-1], measured)
+
+
+def new_key(rng: np.random.Generator) -> jax.Array:
+    """A JAX key derived from a generator."""
+    return jax.random.PRNGKey(int(rng.integers(2**31)))
+
+
+def rollouts(
+    policy: ChipPolicy,
+    parameters: Any,
+    context: ChipContext,
+    env: PartitionEnv,
+    rng: np.random.Generator,
+    count: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, ChipActions]:
+    """([B, N] int32 valid partitions, [B] their throughput, what was sampled); of the first `count` samples alone."""
+    sampled = policy.act(parameters, context, new_key(rng), count=policy.config.rollouts)
+    return *env.rollout(policy.choice(env, sampled), rng, count), sampled[0]
+
+
+def learn(
+    policy: ChipPolicy,
+    learned: Learned,
+    context: ChipContext,
+    actions: ChipActions,
+    rewards: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[Learned, dict[str, float]]:
+    """PPO on one batch; rewards [B] in units of the naive greedy. The value learns log(1 + reward).
+
+    With one graph per batch the normalisation of `advantages` takes any baseline out again, so the value is a second
+    task for the embeddings rather than a help against variance.
+    """
+    target = jnp.log1p(jnp.asarray(rewards, jnp.float32))
+    learned, measured = update(policy, learned, context, actions, advantages(rewards), target, new_key(rng))
+    return learned, {name: float(number) for name, number in measured.items()}
+
+
+def run(
+    policy: ChipPolicy,
+    learned: Learned,
+    env: PartitionEnv,
+    rng: np.random.Generator,
+    budget: Budget,
+    *,
+    learning: bool,
+    report: Callable[[dict[str, float]], None] | None = None,
+) -> tuple[np.ndarray, Learned]:
+    """([N] int32 the fastest partition sampled, what was learned) within a budget of samples or time.
+
+    Args:
+      policy, learned: where to start from.
+      env: the graph and what judges its partitions.
+      rng: of samples, repairs and mini-batches.
+      budget: a sample is one partition judged.
+      learning: whether PPO follows every full batch; without it the policy stays as it is.
+      report: called with measurements after every update.
+    """
+    context = policy.context(env)
+    best = np.zeros(env.num_ops, np.int32)
+    while not budget.spent():
+        found, throughput, actions = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples)
+        for assignment, value in zip(found, throughput):
+            if budget.record(value):
+                best = assignment.copy()
+        if learning and not budget.spent():
+            rewards = throughput / env.unit
+            learned, measured = learn(policy, learned, context, policy.credited(actions, found), rewards, rng)
+            if report is not None:
+                report({"samples": budget.samples, "mean_reward": float(rewards.mean()), **measured})
+    return best, learned

@@ -16,11 +16,9 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
-from learned_mapping.mcm.agent.checkpoints import fresh_optimiser
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.ppo import Learned, make_policy, new_learned
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.agent.search import learn, rollouts, run
+from learned_mapping.mcm.agent.ppo import Learned, fresh_optimiser, learn, make_policy, new_learned, rollouts, run
+from learned_mapping.mcm.env import PartitionEnv
 
 ZERO_SHOT_SAMPLES = 20
 FINE_TUNE_SAMPLES = 100
@@ -34,7 +32,7 @@ class Pretraining:
 
     Args:
       config: of the policy.
-      problems: calls that give the training problems; each is asked once and kept.
+      envs: calls that give a training graph's environment; each is asked once and kept.
       samples: partitions to judge in all.
       snapshots: copies of the parameters to keep, evenly spaced, the last at the end.
       seed: of everything random.
@@ -43,7 +41,7 @@ class Pretraining:
     def __init__(
         self,
         config: AgentConfig,
-        problems: Sequence[Callable[[], Problem]],
+        envs: Sequence[Callable[[], PartitionEnv]],
         *,
         samples: int,
         snapshots: int,
@@ -57,35 +55,35 @@ class Pretraining:
         self.snapshots: dict[int, Any] = {}
         """Iterations -> parameters."""
         self._kept = set(np.unique(np.linspace(0, self.total, min(snapshots, self.total) + 1).round().astype(int))[1:])
-        self._makers, self._problems = problems, {}
+        self._makers, self._envs = envs, {}
 
     @property
     def done(self) -> bool:
         return self.iterations >= self.total
 
-    def _problem(self, rng: np.random.Generator) -> Problem:
+    def _env(self) -> PartitionEnv:
         """Every graph once per round, in an order of that round."""
         round_number, place = divmod(self.iterations, len(self._makers))
-        order = np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))
-        index = int(order[place])
-        if index not in self._problems:
-            self._problems[index] = self._makers[index]()
-        return self._problems[index]
+        index = int(np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))[place])
+        if index not in self._envs:
+            self._envs[index] = self._makers[index]()
+        return self._envs[index]
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """One batch and one update. All randomness comes from the seed and the number of the iteration."""
         rng = np.random.default_rng([self.seed, 2, self.iterations])
-        problem = self._problem(rng)
-        context = self.policy.context(problem)
-        found, actions = rollouts(self.policy, self.learned.parameters, context, problem, rng)
-        rewards = np.array([problem.judge.throughput(row) for row in found]) / problem.unit
+        env = self._env()
+        context = self.policy.context(env)
+        found, throughput, actions = rollouts(self.policy, self.learned.parameters, context, env, rng)
+        rewards = throughput / env.unit
         if stop():
             return None
+        actions = self.policy.credited(actions, found)
         self.learned, measured = learn(self.policy, self.learned, context, actions, rewards, rng)
         self.iterations += 1
         if self.iterations in self._kept:
             self.snapshots[self.iterations] = jax.tree_util.tree_map(np.asarray, self.learned.parameters)
-        facts = {"graph": problem.model.graph.name, "reward": float(rewards.mean()), "best": float(rewards.max())}
+        facts = {"graph": env.graph.name, "reward": float(rewards.mean()), "best": float(rewards.max())}
         return {"iteration": self.iterations, **facts, **measured}
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -111,27 +109,27 @@ class Pretraining:
 
 
 def score(
-    config: AgentConfig, parameters: Any, problems: Sequence[Problem], *, samples: int, learning: bool, seed: int = 0
+    config: AgentConfig, parameters: Any, envs: Sequence[PartitionEnv], *, samples: int, learning: bool, seed: int = 0
 ) -> float:
-    """Geometric mean over `problems` of the mean best throughput on the way, over the naive greedy.
+    """Geometric mean over `envs` of the mean best throughput on the way, over the naive greedy.
 
     The mean over the samples of the best so far, rather than the last, so that an early good partition counts.
     """
     policy, logs = make_policy(config), []
-    for problem in problems:
+    for env in envs:
         budget = Budget(samples=samples)
         start = fresh_optimiser(config, parameters)
-        run(policy, start, problem, np.random.default_rng(seed), budget, learning=learning)
+        run(policy, start, env, np.random.default_rng(seed), budget, learning=learning)
         curve = budget.curve()
         steps = np.diff([*curve["samples"][:-1], samples + 1])
-        logs.append(np.log(max(float(np.dot(steps, curve["y"][:-1])) / samples / problem.unit, 1e-9)))
+        logs.append(np.log(max(float(np.dot(steps, curve["y"][:-1])) / samples / env.unit, 1e-9)))
     return float(np.exp(np.mean(logs)))
 
 
 def choose(
     config: AgentConfig,
     snapshots: dict[int, Any],
-    problems: Sequence[Problem],
+    envs: Sequence[PartitionEnv],
     *,
     finalists: int = FINALISTS,
     report: Callable[[dict[str, Any]], None] | None = None,
@@ -140,19 +138,19 @@ def choose(
 
     Args:
       config, snapshots: from `Pretraining`.
-      problems: validation graphs, none of them trained on.
+      envs: of validation graphs, none of them trained on.
       finalists: how many of the best by zero-shot score are fine-tuned.
       report: called with every row of the scores.
     """
     rows = []
     for iteration, parameters in sorted(snapshots.items()):
-        found = score(config, parameters, problems, samples=ZERO_SHOT_SAMPLES, learning=False)
+        found = score(config, parameters, envs, samples=ZERO_SHOT_SAMPLES, learning=False)
         rows.append({"iteration": iteration, "zeroshot": found})
         if report is not None:
             report(rows[-1])
     for row in sorted(rows, key=lambda row: -row["zeroshot"])[:finalists]:
         parameters = snapshots[row["iteration"]]
-        row["finetune"] = score(config, parameters, problems, samples=FINE_TUNE_SAMPLES, learning=True)
+        row["finetune"] = score(config, parameters, envs, samples=FINE_TUNE_SAMPLES, learning=True)
         if report is not None:
             report(row)
     best = max((row for row in rows if "finetune" in row), key=lambda row: row["finetune"])

@@ -8,44 +8,24 @@ learns log(1 + reward).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from learned_mapping.mcm.agent.chips import ChipActions, ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.ppo import new_learned
-from learned_mapping.mcm.agent.problem import Problem
-from learned_mapping.mcm.agent.search import learn, rollouts
+from learned_mapping.mcm.agent.ppo import learn, make_policy, new_key, new_learned
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
 
 SPARSE, PENALTY = "sparse", "penalty"
 REWARDS = (SPARSE, PENALTY)
 
 
-@lru_cache(maxsize=4)
-def unsolved_policy(config: AgentConfig) -> UnsolvedPolicy:
-    """One per configuration, so that compiled code is shared."""
-    return UnsolvedPolicy(config)
-
-
-class UnsolvedPolicy(ChipPolicy):
-    """`ChipPolicy` whose samples nothing repairs."""
-
-    def partitions(
-        self, problem: Problem, sampled: tuple[ChipActions, Any], rng: np.random.Generator
-    ) -> tuple[np.ndarray, ChipActions]:
-        """([B, N] int32 assignments as they were drawn, the actions)."""
-        actions, _ = sampled
-        return np.asarray(actions.chosen)[:, -1, : problem.num_ops], actions
-
-
-def reward_of(assignment: np.ndarray, problem: Problem, kind: str) -> tuple[float, bool]:
+def reward_of(assignment: np.ndarray, env: PartitionEnv, kind: str) -> tuple[float, bool]:
     """(reward in units of the naive greedy's throughput, whether the assignment is valid)."""
-    edges = problem.model.graph.op_edges
+    edges = env.graph.op_edges
     if is_valid(assignment, edges):
-        return float(kind == PENALTY) + problem.judge.throughput(assignment) / problem.unit, True
+        return float(kind == PENALTY) + env.model.throughput(assignment) / env.unit, True
     if kind == SPARSE:
         return 0.0, False
     step = assignment[edges[:, 1]] - assignment[edges[:, 0]]
@@ -53,13 +33,13 @@ def reward_of(assignment: np.ndarray, problem: Problem, kind: str) -> tuple[floa
 
 
 def learn_unsolved(
-    problem: Problem, config: AgentConfig, rng: np.random.Generator, *, samples: int, reward: str
+    env: PartitionEnv, config: AgentConfig, rng: np.random.Generator, *, samples: int, reward: str
 ) -> dict[str, Any]:
     """Trains by PPO without a solver.
 
     Args:
-      problem: a graph on a package.
-      config: of the policy over chips; `rollouts` samples make a batch.
+      env: a graph on a package.
+      config: of the policy; `rollouts` samples make a batch.
       rng: of everything.
       samples: assignments to draw, rounded up to whole batches.
       reward: of `REWARDS`.
@@ -68,17 +48,18 @@ def learn_unsolved(
       ``samples``, ``valid``, ``first_valid`` (the number of the first, or None), ``best`` throughput, and the share of
       edges that break the chain rule in the first and in the last batch.
     """
-    policy = unsolved_policy(config)
-    learned, context, edges = new_learned(policy, rng), policy.context(problem), problem.model.graph.op_edges
+    policy = make_policy(config)
+    learned, context, edges = new_learned(policy, rng), policy.context(env), env.graph.op_edges
     drawn, valid, first, best, broken = 0, 0, None, 0.0, []
     while drawn < samples:
-        found, actions = rollouts(policy, learned.parameters, context, problem, rng)
+        actions, _ = policy.act(learned.parameters, context, new_key(rng), count=config.rollouts)
+        found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
         rewards = np.zeros(len(found))
         for i, assignment in enumerate(found):
-            rewards[i], fine = reward_of(assignment, problem, reward)
+            rewards[i], fine = reward_of(assignment, env, reward)
             if fine:
                 valid, first = valid + 1, drawn + i + 1 if first is None else first
-                best = max(best, problem.judge.throughput(assignment))
+                best = max(best, env.model.throughput(assignment))
         drawn += len(found)
         step = found[:, edges[:, 1]] - found[:, edges[:, 0]]
         broken.append(float(np.mean((step < 0) | (step > 1))))

@@ -1,4 +1,4 @@
-"""CP-SAT on small graphs: the nearest valid partition, the fastest one, and the most chips that can be used.
+"""CP-SAT on small graphs: the fastest partition.
 
 One model: y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c + 1] and all rules are linear
 or clauses. It is a second, independent statement of the rules, which the engine's tests use.
@@ -28,13 +28,13 @@ class CpSatOutcome:
     assignment: np.ndarray | None
     """[N] int32, or None where it found nothing."""
     value: float
-    """The objective: ops that differ, seconds, or chips."""
+    """Seconds."""
     bound: float
     """What no valid partition can beat."""
     optimal: bool
 
 
-class _Rules:
+class Rules:
     """The rules of one graph on C chips as a CP-SAT model."""
 
     def __init__(self, graph: ComputationGraph, chips: int, strength: str):
@@ -98,42 +98,9 @@ class _Rules:
         return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
 
 
-def nearest_partition(
-    graph: ComputationGraph,
-    chips: int,
-    candidate: np.ndarray,
-    *,
-    strength: str = "general",
-    effort: float = 10.0,
-    seconds: float | None = None,
-    seed: int = 0,
-) -> CpSatOutcome:
-    """The valid partition that differs from `candidate` [N] in the fewest ops.
-
-    Args:
-      effort: limit in the solver's own units of work, of about a second each; the same result everywhere.
-      seconds: limit in seconds instead.
-    """
-    rules = _Rules(graph, chips, strength)
-    agreeing = [rules.on[u][int(c)] for u, c in enumerate(candidate) if 0 <= c < chips]
-    rules.model.minimize(graph.num_ops - sum(agreeing))
-    return CpSatOutcome(*rules.solve(effort, seconds, seed))
-
-
-def most_chips(graph: ComputationGraph, chips: int, *, strength: str = "general", effort: float = 10.0) -> CpSatOutcome:
-    """The valid partition that uses the most of `chips` chips; `bound` is what Eq. 2-4 allow at most."""
-    rules = _Rules(graph, chips, strength)
-    used = [rules.model.new_bool_var("") for _ in range(chips)]
-    for c in range(chips):
-        rules.model.add_bool_or([~used[c], *(rules.on[u][c] for u in range(graph.num_ops))])
-    rules.model.maximize(sum(used))
-    return CpSatOutcome(*rules.solve(effort, None, 0))
-
-
 def fastest_partition(
     model: ChipModel,
     *,
-    strength: str = "chain",
     effort: float = 10.0,
     seconds: float | None = None,
     seed: int = 0,
@@ -142,11 +109,12 @@ def fastest_partition(
     """The partition of least runtime; value and bound in seconds, to a billionth of the graph's total time.
 
     Args:
-      effort, seconds: as in `nearest_partition`.
+      effort: limit in the solver's own units of work, of about a second each; the same result everywhere.
+      seconds: limit in seconds instead.
       start: a valid partition [N] to start from.
     """
     graph, chips = model.graph, model.package.chips
-    rules = _Rules(graph, chips, strength)
+    rules = Rules(graph, chips, "chain")
     unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS
     if unit <= 0:
         raise InputError("cp-sat", "", "the graph takes no time")

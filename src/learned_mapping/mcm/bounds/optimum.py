@@ -25,6 +25,7 @@ from numba import njit
 
 from learned_mapping.errors import LearnedMappingError
 from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.rules.structure import neighbours, tensors_of_ops
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
@@ -62,7 +63,8 @@ def lower_bound(model: ChipModel) -> float:
 def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
     """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`."""
     graph = model.graph
-    before, behind, required_by, made, used = _masks(graph)
+    before, behind, required_by = _masks(graph)
+    made, used = tensors_of_ops(graph)
     tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
     index = {0: 0}
     members, seconds, cuts, required_masks = [0], [0.0], [0.0], [0]
@@ -130,13 +132,11 @@ def optimum(model: ChipModel, *, max_ideals: int = MAX_IDEALS, ideals: Ideals | 
 
 
 def _masks(graph: ComputationGraph):
-    """Per op: predecessors (bits), successors (list), its consumers with all that precedes them (bits), tensors."""
+    """Per op: predecessors (bits), successors (list), its consumers with all that precedes them (bits)."""
     n = graph.num_ops
-    before, ancestors = [0] * n, [0] * n
-    behind: list[list[int]] = [[] for _ in range(n)]
-    for u, v in graph.op_edges.tolist():
-        before[v] |= 1 << u
-        behind[u].append(v)
+    ancestors = [0] * n
+    producers, behind = neighbours(graph)
+    before = [sum(1 << u for u in lists) for lists in producers]
     for u in graph.topological_order.tolist():
         for v in behind[u]:
             ancestors[v] |= ancestors[u] | 1 << u
@@ -144,13 +144,7 @@ def _masks(graph: ComputationGraph):
     for u in range(n):
         for v in behind[u]:
             required[u] |= ancestors[v] | 1 << v
-    made: list[list[int]] = [[] for _ in range(n)]
-    used: list[list[int]] = [[] for _ in range(n)]
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        made[producer].append(tensor)
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        used[consumer].append(tensor)
-    return before, behind, required, made, used
+    return before, behind, required
 
 
 def _chain(ideals: Ideals, chips: int, target_s: float) -> list[int] | None:

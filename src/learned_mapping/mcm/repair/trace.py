@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.repair.engine import ConstraintSolver, fix_repair
+from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair
 from learned_mapping.programs.graph import ComputationGraph
 
 KEPT, LEFT, DRAWN = "kept", "left", "drawn"

@@ -44,24 +44,15 @@ def obeys_chain_rule(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
 
 def obeys_triangle(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
     """Eq. 4 for an assignment that obeys Eq. 2: the graph of chips is its own transitive reduction."""
-    ends = assignment[op_edges].astype(np.int64)
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    if not len(ends):
-        return True
-    chips = int(assignment.max()) + 1
-    direct = [0] * chips
-    for code in np.unique(ends[:, 0] * chips + ends[:, 1]).tolist():
-        direct[code // chips] |= 1 << (code % chips)
-    reach = [0] * chips  # chips at the end of a path of one edge or more, as bits
-    for chip in range(chips - 1, -1, -1):
-        indirect, bits = 0, direct[chip]
-        while bits:
-            lowest = bits & -bits
-            indirect |= reach[lowest.bit_length() - 1]
-            bits ^= lowest
-        if indirect & direct[chip]:
+    chips, ends = int(assignment.max()) + 1, assignment[op_edges]
+    direct = np.zeros((chips, chips), bool)
+    direct[ends[:, 0], ends[:, 1]] = ends[:, 0] != ends[:, 1]
+    reach = direct.copy()  # chips at the end of a path of one edge or more
+    for chip in np.flatnonzero(direct.any(axis=1))[::-1].tolist():
+        indirect = reach[direct[chip]].any(axis=0)
+        if (indirect & direct[chip]).any():
             return False
-        reach[chip] = indirect | direct[chip]
+        reach[chip] |= indirect
     return True
 
 

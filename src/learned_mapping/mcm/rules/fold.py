@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds
+from learned_mapping.mcm.rules.structure import neighbours
 from learned_mapping.programs.graph import ComputationGraph, make_graph
 
 CHEAP = 1e-3
@@ -40,28 +41,24 @@ def _foldable(graph: ComputationGraph, share: float) -> np.ndarray:
     loading = graph.op_output_bytes / package.sram_bytes_per_s
     seconds = np.where(work.is_op > 0, op_seconds(work, package), loading)
     limit = share * float(seconds.sum())
-    producers = _neighbours(graph.num_ops, graph.op_edges[:, ::-1])
-    consumers = _neighbours(graph.num_ops, graph.op_edges)
+    producers, consumers = neighbours(graph)
     leaving = np.zeros(graph.num_ops, bool)
     leaving[graph.tensor_producer[graph.tensor_is_output]] = True
+    heavy = leaving | (graph.op_weight_bytes > 0)
     cheap = np.zeros(graph.num_ops, bool)
     chain_seconds = np.zeros(graph.num_ops)
-    for op in graph.topological_order.tolist():
+    order = graph.topological_order.tolist()
+    for op in order:
         chain_seconds[op] = seconds[op] + sum(chain_seconds[p] for p in producers[op])
-        cheap[op] = (
-            chain_seconds[op] <= limit
-            and not graph.op_weight_bytes[op]
-            and not leaving[op]
-            and len(consumers[op]) > 0
-            and all(cheap[p] for p in producers[op])
-        )
+        fits = chain_seconds[op] <= limit and not heavy[op] and consumers[op]
+        cheap[op] = fits and all(cheap[p] for p in producers[op])
     folded = np.zeros(graph.num_ops, bool)
-    for op in graph.topological_order[::-1].tolist():
+    for op in reversed(order):
         folded[op] = cheap[op] and (len(consumers[op]) > 1 or any(folded[c] for c in consumers[op]))
-    for op in graph.topological_order.tolist():
+    for op in order:
         folded[op] |= cheap[op] and any(folded[p] for p in producers[op])
     # An op behind a folded one has only cheap ancestors; they fold with it, so that no consumer lacks an operand.
-    for op in graph.topological_order[::-1].tolist():
+    for op in reversed(order):
         folded[op] |= cheap[op] and any(folded[c] for c in consumers[op])
     return folded
 
@@ -70,7 +67,7 @@ def _without(graph: ComputationGraph, folded: np.ndarray, count: int) -> Computa
     """The graph with `folded` ops recomputed by their consumers."""
     flop = graph.op_flop.copy()
     seconds = None if graph.op_seconds is None else graph.op_seconds.copy()
-    producers = _neighbours(graph.num_ops, graph.op_edges[:, ::-1])
+    producers, _ = neighbours(graph)
     for op in graph.topological_order.tolist():
         for producer in producers[op]:
             if folded[producer]:
@@ -97,10 +94,3 @@ def _without(graph: ComputationGraph, folded: np.ndarray, count: int) -> Computa
         metadata={**graph.metadata, "replicated_sources": count},
         source=graph.name,
     )
-
-
-def _neighbours(num_ops: int, pairs: np.ndarray) -> list[list[int]]:
-    lists: list[list[int]] = [[] for _ in range(num_ops)]
-    for u, v in pairs.tolist():
-        lists[u].append(v)
-    return lists

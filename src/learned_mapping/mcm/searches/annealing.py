@@ -7,6 +7,7 @@ neither the size of the set, nor the new distributions, nor the temperatures.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class AnnealingParameters:
     """The same at the end of the budget; geometric between."""
 
 
+REDRAWN = 0.01
+"""Share of the ops whose row an iteration of `annealing_from_balance` redraws, at least one."""
+
+
 def annealing(
     model: ChipModel,
     arrays: RepairArrays,
@@ -39,27 +45,70 @@ def annealing(
     *,
     parameters: AnnealingParameters = AnnealingParameters(),
 ) -> np.ndarray:
-    """[N] int32, the fastest partition sampled on the way."""
+    """[N] int32, the fastest partition sampled on the way; the first distributions are uniform."""
     chips, n = model.package.chips, model.graph.num_ops
-    weights = np.full((n, chips), 1.0 / chips)
     count = max(1, round(parameters.redrawn * n))
-    best, accepted, first = np.zeros(n, np.int32), 0.0, True
+
+    def propose(weights: np.ndarray | None) -> np.ndarray:
+        ops = rng.choice(n, count, replace=False)
+        if weights is None:
+            return np.full((n, chips), 1.0 / chips)
+        proposed = weights.copy()
+        proposed[ops] = rng.dirichlet(np.full(chips, parameters.concentration), count)
+        return proposed
+
+    return _anneal(model, arrays, rng, budget, propose, lambda weights: weights, None, parameters)
+
+
+def annealing_from_balance(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
+) -> np.ndarray:
+    """[N] int32, the fastest partition sampled; the first sample is the even cut s of the model's costs itself.
+
+    As `annealing`, but the distributions are those of `even_cut` about centres, at first s; a row is redrawn by moving
+    its centre to a chip beside it.
+    """
+    chips, n = model.package.chips, model.graph.num_ops
+    count = max(1, round(REDRAWN * n))
+
+    def propose(centre: np.ndarray) -> np.ndarray:
+        ops = rng.choice(n, count, replace=False)
+        proposed = centre.copy()
+        proposed[ops] = np.clip(centre[ops] + rng.integers(-1, 2, count), 0, chips - 1)
+        return proposed
+
+    start = balanced_start(model, arrays)
+    weights = lambda centre: np.exp(log_weights(centre, chips))  # noqa: E731
+    return _anneal(model, arrays, rng, budget, propose, weights, start, AnnealingParameters())
+
+
+def _anneal(
+    model: ChipModel,
+    arrays: RepairArrays,
+    rng: np.random.Generator,
+    budget: Budget,
+    propose: Callable[[np.ndarray | None], np.ndarray],
+    weights_of: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray | None,
+    parameters: AnnealingParameters,
+) -> np.ndarray:
+    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives."""
+    state, accepted, best = start, None, np.zeros(model.graph.num_ops, np.int32)
+    if start is not None:
+        accepted, best = model.throughput(start), start
+        budget.record(accepted)
     cooling = parameters.end_temperature / parameters.start_temperature
     while not budget.spent():
-        ops = rng.choice(n, count, replace=False)
-        saved = weights[ops].copy()
-        if not first:
-            weights[ops] = rng.dirichlet(np.full(chips, parameters.concentration), count)
-        assignment = repair_batch(arrays, chips, mode="sample", rng=rng, weights=weights)[0][0]
+        proposed = propose(state)
+        weights = weights_of(proposed)
+        assignment = repair_batch(arrays, model.package.chips, mode="sample", rng=rng, weights=weights)[0][0]
         throughput = model.throughput(assignment)
         if budget.record(throughput):
             best = assignment
         temperature = parameters.start_temperature * cooling ** min(_progress(budget), 1.0)
-        loss = (accepted - throughput) / max(accepted, 1e-300)
-        if first or loss <= 0 or rng.random() < np.exp(-loss / temperature):
-            accepted, first = throughput, False
-        else:
-            weights[ops] = saved
+        loss = 0.0 if accepted is None else (accepted - throughput) / max(accepted, 1e-300)
+        if loss <= 0 or rng.random() < np.exp(-loss / temperature):
+            state, accepted = proposed, throughput
     return best
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.mcm.rules.structure import late_order, neighbours, tensors_of_ops
 
 BISECTIONS = 40
 
@@ -73,27 +73,23 @@ class _Fill:
 
     def __init__(self, model: ChipModel):
         graph = model.graph
-        self._model, self._graph = model, graph
-        self._seconds = model.op_seconds.tolist()
-        self._tensor_seconds = model.tensor_seconds.tolist()
-        n = graph.num_ops
-        self._before: list[list[int]] = [[] for _ in range(n)]
-        self._behind: list[list[int]] = [[] for _ in range(n)]
-        for u, v in graph.op_edges.tolist():
-            self._before[v].append(u)
-            self._behind[u].append(v)
-        self._made, self._used, self._uses = _tensor_lists(graph)
-        self._order = _late_order(graph, self._behind)
+        self._chips = model.package.chips
+        self._seconds, self._tensor_seconds = model.op_seconds.tolist(), model.tensor_seconds.tolist()
+        self._before, self._behind = neighbours(graph)
+        self._made, self._used = tensors_of_ops(graph)
+        self._uses = np.diff(graph.consumer_offsets).tolist()
+        self._order = late_order(graph).tolist()
+        self._rank = np.argsort(self._order).tolist()
 
     def under(self, cap: float) -> np.ndarray | None:
         """A partition whose every chip stays within `cap` seconds, or None where this rule finds none."""
-        n, chips = self._graph.num_ops, self._model.package.chips
+        n = len(self._order)
         chip_of = [-1] * n
         open_uses = list(self._uses)
         cut = 0.0  # seconds of the tensors made so far and still needed
         previous: list[int] = []
         position = 0
-        for chip in range(chips):
+        for chip in range(self._chips):
             load, arriving = 0.0, cut
             taken: list[int] = []
 
@@ -113,8 +109,7 @@ class _Fill:
             kept, fits = len(taken), load + arriving + cut <= cap
             while position < n and chip_of[self._order[position]] >= 0:
                 position += 1
-            for i in range(position, n):
-                op = self._order[i]
+            for op in self._order[position:]:
                 if chip_of[op] >= 0:
                     continue
                 if load + self._seconds[op] + arriving > cap:
@@ -134,45 +129,17 @@ class _Fill:
             previous = taken[:kept]
             if not previous:
                 return None
-            if all(c >= 0 for c in chip_of[position:]) and -1 not in chip_of:
+            if -1 not in chip_of:
                 return np.array(chip_of, np.int32)
         return None
 
     def _demanded(self, previous: list[int], chip_of: list[int]) -> list[int]:
         """Consumers of the ops in `previous` that have no chip yet and all that precedes them, in topological order."""
         found: set[int] = set()
-        stack = [v for u in previous for v in self._behind[u] if chip_of[v] < 0]
+        stack = [v for u in previous for v in self._behind[u]]
         while stack:
             op = stack.pop()
-            if op in found or chip_of[op] >= 0:
-                continue
-            found.add(op)
-            stack += self._before[op]
+            if op not in found and chip_of[op] < 0:
+                found.add(op)
+                stack += self._before[op]
         return sorted(found, key=self._rank.__getitem__)
-
-    @property
-    def _rank(self) -> list[int]:
-        if not hasattr(self, "_rank_list"):
-            self._rank_list = [0] * self._graph.num_ops
-            for i, op in enumerate(self._order):
-                self._rank_list[op] = i
-        return self._rank_list
-
-
-def _late_order(graph: ComputationGraph, behind: list[list[int]]) -> list[int]:
-    """Ops by the length of the longest path behind them, longest first: each as late as its consumers allow."""
-    depth = [0] * graph.num_ops
-    for u in graph.topological_order[::-1].tolist():
-        depth[u] = max((depth[v] + 1 for v in behind[u]), default=0)
-    return sorted(range(graph.num_ops), key=lambda u: -depth[u])
-
-
-def _tensor_lists(graph: ComputationGraph) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Per op the tensors it makes and uses; per tensor the number of ops that use it."""
-    made: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    used: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        made[producer].append(tensor)
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        used[consumer].append(tensor)
-    return made, used, np.diff(graph.consumer_offsets).tolist()

@@ -13,15 +13,13 @@ from learned_mapping.mcm.rules.constraints import is_valid
 BATCH = 64
 
 
-def random_search(
-    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget, *, strength: str = "chain"
-) -> np.ndarray:
+def random_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
     """[N] int32, the fastest of as many valid random partitions as the budget allows."""
     best = np.zeros(model.graph.num_ops, np.int32)
     while not budget.spent():
         left = budget.remaining_samples
         count = BATCH if left is None else min(BATCH, left)
-        batch, _ = repair_batch(arrays, model.package.chips, mode="sample", rng=rng, count=count, strength=strength)
+        batch, _ = repair_batch(arrays, model.package.chips, mode="sample", rng=rng, count=count)
         for assignment in batch:
             if budget.record(model.throughput(assignment)):
                 best = assignment.copy()

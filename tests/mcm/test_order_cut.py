@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.agent.cut import NUM_KEYS, best_cut, cut_arrays, cut_one, keys_of, order_by
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
+from learned_mapping.mcm.searches.order_cut import NUM_KEYS, best_cut, cut_arrays, cut_one, keys_of, order_by
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 
@@ -70,6 +70,6 @@ def test_every_cut_is_valid():
         for model in models(4, 10, 40, chips, seed=5):
             arrays, n = cut_arrays(model), model.graph.num_ops
             for seconds in (model.op_seconds, np.zeros(n), np.exp(3 * rng.standard_normal(n))):
-                found = cut_one(arrays, rng.dirichlet(np.ones(NUM_KEYS)), seconds, model.tensor_seconds, chips, True)
+                found = cut_one(arrays, rng.dirichlet(np.ones(NUM_KEYS)), seconds, model.tensor_seconds, chips)
                 assert found.max() < chips and is_valid(found, model.graph.op_edges)
                 assert obeys_chain_rule(found, model.graph.op_edges)

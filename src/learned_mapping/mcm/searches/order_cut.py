@@ -1,7 +1,7 @@
 """Partitions from costs: an order of the ops, and the best cut of that order under the chain rule.
 
-Every valid chain of ideals (see `mcm.optimum`) is a cut of some topological order into intervals. So an order and a cut
-say all, and for a given order the best cut is cheap to find: the dynamic programme of `mcm.optimum` over its N + 1
+Every chain of ideals (see `bounds.optimum`) is a cut of some topological order into intervals. So an order and a cut
+say all, and for a given order the best cut is cheap to find: the dynamic programme of `bounds.optimum` over its N + 1
 prefixes in place of all ideals. The order comes from keys that grow along every edge; any convex combination of such
 keys does, too.
 """
@@ -180,33 +180,18 @@ def best_cut(arrays, order, seconds, tensor_seconds, chips):
 
 
 @njit(cache=True)
-def proportional_cut(order, seconds, chips):
-    """[N] int32 chips by the share of time before the middle of each op; the chain rule is not heeded."""
-    out = np.zeros(len(order), np.int32)
-    total, done = max(seconds.sum(), 1e-300), 0.0
-    for u in order:
-        out[u] = min(int((done + seconds[u] / 2.0) / total * chips), chips - 1)
-        done += seconds[u]
-    return out
-
-
-@njit(cache=True)
-def cut_one(arrays, mix, seconds, tensor_seconds, chips, exact):
-    """[N] int32 chips from costs: ops ordered by `mix` [NUM_KEYS] of their places, then cut.
+def cut_one(arrays, mix, seconds, tensor_seconds, chips):
+    """[N] int32 chips from costs: the best cut of the ops ordered by `mix` of their places.
 
     Args:
       arrays: the graph.
-      mix: non-negative, sums to 1.
+      mix: [NUM_KEYS], non-negative, sums to 1.
       seconds: [N], at least 0.
       tensor_seconds: [M], at least 0.
       chips: C.
-      exact: `best_cut`, else `proportional_cut`.
     """
     keys = keys_of(arrays, seconds)
     key = np.zeros(len(seconds))
     for j in range(NUM_KEYS):
         key += mix[j] * keys[j]
-    order = order_by(arrays, key)
-    if exact:
-        return best_cut(arrays, order, seconds, tensor_seconds, chips)
-    return proportional_cut(order, seconds, chips)
+    return best_cut(arrays, order_by(arrays, key), seconds, tensor_seconds, chips)

@@ -1,0 +1,121 @@
+"""The environment of paper 2 in JAX: a chip package that runs whatever partition it is given, after a repair.
+
+A graph's ops have no chips at first. An action is a candidate y, one chip per op, or a distribution P over chips per
+op. The constraint repair turns it into a valid partition y' (Algorithm 2 or 1), which the package then runs; the reward
+is its throughput by the model of `hardware.chip_package`, in results per second. An episode is one step: the paper's T
+refinements of y (Eq. 7) happen inside the policy.
+
+    env = PartitionEnv(model)
+    state = env.reset(package)
+    state, reward = env.step(state, candidate, key)
+
+`reset`, `observe` and `step` are pure: jit them, vmap them over actions, keys, or parameters of the package. Only the
+repair leaves JAX, through a callback to its compiled kernel. A search that judges batch after batch on one machine
+calls `rollout`, the same step without the round trip, with the judge its model has: analytical, or measured on silicon.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork, chip_latencies
+from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.searches.greedy import naive_greedy
+
+
+class PackageState(NamedTuple):
+    """A graph of N ops on a package. A pytree."""
+
+    work: GraphWork
+    """What every op and tensor costs; traced."""
+    package: ChipPackage
+    """The chips; all its parameters but their number are traced."""
+    assignment: jax.Array
+    """[N] int32 chip of each op, the repaired partition; -1 before the first step."""
+
+
+class PartitionEnv:
+    """One graph to partition.
+
+    Args:
+      model: the graph, a package, and what judges a partition in `rollout`: `ChipModel` or `SiliconModel`.
+      arrays: of the repair, where they are known already.
+      start: [N] chips about which a policy begins, see `searches.even_cut`; none where None.
+    """
+
+    def __init__(self, model: ChipModel, arrays: RepairArrays | None = None, start: np.ndarray | None = None):
+        self.model, self.graph, self.start = model, model.graph, start
+        self.chips, self.num_ops = model.package.chips, model.graph.num_ops
+        self.arrays = repair_arrays(model.graph) if arrays is None else arrays
+
+    @cached_property
+    def features(self) -> GraphFeatures:
+        """What is seen of the graph on the model's own package; NumPy arrays."""
+        return graph_features(self.graph, self.model.work, self.model.package)
+
+    @cached_property
+    def unit(self) -> float:
+        """Learners see throughput over this: that of the naive greedy by the analytical model."""
+        return 1.0 / max(self.model.runtime(naive_greedy(self.model, self.arrays)), 1e-300)
+
+    def reset(self, package: ChipPackage | None = None) -> PackageState:
+        """The graph on a package of as many chips as the model's, the model's own where None; no op has a chip."""
+        package = self.model.package if package is None else package
+        assert package.chips == self.chips, "the number of chips is the environment's"
+        return PackageState(self.model.work, package, jnp.full(self.num_ops, -1, jnp.int32))
+
+    def observe(self, state: PackageState) -> GraphFeatures:
+        """What a policy sees: every op relative to an even share of the package, the edges; all but `ops` constant."""
+        return graph_features(self.graph, state.work, state.package, jnp)
+
+    def step(self, state: PackageState, action: jax.Array, key: jax.Array) -> tuple[PackageState, jax.Array]:
+        """(state with the repaired partition, [] its throughput in results per second, 0 where it takes no time).
+
+        Args:
+          state: from `reset` or `step`.
+          action: [N] int candidate for Algorithm 2, or [N, C] float distributions for Algorithm 1.
+          key: [2] uint32 of `jax.random.PRNGKey`, for the repair's order and draws.
+        """
+        shape = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32)
+        sampled = action.ndim == 2
+        call = self._sample_rows if sampled else self._fix_rows
+        assignment = jax.pure_callback(call, shape, action, key, vmap_method="broadcast_all")
+        runtime = chip_latencies(state.work, assignment, state.package).max()
+        reward = jnp.where(runtime > 0, 1.0 / jnp.where(runtime > 0, runtime, 1.0), 0.0)
+        return state._replace(assignment=assignment), reward
+
+    def rollout(
+        self, actions: np.ndarray, rng: np.random.Generator, count: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """([B, N] int32 valid partitions, [B] float64 throughput as the model judges it) of a batch of actions.
+
+        Args:
+          actions: [B, N] candidates, or [B, N, C] distributions.
+          rng: of the repairs.
+          count: take the first so many actions, all where None; a measurement counts.
+        """
+        found = self.repair(actions[:count], rng)
+        return found, np.array([self.model.throughput(row) for row in found])
+
+    def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""
+        given = {"mode": "fix", "candidates": actions} if actions.ndim == 2 else {"mode": "sample", "weights": actions}
+        return repair_batch(self.arrays, self.chips, rng=rng, count=len(actions), **given)[0]
+
+    def _fix_rows(self, actions: jax.Array, keys: jax.Array) -> np.ndarray:
+        return self._rows(np.asarray(actions).reshape(-1, self.num_ops), np.asarray(keys))
+
+    def _sample_rows(self, actions: jax.Array, keys: jax.Array) -> np.ndarray:
+        return self._rows(np.asarray(actions).reshape(-1, self.num_ops, self.chips), np.asarray(keys))
+
+    def _rows(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Each row by its own key, so that it does not matter what it is batched with."""
+        rows = [self.repair(a[None], np.random.default_rng(k))[0] for a, k in zip(actions, keys.reshape(-1, 2))]
+        return np.stack(rows).reshape(*keys.shape[:-1], self.num_ops)

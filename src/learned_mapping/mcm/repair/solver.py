@@ -1,0 +1,135 @@
+"""The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learned_mapping.errors import InputError
+from learned_mapping.mcm.rules.constraints import check_chips, check_strength, obeys_triangle
+
+
+class ConstraintSolver:
+    """The plain engine: domains of N variables over C chips, with the interface of Section 4.2.
+
+    A domain is an interval under the chain rule, a set under Eq. 4. `set_domain` propagates to a fixed point and
+    undoes decisions that turn out impossible. Written for reading and for tests, not for speed.
+    """
+
+    def __init__(self, num_ops: int, op_edges: np.ndarray, chips: int, strength: str = "chain"):
+        check_chips(chips)
+        self._strength = check_strength(strength)
+        self._edges = [(int(u), int(v)) for u, v in op_edges]
+        self._array = np.asarray(op_edges, np.int32).reshape(-1, 2)
+        self._chips = chips
+        self._domains = [set(range(chips)) for _ in range(num_ops)]
+        self._trail: list[tuple[int, set[int], list[set[int]]]] = []
+        targets = {v for _, v in self._edges}
+        self._sources = [u for u in range(num_ops) if u not in targets]
+        if not self._propagate(self._domains):
+            raise InputError("chips", "", "no partition exists")  # cannot happen: one chip always does
+
+    def get_domain(self, op: int) -> list[int]:
+        """Chips the op can still take, ascending."""
+        return sorted(c for c in self._domains[op] if self._possible(op, c))
+
+    def set_domain(self, op: int, chips: Sequence[int]) -> int:
+        """Restricts an op to `chips` and propagates; returns how many decisions now stand.
+
+        Usually one more than before. Where the restriction is impossible it is removed from the op's domain instead,
+        and decisions are undone until the rest is possible: then it returns fewer.
+        """
+        saved = [set(d) for d in self._domains]
+        self._trail.append((op, set(chips), saved))
+        self._domains[op] &= set(chips)
+        while not all(self._domains) or not self._propagate(self._domains):
+            if not self._trail:
+                raise InputError("chips", "", "no partition exists")
+            op, tried, saved = self._trail.pop()
+            self._domains = [set(d) for d in saved]
+            # Nothing tried: the op had no chip left, so the decision before is to blame.
+            self._domains[op] = {c for c in saved[op] if c not in tried} if tried else set()
+        return len(self._trail)
+
+    def _possible(self, op: int, chip: int) -> bool:
+        trial = [set(d) for d in self._domains]
+        trial[op] = {chip}
+        return self._propagate(trial)
+
+    def _propagate(self, domains: list[set[int]]) -> bool:
+        changed = True
+        while changed:
+            changed = False
+            for u, v in self._edges:
+                for a, b, fits in ((u, v, self._forward), (v, u, self._backward)):
+                    keep = {c for c in domains[b] if fits(domains[a], c)}
+                    if keep != domains[b]:
+                        domains[b].clear()
+                        domains[b].update(keep)
+                        changed = True
+                    if not keep:
+                        return False
+        if not any(0 in domains[s] for s in self._sources):
+            return False  # Eq. 3: chip 0 runs something, and then a source
+        fixed = [next(iter(d)) if len(d) == 1 else -1 for d in domains]
+        if self._strength == "general" and len(self._array):
+            decided = np.array([fixed[u] >= 0 and fixed[v] >= 0 for u, v in self._edges])
+            if decided.any() and not obeys_triangle(np.array(fixed), self._array[decided]):
+                return False
+        if all(f >= 0 for f in fixed):
+            used = set(fixed)
+            return used == set(range(len(used)))
+        return True
+
+    def _forward(self, producers: set[int], chip: int) -> bool:
+        low = chip - 1 if self._strength == "chain" else 0
+        return any(low <= c <= chip for c in producers)
+
+    def _backward(self, consumers: set[int], chip: int) -> bool:
+        high = chip + 1 if self._strength == "chain" else self._chips
+        return any(chip <= c <= high for c in consumers)
+
+
+def sample_repair(
+    solver: ConstraintSolver, order: Sequence[int], weights: np.ndarray, rng: np.random.Generator
+) -> list[int]:
+    """Algorithm 1 as printed: [N] chips, each op in `order` drawn from its row of `weights` within its domain."""
+    i = 0
+    while i < len(order):
+        domain = solver.get_domain(order[i])
+        i = solver.set_domain(order[i], {_draw(domain, weights[order[i]], rng)} if domain else ())
+    return [solver.get_domain(u)[0] for u in range(len(order))]
+
+
+def fix_repair(
+    solver: ConstraintSolver, order: Sequence[int], candidate: Sequence[int], rng: np.random.Generator
+) -> list[int]:
+    """Algorithm 2 as printed: candidates are kept where their domain allows, the rest is filled in at random."""
+    n, i = len(order), 0
+    while i < 2 * n:
+        op = order[i % n]
+        domain = solver.get_domain(op)
+        if i >= n:
+            i = solver.set_domain(op, {_draw(domain, None, rng)} if domain else ())
+        elif candidate[op] in domain:
+            i = solver.set_domain(op, {int(candidate[op])})
+        else:
+            i = solver.set_domain(op, set(domain))
+    return [solver.get_domain(u)[0] for u in range(n)]
+
+
+def _draw(domain: Sequence[int], weights: np.ndarray | None, rng: np.random.Generator) -> int:
+    """A chip of the domain by its weight, uniform where there is none; takes one random number unless it is alone."""
+    if len(domain) == 1:
+        return domain[0]
+    r = rng.random()
+    total = 0.0 if weights is None else float(sum(weights[c] for c in domain))
+    if total == 0.0:
+        return domain[int(r * len(domain))]
+    r *= total
+    for chip in domain:
+        r -= weights[chip]
+        if r < 0:
+            return chip
+    return next(c for c in reversed(domain) if weights[c] > 0)

@@ -1,0 +1,85 @@
+"""Tests of the JAX environment: the same model, the same repair, whatever it is batched with."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+
+def environments(count, chips, low=3, high=40):
+    rng = np.random.default_rng(chips)
+    for i in range(count):
+        graph = random_graph(rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high)))
+        yield PartitionEnv(ChipModel(graph, ChipPackage(chips=chips, link_bytes_per_s=2e9)))
+
+
+@pytest.mark.parametrize("chips", [1, 4, 36])
+def test_rewards_are_the_models(chips):
+    """Catches a reward of the candidate, of another package, or of less than double precision."""
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        for env in environments(6, chips):
+            step = jax.jit(jax.vmap(env.step, (None, 0, 0)))
+            keys = jax.random.split(jax.random.PRNGKey(chips), 8)
+            uniform = rng.integers(0, chips, (8, env.num_ops))
+            for actions in (uniform, rng.dirichlet(np.ones(chips), (8, env.num_ops))):
+                states, rewards = step(env.reset(), actions, keys)
+                for row, reward in zip(np.asarray(states.assignment), rewards):
+                    assert is_valid(row, env.graph.op_edges) and row.max() < chips
+                    assert float(reward) == pytest.approx(env.model.throughput(row), rel=1e-12)
+
+
+def test_a_step_is_the_same_alone_and_in_a_batch():
+    """Catches a repair whose randomness depends on its neighbours, and a `rollout` of another repair."""
+    (env,) = environments(1, 5, 30, 40)
+    actions = np.random.default_rng(1).integers(0, 5, (6, env.num_ops))
+    keys = jax.random.split(jax.random.PRNGKey(7), 6)
+    state = env.reset()
+    assert np.all(np.asarray(state.assignment) == -1)
+    batch = np.asarray(jax.vmap(env.step, (None, 0, 0))(state, actions, keys)[0].assignment)
+    nested = jax.vmap(jax.vmap(env.step, (None, 0, 0)), (None, 0, 0))
+    again = nested(state, actions.reshape(2, 3, -1), keys.reshape(2, 3, -1))[0].assignment
+    np.testing.assert_array_equal(np.asarray(again).reshape(6, -1), batch)
+    for action, key, row in zip(actions, keys, batch):
+        np.testing.assert_array_equal(env.step(state, action, key)[0].assignment, row)
+        found, throughput = env.rollout(action[None], np.random.default_rng(np.asarray(key)))
+        np.testing.assert_array_equal(found[0], row)
+        assert throughput[0] == env.model.throughput(row)
+    assert len({tuple(row) for row in batch}) > 1
+
+
+def test_packages_are_traced():
+    """Catches a parameter compiled in: one compilation serves a sweep over links, arithmetic and overhead."""
+    (env,) = environments(1, 4, 30, 40)
+    package, key = env.model.package, jax.random.PRNGKey(0)
+    action = np.random.default_rng(2).integers(0, 4, env.num_ops)
+    names = ("flop_per_s", "link_bytes_per_s", "op_overhead_s")
+    scales = 10.0 ** np.random.default_rng(3).uniform(-1, 1, (5, len(names)))
+    swept = [dataclasses.replace(package, **{n: getattr(package, n) * s for n, s in zip(names, row)}) for row in scales]
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def played(package):
+        state, reward = env.step(env.reset(package), action, key)
+        return state.assignment, reward, env.observe(state).ops
+
+    with jax.enable_x64(True):
+        stacked = jax.tree.map(lambda *x: jnp.stack([jnp.float64(v) for v in x]), *swept)
+        together = jax.vmap(lambda p: env.step(env.reset(p), action, key)[1])(stacked)
+        for one, reward in zip(swept, together):
+            assignment, alone, ops = played(one)
+            model = ChipModel(env.graph, one)
+            assert float(alone) == pytest.approx(model.throughput(np.asarray(assignment)), rel=1e-12)
+            assert float(reward) == pytest.approx(float(alone), rel=1e-12)
+            np.testing.assert_allclose(ops, PartitionEnv(model).features.ops, atol=2e-7)
+    assert len(set(np.asarray(together).tolist())) == 5
