@@ -11,10 +11,8 @@ import time
 import pytest
 
 from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, edited
-from companion.toy import BROKEN, TOY
+from companion.toy import BROKEN, TOY, install
 from learned_mapping.cli import main
-from learned_mapping.companion import artifact as artifact_module
-from learned_mapping.companion import ledger
 
 
 @pytest.fixture
@@ -27,8 +25,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
-    for module in (artifact_module, ledger):
-        monkeypatch.setattr(module, "registry", lambda: {TOY.id: TOY, BROKEN.id: BROKEN})
+    install(monkeypatch, TOY, BROKEN)
     return tmp_path
 
 
@@ -97,6 +94,18 @@ def test_python_m_is_lmap():
             ["solve", "regal", "graph.json", "--method", "random", "--out", "o.json", "--memory-gib", "0"],
             "--memory-gib",
         ),
+        (
+            ["solve", "regal", "graph.json", "--method", "random", "--chips", "2", "--out", "o.json"],
+            "--chips: is for mcm",
+        ),
+        (
+            ["solve", "mmap", "program.json", "--method", "random", "--objective", "memory", "--out", "o.json"],
+            "--objective",
+        ),
+        (
+            ["solve", "mmap", "program.json", "--method", "segment-search", "--out", "o.json"],
+            "called 'edit-search' now",
+        ),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "o.txt"], "o.txt"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json"], "overwrite"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json/o.json"], "graph.json/o.json"),
@@ -147,7 +156,8 @@ def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
     ],
 )
 def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method):
-    arguments = ["--seconds", "0.2", "--chips", "2", "--out", "new/solution.json.gz", "--json"]
+    arguments = ["--seconds", "0.2", "--out", "new/solution.json.gz", "--json"]
+    arguments += ["--chips", "2"] if paper == "mcm" else []
     code, out, err = run(capsys, "solve", paper, instance, "--method", method, *arguments)
     assert code == 0, err
     solved = json.loads(out)
@@ -255,33 +265,33 @@ def test_a_series_that_is_not_complete_is_exit_4_and_goes_on(capsys, folder):
 
 
 def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch):
-    from learned_mapping.regal import methods
+    from learned_mapping.cli import solutions
 
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(methods, "solve", interrupted)
+    monkeypatch.setattr(solutions, "solve_task", interrupted)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 130 and one_line(err) == "lmap: interrupted" and not (folder / "o.json").exists()
 
 
 def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
-    from learned_mapping.regal import methods
+    from learned_mapping.cli import solutions
 
-    monkeypatch.setattr(methods, "solve", lambda *arguments, **options: 1 / 0)
+    monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: 1 / 0)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 3 and "ZeroDivisionError" in one_line(err)
 
 
 def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypatch):
     """The independent validator stands between every solver and the file."""
-    from learned_mapping.regal import methods
+    from learned_mapping.cli import solutions
     from learned_mapping.regal.schedule import Schedule
 
     class Wrong:
         solution = Schedule.of([0, 0, 0, 0], [[3, -1], [0, -1], [1, -1], [2, -1]], 2)
         metrics, samples, seconds = {}, 1, 0.0
 
-    monkeypatch.setattr(methods, "solve", lambda *arguments, **options: Wrong)
+    monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: Wrong)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 1 and "no valid solution" in one_line(err) and not (folder / "o.json").exists()
