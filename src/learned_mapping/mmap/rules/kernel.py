@@ -276,39 +276,65 @@ def _evaluate_no_copy(program: ProgramArrays, state: GameState, b: int) -> None:
 
 
 @numba.njit(cache=True)
-def evaluate_action(program: ProgramArrays, state: GameState, action: int) -> bool:
-    """Fills the outcome of one action on the buffer at the cursor; whether it is legal."""
-    b = state.game[0].cursor
-    buffer, outcome = program.buffers[b], state.outcomes[action]
-    _move_now(state, buffer.instruction)
+def _legal_by_group(program: ProgramArrays, state: GameState, b: int) -> tuple[bool, bool]:
+    """Whether b's alias group allows that it is placed, and that it is dropped (rule 8)."""
+    alias = program.buffers[b].alias
+    if alias == NONE:
+        return True, True
+    group = state.groups[alias]
+    return group.status != DROPPED and group.forced == 0, group.status != PLACED
+
+
+@numba.njit(cache=True)
+def _clear(state: GameState, action: int) -> None:
+    outcome = state.outcomes[action]
     outcome.legal, outcome.start, outcome.end, outcome.offset = 0, NONE, NONE, NO_OFFSET
     outcome.leftover_s = outcome.reward_s = 0.0
-    if buffer.alias != NONE:
-        group = state.groups[buffer.alias]
-        if action == DROP and group.status == PLACED:
-            return False
-        if action != DROP and (group.status == DROPPED or group.forced != 0):
-            return False
-    if action == COPY:
-        _evaluate_copy(program, state, b)
-    elif action == NO_COPY:
-        _evaluate_no_copy(program, state, b)
-    else:
-        outcome.legal = 1
-    if action != DROP and outcome.legal != 0:
-        outcome.reward_s = benefit_s(program, b, state.steps[buffer.instruction].placed)
-    return outcome.legal != 0
 
 
 @numba.njit(cache=True)
 def evaluate(program: ProgramArrays, state: GameState) -> int:
     """Fills ``state.outcomes`` for the buffer at the cursor; returns how many actions are legal."""
-    game = state.game[0]
-    if game.evaluated != game.cursor:
+    game, outcomes = state.game[0], state.outcomes
+    b = game.cursor
+    if game.evaluated != b:
+        t = program.buffers[b].instruction
+        _move_now(state, t)
         for action in range(3):
-            evaluate_action(program, state, action)
-        game.evaluated = game.cursor
-    return state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+            _clear(state, action)
+        may_place, may_drop = _legal_by_group(program, state, b)
+        if may_place:
+            _evaluate_copy(program, state, b)
+            _evaluate_no_copy(program, state, b)
+        if may_drop:
+            outcomes[DROP].legal = 1
+        if outcomes[COPY].legal + outcomes[NO_COPY].legal > 0:
+            reward_s = benefit_s(program, b, state.steps[t].placed)
+            for action in (COPY, NO_COPY):
+                if outcomes[action].legal != 0:
+                    outcomes[action].reward_s = reward_s
+        game.evaluated = b
+    return outcomes[COPY].legal + outcomes[NO_COPY].legal + outcomes[DROP].legal
+
+
+@numba.njit(cache=True)
+def evaluate_action(program: ProgramArrays, state: GameState, action: int) -> bool:
+    """Fills the outcome of one action on the buffer at the cursor, as `evaluate` does; whether it is legal."""
+    b, outcome = state.game[0].cursor, state.outcomes[action]
+    t = program.buffers[b].instruction
+    _move_now(state, t)
+    _clear(state, action)
+    may_place, may_drop = _legal_by_group(program, state, b)
+    if action == DROP:
+        outcome.legal = 1 if may_drop else 0
+    elif may_place:
+        if action == COPY:
+            _evaluate_copy(program, state, b)
+        else:
+            _evaluate_no_copy(program, state, b)
+        if outcome.legal != 0:
+            outcome.reward_s = benefit_s(program, b, state.steps[t].placed)
+    return outcome.legal != 0
 
 
 @numba.njit(cache=True)
