@@ -135,15 +135,14 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
     if generations_in(evaluations, BrkgaParameters()) < 1:
         raise InputError("environment", "evaluations", f"{evaluations} do not reach a generation after the first")
     state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
+
     def run(arrays: Arrays, seed: int, evaluations: int) -> float:
         return uniform_cost(arrays, (seed,), evaluations, UNIFORM_RUNS)
 
     return state._replace(uniform_cost=_call(run, (), state, seed)), graph.observation
 
 
-def step(
-    state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]
-) -> tuple[EnvState, jax.Array]:
+def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]) -> tuple[EnvState, jax.Array]:
     """The episode after its one action, and the reward, -M / H.
 
     Args:

@@ -75,8 +75,10 @@ def test_running_time_alone_is_the_same(odd_graph):
         chromosome, work = rng.random(own.chromosome_length), make_workspace(own)
         assert not own.arrays.counts_memory
         alone = fitness_of(own.arrays, chromosome, work)
-        assert alone == evaluate(own.arrays, chromosome, work)[0] == fitness_of(
-            own.arrays._replace(counts_memory=True), chromosome, work
+        assert (
+            alone
+            == evaluate(own.arrays, chromosome, work)[0]
+            == fitness_of(own.arrays._replace(counts_memory=True), chromosome, work)
         )
 
 
