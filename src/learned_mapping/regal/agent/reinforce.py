@@ -47,7 +47,7 @@ class ReinforceConfig:
     last_rate: float = 3e-4
     value_rate: float = 1e-3
     """Of b(G)'s Adam."""
-    entropy: float = 2e-3
+    entropy: float = 4e-3
     """Weight of the entropy, a mean over heads and ops."""
     baseline: str = "group"
     """``group``, the mean of the graph's other rollouts; or ``network``, b(G)."""
@@ -55,15 +55,15 @@ class ReinforceConfig:
 
 STAGES = {
     "synthetic-runtime": (
-        Stage(0.08, 180, 64, 64, 50), Stage(0.12, 500, 32, 400, 120), Stage(0.15, 1060, 32, 400, 120),
-        Stage(0.25, 2020, 16, 400, 120), Stage(0.40, 5000, 16, 400, 120),
+        Stage(0.18, 180, 256, 64, 50), Stage(0.12, 500, 32, 400, 120), Stage(0.13, 1060, 32, 400, 120),
+        Stage(0.22, 2020, 16, 400, 120), Stage(0.35, 5000, 16, 400, 120),
     ),
     "traced-runtime": (
-        Stage(0.12, 180, 64, 64, 160), Stage(0.18, 500, 32, 240, 300), Stage(0.15, 1060, 32, 240, 300),
-        Stage(0.20, 2020, 16, 240, 300), Stage(0.35, 5000, 16, 240, 300),
+        Stage(0.20, 180, 256, 64, 160), Stage(0.15, 500, 32, 240, 300), Stage(0.13, 1060, 32, 240, 300),
+        Stage(0.20, 2020, 16, 240, 300), Stage(0.32, 5000, 16, 240, 300),
     ),
     "traced-memory": (
-        Stage(0.35, 820, 64, 160, 160), Stage(0.30, 1060, 32, 240, 300), Stage(0.15, 2020, 32, 240, 300),
+        Stage(0.35, 820, 64, 160, 240), Stage(0.30, 1060, 32, 240, 300), Stage(0.15, 2020, 32, 240, 300),
         Stage(0.20, 5000, 16, 240, 300),
     ),
 }  # fmt: skip
@@ -72,8 +72,8 @@ STAGES = {
 
 def seconds_of(ops: np.ndarray, stage: Stage) -> float:
     """About the CPU seconds of a step on graphs of these sizes, on one core of 2026."""
-    evaluations = 100 + stage.rollouts * (stage.evaluations - 100)
-    return 0.1 + 65e-9 * evaluations * float(np.sum(ops))
+    evaluations = 165 + stage.rollouts * (stage.evaluations - 165)
+    return 0.1 + 3e-5 * stage.rollouts * len(ops) + 65e-9 * evaluations * float(np.sum(ops))
 
 
 def stage_at(config: ReinforceConfig, spent: float) -> int:
