@@ -69,6 +69,17 @@ def test_controls_do_what_they_say() -> None:
     assert min(frozen.metrics["best_found"], imitated.metrics["best_found"]) >= rule - 1e-12
 
 
+def test_both_environments_train_the_same(tmp_path) -> None:
+    """The JAX environment in the agent: the same games at first, and resumed from its own checkpoint."""
+    program, path = hard_program(3, 40), tmp_path / "state.npz"
+    config = dataclasses.replace(SMALL, jax_games=True)
+    kernel = solve(program, 0, config=dataclasses.replace(SMALL, iterations=3))
+    solve(program, 0, config=dataclasses.replace(config, iterations=2), checkpoint=path)
+    device = solve(program, 0, config=dataclasses.replace(config, iterations=3), checkpoint=path)
+    assert device.samples == kernel.samples > 0
+    assert device.metrics["return"] == pytest.approx(kernel.metrics["return"], abs=0.02)
+
+
 def test_settings_are_checked() -> None:
     assert config_for(5000).windows > 0 == config_for(200).windows
     assert changes_from_json(parse_json(b'{"updates": 3, "merge": false}', "x")) == {"updates": 3, "merge": False}

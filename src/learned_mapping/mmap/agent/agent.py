@@ -13,6 +13,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
+from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
@@ -21,7 +22,6 @@ from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.rules.state import GameState
 from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
@@ -107,9 +107,10 @@ class MMapAgent:
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.config, self.seed = program, config, int(seed)
         self.rng = np.random.default_rng(seed)
-        self.games, self.single = Games(program, config.games), Games(program, 1)
+        make = EnvGames if config.jax_games else Games
+        self.games, self.single = make(program, config.games), Games(program, 1)
         self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
-        self.evaluation = Games(program, config.evaluation_games)
+        self.evaluation = make(program, config.evaluation_games)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
@@ -323,7 +324,7 @@ class MMapAgent:
             **flatten(self.learner.parameters, "parameters"),
             **flatten(self.learner.optimiser_state, "optimiser"),
             **self.replay.arrays("replay"),
-            **{f"games.{name}": column[: self.play.whole] for name, column in self.games.states._asdict().items()},
+            **self.games.arrays(self.play.whole),
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
             "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
@@ -374,9 +375,7 @@ class MMapAgent:
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:
             self._own_game(arrays["own_actions"])
-        for name in GameState._fields:
-            getattr(self.games.states, name)[: self.play.whole] = arrays[f"games.{name}"]
-        self.games.observe()
+        self.games.restore(arrays, source)
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)

@@ -75,6 +75,8 @@ class AgentConfig:
     evaluation_games: int = 4
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""
+    jax_games: bool = False
+    """Play on the JAX environment instead of the kernel; without windows."""
     iterations: int = 0
     """Where training ends whatever the budget; 0: nowhere."""
 
@@ -86,8 +88,8 @@ class AgentConfig:
 WHOLE = AgentConfig()
 """For short programs."""
 WINDOWS = AgentConfig(
-    games=128, windows=120, own_windows=40, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0, discount=0.99,
-    log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
+    games=128, windows=120, own_windows=40, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0,
+    discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
 """For long ones."""
 
@@ -106,13 +108,10 @@ def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) ->
         if name not in known:
             raise InputError("config", name, "is no setting of the agent")
     config = dataclasses.replace(config, **changes)
-    if (
-        not 0 <= config.own_windows <= config.windows <= config.games
-        or config.games < 1
-        or config.moves < 1
-        or config.batch < 1
-    ):
+    if not 0 <= config.own_windows <= config.windows <= config.games or min(config.moves, config.batch) < 1:
         raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
+    if config.jax_games and config.windows:
+        raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
     if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
         raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
     return config

@@ -7,12 +7,14 @@ kernel is the check. Whole games only: windows need the kernel's snapshots.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.games import Guide
 from learned_mapping.mmap.agent.observation import (
@@ -227,3 +229,14 @@ class EnvGames:
         """[B + 1] returns so far before each buffer of a finished game, and at its end."""
         self._guide.follow(self.played(g))
         return self._guide.saved
+
+    def arrays(self, count: int) -> dict[str, np.ndarray]:
+        """All games, for a checkpoint; `count` is how many there are."""
+        return flatten(self._states, "games")
+
+    def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:
+        """Back to games that `arrays` returned; raises `InputError` where they do not fit."""
+        with env.exact():
+            stored = unflatten(self._states, dict(arrays), "games", source)
+            self._states = jax.tree.map(jnp.asarray, stored)
+        self.observe()

@@ -9,9 +9,12 @@ its decisions, and end by its actions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numba
 import numpy as np
 
+from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.observation import WIDTH, observe, tables_of
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
@@ -270,6 +273,19 @@ class Games:
         """[B + 1] returns so far before each buffer of a finished game, and at its end."""
         total = self.states.game["saved_s"][g, 0]
         return np.append(self.states.moves["saved_s"][g], total) / self.possible_s
+
+    def arrays(self, count: int) -> dict[str, np.ndarray]:
+        """The first `count` games, for a checkpoint."""
+        return {f"games.{name}": column[:count] for name, column in self.states._asdict().items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:
+        """Back to games that `arrays` returned; raises `InputError` where they do not fit."""
+        for name, column in self.states._asdict().items():
+            stored = arrays.get(f"games.{name}")
+            if stored is None or stored.dtype != column.dtype or stored.shape[1:] != column.shape[1:]:
+                raise InputError(source, f"games.{name}", "is missing or does not fit")
+            column[: len(stored)] = stored
+        self.observe()
 
     def start_at(self, guide: Guide, games: np.ndarray, starts: np.ndarray) -> None:
         """Puts games at these decisions of a guide; `observe` afterwards."""
