@@ -40,6 +40,10 @@ SOLVES = {
     "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
 }  # fmt: skip
 """Tasks whose method is one of a problem's."""
+SAME_CODE = {f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "learning-only")}
+"""Methods whose fingerprint is another's: one agent under other settings."""
+FIRST_ONLY = ("mmap/muzero",)
+"""Methods that play the first instance alone: they compile for a minute."""
 PROBES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mmap.bound": ("bound-lp", "rnn_0", {}),
     "mmap.random": ("random", "mlperf_dlrm_batch_8192", {"games": 3}),
@@ -80,7 +84,14 @@ def key_of(run: Run) -> str:
     problem = SOLVES.get(run.task)
     if problem is None:
         return run.task
-    return f"{problem}/{run.method.partition(':')[0]}"
+    key = f"{problem}/{run.method.partition(':')[0]}"
+    return SAME_CODE.get(key, key)
+
+
+def instances_of(key: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """What a method plays: entries of `INSTANCES`."""
+    found = INSTANCES[key.partition("/")[0]]
+    return found[:1] if key in FIRST_ONLY else found
 
 
 def current() -> dict[str, str]:
@@ -140,7 +151,7 @@ def _known() -> list[str]:
     from learned_mapping.problem import problem
 
     solved = [f"{name}/{method}" for name in INSTANCES for method in problem(name).methods("quick")]
-    return [*solved, *PROBES]
+    return [*(key for key in solved if key not in SAME_CODE), *PROBES]
 
 
 def _play(key: str) -> dict[str, Any]:
@@ -149,7 +160,7 @@ def _play(key: str) -> dict[str, Any]:
     name, _, method = key.partition("/")
     own = problem(name)
     costs = []
-    for file, options in INSTANCES[name]:
+    for file, options in instances_of(key):
         instance = own.read(str(path().parent / file))
         task = own.task(instance, **options)
         result = solve(own, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
