@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap import validate as module
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping, read_mapping, write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import write_json
@@ -15,6 +16,8 @@ from mmap_games import as_mapping, games, hard_program
 
 COPY, KEEP, DROP = 0, 1, 2
 IN_HBM = (DROP, -1, -1, -1)
+
+module = import_module("learned_mapping.mmap.validate")
 
 
 def program(

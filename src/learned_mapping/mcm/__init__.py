@@ -6,5 +6,28 @@
   the rules, and no costs, no learner and no experiment; `tests/mcm/test_house.py` holds it to that.
 - The environment: `env`, pure `reset`, `observe` and `step` in JAX around the repair.
 - Without learning: `searches`, and `bounds` that nothing beats.
-- Learning: `agent`; every method by name: `methods`, `learned_methods`, `silicon_methods`.
+- Learning: `agent`; every method by name: `methods`; on simulated chips: `silicon`.
 """
+
+from importlib import import_module
+
+from learned_mapping.mcm.validate import validate
+
+__all__ = ["METHODS", "PROBLEM", "Partition", "Task", "env", "solve", "validate"]
+
+_HOMES = {
+    "solve": "methods",
+    "METHODS": "methods",
+    "PROBLEM": "methods",
+    "Partition": "partition",
+    "Task": "methods",
+}
+"""Public name -> the module of this package it stands in; imported when it is asked for."""
+
+
+def __getattr__(name: str):
+    if name == "env":
+        return import_module("learned_mapping.mcm.env")
+    if name in _HOMES:
+        return getattr(import_module(f"learned_mapping.mcm.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'learned_mapping.mcm' has no attribute {name!r}")
