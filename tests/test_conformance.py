@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import fingerprints
+from learned_mapping.errors import MissingNetworkError
 from learned_mapping.problem import KINDS, problem, solve
 
 METHODS = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods("quick")]
@@ -48,7 +49,11 @@ def test_a_method_keeps_what_all_methods_promise(case):
         instance = own.read(str(fingerprints.path().parent / file))
         limits = {"seed": fingerprints.SEED, "samples": fingerprints.SAMPLES[name], "profile": "quick"}
         task = own.task(instance, **options)
-        result = solve(own, task, method, **limits)
+        try:
+            result = solve(own, task, method, **limits)
+        except MissingNetworkError as error:
+            assert case not in fingerprints.entries(), error
+            pytest.skip(str(error))
         verdict = own.validate(task, result.solution)
         found.append(fingerprints.rounded(dict(verdict.costs)))
         assert verdict.valid or method in INVALID, verdict.violations[0]

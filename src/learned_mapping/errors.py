@@ -23,6 +23,10 @@ class InputError(LearnedMappingError):
         super().__init__(": ".join(part for part in (self.source, field, fault) if part).replace("\n", " "))
 
 
+class MissingNetworkError(InputError):
+    """A method asks a trained network that is not there."""
+
+
 class UnfinishedError(LearnedMappingError):
     """There is more to do than was done; what is done is kept, and the same call goes on with it."""
 

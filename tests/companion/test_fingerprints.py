@@ -12,7 +12,7 @@ import pytest
 
 from learned_mapping.companion import fingerprints
 from learned_mapping.companion.artifact import Run
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, MissingNetworkError
 
 PROJECT = Path(__file__).resolve().parents[2]
 WATCHED = ("mcm/greedy-naive", "mcm/greedy-careful", "mcm/optimum", "regal/gp-dfs")
@@ -89,6 +89,16 @@ def test_a_version_by_hand_makes_a_new_fingerprint(tmp_path, monkeypatch):
         fingerprints.store({"mcm/rl": {"costs": [1.0], "version": version}})
         found.append(fingerprints.current()["mcm/rl"])
     assert found[0] != found[1]
+
+
+def test_a_method_without_its_network_is_left_out(tmp_path, monkeypatch):
+    """Training takes hours and comes later: all others are measured; asked for by name, it says what is missing."""
+    monkeypatch.setattr(fingerprints, "_known", lambda: ["regal/gp-list", "regal/regal"])
+    shutil.copytree(PROJECT / "data" / "fingerprints", tmp_path / "fingerprints")
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    assert list(fingerprints.measure()) == ["regal/gp-list"]
+    with pytest.raises(MissingNetworkError, match="no network is named 'reinforce-traced-runtime-0'"):
+        fingerprints.measure(["regal/regal"])
 
 
 def test_clocks_are_no_behaviour():

@@ -1,35 +1,28 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from learned_mapping.companion import provenance, results
-from learned_mapping.companion.artifact import Run
+from learned_mapping.companion import results
 from learned_mapping.companion.regal import figures as regal_figures
-from learned_mapping.companion.regal import tables as regal
 from learned_mapping.companion.regal.methods import (
     CHOSEN,
     LEARNERS,
     NETWORKS,
+    REINFORCED,
     TRAINING_SEEDS,
     brought,
-    code_of,
+    updates_rows,
 )
 from learned_mapping.companion.regal.runs import _cost_after
-from learned_mapping.regal.methods import METHODS, chosen
-
-
-def test_networks_do_not_make_the_searches_stale():
-    """Catches a search whose records rest on a network's code, and a learner whose records do not."""
-    learned = "learned_mapping.regal.methods"
-    for method in (*regal.SEARCHES, *regal.RULES, "long-search", "cp-sat"):
-        assert learned not in provenance.module_closure(code_of(Run("a:b", method, "x")))
-    for method in LEARNERS:
-        assert method in METHODS and learned in provenance.module_closure(code_of(Run("a:b", method, "x")))
+from learned_mapping.learning.checkpoint import write_checkpoint
+from learned_mapping.regal.methods import METHODS, checkpoint_folder, chosen
 
 
 def test_a_run_is_keyed_by_what_was_learned():
     """Another network, another choice, another dataset: another run."""
-    for method in NETWORKS:
+    assert set(LEARNERS) <= set(METHODS)
+    for method in set(NETWORKS) - set(REINFORCED):
         found = [*brought(method, "traced-runtime"), *brought(method, "synthetic-runtime")]
         assert found[0]["network"] == "traced-runtime-0" and len(found[0]["weights"]) == 16
         assert len({each["weights"] for each in found}) == 2 * len(TRAINING_SEEDS)
@@ -37,6 +30,25 @@ def test_a_run_is_keyed_by_what_was_learned():
     for law in ("spectral-law", "priority-law"):
         assert brought(law, "traced-memory")[0]["law"] == chosen()[law]["memory"]["chosen"]
     assert brought("brkga", "traced-memory") == [{}]
+
+
+def test_what_was_not_trained_is_not_run(monkeypatch, tmp_path):
+    """Catches a run of the paper's learner without its checkpoint, networks of another dataset, a control of weights that no
+    training started from, and updates that are not the least of its networks."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    assert all(brought(method, "traced-runtime") == [] for method in REINFORCED)
+    for seed, updates in ((0, 2000), (2, 1500)):
+        arrays, header = {"a": np.full(1, seed, np.float32)}, {"updates": updates}
+        write_checkpoint(checkpoint_folder() / f"reinforce-traced-runtime-{seed}.npz", arrays, header)
+    assert brought("regal", "synthetic-runtime") == []
+    found = {method: brought(method, "traced-runtime") for method in REINFORCED}
+    assert [each["network"] for each in found["regal"]] == ["traced-runtime-0", "traced-runtime-2"]
+    assert found["regal-average"] == found["regal"] and len({each["weights"] for each in found["regal"]}) == 2
+    assert found["regal-untrained"] == [{"network": "0"}, {"network": "2"}]
+    records = [{"instance": "traced-runtime", "method": m, "config": c} for m in found for c in found[m]]
+    rows = {row["method"]: row for row in updates_rows(records)}
+    assert set(rows) == {"regal", "regal-average"}
+    assert rows["regal"]["value"] == 1500 and rows["regal"]["training_seeds"] == 2
 
 
 def test_the_cost_after_fewer_evaluations():

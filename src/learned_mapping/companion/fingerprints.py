@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.artifact import Run, function_of
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import read_json, write_json
 
@@ -63,6 +63,8 @@ FILES = {
     "regal/constant-law": "checkpoints/regal/chosen.json",
     "regal/spectral-law": "checkpoints/regal/chosen.json",
     "regal/priority-law": "checkpoints/regal/chosen.json",
+    "regal/regal": "checkpoints/regal/reinforce-*.npz",
+    "regal/regal-average": "checkpoints/regal/reinforce-*.npz",
     "regal/gas": "checkpoints/regal/gas-*.npz",
     "regal/idrs": "checkpoints/regal/[st]*.npz",
 } | {
@@ -130,10 +132,10 @@ def _sha256(file: str, changed: int) -> str:
 
 
 def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:
-    """Lets methods play the frozen instances: key -> costs and version; of all, or of `keys`.
+    """Lets methods play the frozen instances: key -> costs and version; of all whose networks are there, or of `keys`.
 
     Raises:
-      InputError: an unknown key.
+      InputError: an unknown key, or one that is asked for by name and whose network is missing.
     """
     known = [key for key in _known() if not keys or key in keys]
     for key in keys:
@@ -141,7 +143,11 @@ def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[
             raise InputError("fingerprint", key, f"is not known; there are: {', '.join(_known())}")
     found = {}
     for done, key in enumerate(known):
-        found[key] = _probe(key) if key in PROBES else _play(key)
+        try:
+            found[key] = _probe(key) if key in PROBES else _play(key)
+        except MissingNetworkError:
+            if keys:
+                raise
         if progress is not None:
             progress(done + 1, len(known))
     return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
@@ -118,8 +118,10 @@ def learner_for(instance: Instance, network: str | None = None, prefix: str = ""
     name = network or NETWORKS[instance.objective]
     path = checkpoint_folder() / f"{prefix}{name}.npz"
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in checkpoint_folder().glob("*.npz")))
-        raise InputError("network", "", f"no network is named {prefix + name!r}, there are: {known}")
+        found = sorted(p.stem for p in checkpoint_folder().glob("*.npz") if not p.stem.startswith("reinforce-"))
+        raise MissingNetworkError(
+            "network", "", f"no network is named {prefix + name!r}, there are: {', '.join(found)}"
+        )
     learner = read_learner(path)
     if learner.objective != instance.objective:
         raise InputError("network", name, f"was trained for {learner.objective}, not for {instance.objective}")

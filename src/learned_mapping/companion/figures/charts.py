@@ -28,10 +28,12 @@ METHOD_COLOURS = {
     "random-weights": "#999999", "cem-weights": "#009E73", "class-search": "#D55E00",
     "zeroshot-chips": "#CC79A7", "finetune-chips": "#0072B2",
     "greedy-careful": "#009E73", "optimum": "#222222", "unconstrained": "#595959", "cp-sat": "#8C6D31",
-    "regal": "#0072B2", "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
-    "list-scheduler": "#CC79A7", "gp-list": "#8E7CC3", "gas": "#56B4E9", "idrs": "#8FBFA8",
-    "spectral-law": "#8C6D31", "constant-law": "#B8A47E", "regal-paper": "#5B9BC8", "regal-local-search": "#004C7A",
-    "priority-law": "#6B5B95", "regal-mean": "#009E73", "regal-initial": "#CC79A7",
+    "regal": "#0072B2", "regal-average": "#56B4E9", "regal-untrained": "#9DB7C9",
+    "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
+    "list-scheduler": "#8A8A8A", "gp-list": "#8E7CC3", "gas": "#E58FB5", "idrs": "#D9A8C6",
+    "spectral-law": "#8C6D31", "constant-law": "#B8A47E", "regal-imitation": "#CC79A7",
+    "regal-imitation-as-printed": "#A6427C", "regal-imitation-local-search": "#7B1E57",
+    "priority-law": "#6B5B95", "regal-imitation-mean": "#B07AA1", "regal-imitation-initial": "#6A3D63",
 }  # fmt: skip
 
 

@@ -32,10 +32,6 @@ DATASET_TITLES = {
     "traced-memory": "traced graphs,\npeak memory",
     "synthetic-runtime": "synthetic graphs,\nrunning time",
 }
-TABLE_METHODS = (
-    "gp-dfs", "list-scheduler", "gp-list", "random", "brkga", "brkga-tuned", "local-search", "constant-law",
-    "spectral-law", "priority-law", "idrs", "gas", "regal-paper", "regal", "regal-local-search", "cp-sat",
-)  # fmt: skip
 NETWORK_TITLES = {"traced-runtime": "network of traced graphs", "synthetic-runtime": "network of synthetic graphs"}
 READINGS = {"rendezvous": PALETTE[0], "free": PALETTE[4]}
 """Of a transfer."""
@@ -56,7 +52,7 @@ def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], Row]:
     return {(row["instance"], row["method"]): row for row in _of(rows, metric)}
 
 
-def gap_bars(result: dict[str, Any], methods: Sequence[str] = TABLE_METHODS) -> Figure:
+def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
     """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's value as a mark."""
     rows, paper = (_by_key(result[part], "gap_percent") for part in ("rows", "paper"))
     datasets = [d for d in DATASET_TITLES if any(row["instance"] == d for row in result["rows"])]
@@ -122,7 +118,11 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = ("regal", "spectral-law")) -> Figure:
+LEARNERS = ("regal", "regal-imitation", "spectral-law")
+"""Which have a panel or dots of their own; spectral-law has learned nothing."""
+
+
+def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = LEARNERS) -> Figure:
     """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs.
 
     Args:
@@ -130,6 +130,7 @@ def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = ("regal",
       methods: in the order of the legend.
     """
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
+    methods = [name for name in methods if any(row["method"] == name for row in rows)]
     networks = [name for name in NETWORK_TITLES if any(row["instance"].startswith(f"{name}/") for row in rows)]
     distances = list(dict.fromkeys(row["instance"].partition("/")[2] for row in rows))
     found = {(row["instance"], row["method"]): row for row in rows}
@@ -155,7 +156,7 @@ def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = ("regal",
     return figure
 
 
-def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = ("regal", "spectral-law")) -> Figure:
+def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = LEARNERS) -> Figure:
     """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks.
 
     Args:
@@ -207,6 +208,31 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
         panel.set_xlabel("evaluations")
     panels[0].set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
     panels[0].legend()
+    return figure
+
+
+def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
+    """REGAL learns: gaps on validation graphs at 5,000 evaluations over CPU seconds, a panel for each dataset.
+
+    Args:
+      records: of `companion.regal.training.training_records`; a line for each seed, dashed for the same network's
+        average law.
+    """
+    datasets = [d for d in DATASET_TITLES if any(record["dataset"] == d for record in records)]
+    figure, panels = new_panels(len(datasets), len(datasets), height=3.0)
+    lines = (("regal", "gap", "-"), ("regal-average", "gap_average_law", "--"), ("brkga", "gap_uniform", ":"))
+    for panel, dataset in zip(panels, datasets):
+        for record in records:
+            watched = [row for row in record["curve"] if "gap" in row and record["dataset"] == dataset]
+            for name, key, style in lines:
+                x, y = ([row[each] for row in watched] for each in ("cpu_s", key))
+                panel.plot(x, y, style, color=method_colour(name), linewidth=1.3)
+        panel.set_title(DATASET_TITLES[dataset], loc="left")
+        panel.set_xlabel("CPU seconds of training")
+    panels[0].set_ylabel("gap to best known (%),\nvalidation graphs")
+    words = {"regal": "its laws", "regal-average": "its average law for every op", "brkga": "uniform mutants"}
+    marks = [Line2D([], [], color=method_colour(name), linestyle=style, label=words[name]) for name, _, style in lines]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3)
     return figure
 
 

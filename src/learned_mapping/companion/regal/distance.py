@@ -20,7 +20,7 @@ from learned_mapping.regal.validate import validate
 
 Record = dict[str, Any]
 
-METHODS = ("brkga", "spectral-law", "regal-imitation")
+METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
 DISTANCES: dict[str, dict[str, str]] = {
     "trained": {"traced-runtime": "traced-trained", "synthetic-runtime": "synthetic-trained"},
@@ -142,21 +142,21 @@ def _rows(instance: str, records: list[Record]) -> Iterator[dict[str, Any]]:
     common = {"graphs": len(room), "without_room": len(plain) - len(room)}
     if room:
         common["median_ops"] = float(np.median([facts[graph]["ops"] for graph in room]))
-    networks = {record["config"]["network"] for record in records if "network" in record["config"]}
     best = {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in room}
     mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
     for method in METHODS:
-        more = common | ({"training_seeds": len(networks)} if method == "regal-imitation" else {})
+        networks = {r["config"]["network"] for r in records if r["method"] == method and "network" in r["config"]}
+        more = common | ({"training_seeds": len(networks)} if networks else {})
         if method in refused:
             row = {"instance": instance, "method": method, "metric": "refused", "value": True}
             yield row | {"says": refused[method]} | more
-        elif room:
+        elif room and method in costs:
             gaps = [mean[method][graph] / best[graph] for graph in room]
             yield _above(instance, method, "gap_percent", gaps) | more
             if method == "brkga":
                 continue
             yield _below(instance, method, "improvement_percent", mean[method], mean["brkga"]) | more
-            if method == "regal-imitation" and "spectral-law" in mean:
+            if networks and "spectral-law" in mean:
                 yield _below(instance, method, "over_spectral_percent", mean[method], mean["spectral-law"]) | more
             for graph in room:
                 value = 100 * (1 - mean[method][graph] / mean["brkga"][graph])

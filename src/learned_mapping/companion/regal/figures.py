@@ -9,14 +9,14 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.companion.regal.methods import TRAINING_SEEDS, brought
+from learned_mapping.companion.regal.methods import brought, networks_of, updates_rows
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
 
 MEMORY = "traced-memory"
 """The paper's dataset of both figures."""
 LIMIT_DATASETS = (MEMORY, "traced-runtime")
 """Of the right one; the second is not in the paper."""
-COMPARED = ("regal-imitation", "regal-imitation-as-printed", "spectral-law")
+COMPARED = ("regal", "regal-imitation", "regal-imitation-as-printed", "spectral-law")
 """With BRKGA, in the histogram."""
 LIMITS = {
     "quick": (1_000, 2_000, 5_000),
@@ -24,25 +24,22 @@ LIMITS = {
     "paper": (5_000, 10_000, 20_000, 50_000),
 }
 LIMIT_METHODS = {
-    "quick": ("brkga", "regal-imitation"),
-    "full": (
+    "quick": ("brkga", "regal", "regal-imitation"),
+} | dict.fromkeys(
+    ("full", "paper"),
+    (
         "brkga",
+        "regal",
         "regal-imitation",
         "regal-imitation-as-printed",
         "regal-imitation-mean",
         "regal-imitation-initial",
     ),
-    "paper": (
-        "brkga",
-        "regal-imitation",
-        "regal-imitation-as-printed",
-        "regal-imitation-mean",
-        "regal-imitation-initial",
-    ),
-}
-"""The use that validation graphs chose, the paper's, the mean of its laws, and the first population drawn too."""
+)
+"""The paper's learner; of imitation the use that validation graphs chose, the paper's use, the mean of its laws,
+and the first population drawn too."""
 LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
-"""Runs of a method, at most: the last limit is ten times that of table 1. Those of REGAL take its networks in turn."""
+"""Runs of a method, at most: the last limit is ten times that of table 1. A learner takes its networks in turn."""
 LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
 """Largest graph taken."""
 
@@ -74,16 +71,17 @@ def assemble_fig2_left(profile: str, records: list[dict[str, Any]]) -> dict[str,
         (row["instance"], row["method"]): (1 + row["value"] / 100, row["n"])
         for row in results.select(table, metric="graph_gap_percent")
     }
-    rows = []
+    trained = {row["method"]: row.get("training_seeds") for row in results.select(table, instance=MEMORY)}
+    rows = results.select(table, instance=MEMORY, metric="updates")
     for method in COMPARED:
-        values = []
+        values, more = [], {"training_seeds": trained[method]} if trained.get(method) else {}
         for graph in graph_names("traced"):
             ours, base = (ratios.get((f"{MEMORY}/{graph}", m)) for m in (method, "brkga"))
             if ours is not None and base is not None:
                 values.append(100 * (1 - ours[0] / base[0]))
-                rows.append(_row(graph, method, "improvement_percent", values[-1], ours[1]))
+                rows.append(_row(graph, method, "improvement_percent", values[-1], ours[1]) | more)
         if values:
-            rows.append(_row("all", method, "improved_share", float(np.mean(np.array(values) > 0)), len(values)))
+            rows.append(_row("all", method, "improved_share", float(np.mean(np.array(values) > 0)), len(values)) | more)
     paper = [
         {"instance": name, "method": "regal", "metric": "improvement_percent", "value": value}
         for name, value in (("best graph", 54.3), ("worst graph", -17.9))
@@ -106,7 +104,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
         }  # fmt: skip
         for method in LIMIT_METHODS[profile]:
             networks = brought(method, dataset)
-            for seed in range(min(seeds, LIMIT_SEEDS[profile])):
+            for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):
                 more = networks[seed % len(networks)]
                 runs.append(Run("regal.schedule", method, dataset, config | more, seed))
     return runs
@@ -116,17 +114,17 @@ def assemble_fig2_right(profile: str, records: list[dict[str, Any]]) -> dict[str
     """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
     rows = []
     for dataset in LIMIT_DATASETS:
-        rows += _limit_rows(LIMITS[profile], dataset, [each for each in records if each["instance"] == dataset])
+        mine = [each for each in records if each["instance"] == dataset]
+        rows += _limit_rows(LIMITS[profile], dataset, mine)
+        rows += [row | {"dataset": dataset} for row in updates_rows(mine)]
     valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
     return {"rows": rows, "paper": [], "validated": len(valid), "invalid": valid.count(False)}
 
 
 def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     costs: dict[str, dict[str, list[list[float]]]] = {}
-    networks: dict[str, set[str]] = {}
+    networks = networks_of(records)
     for record in records:
-        if "network" in record.get("config", {}):
-            networks.setdefault(record["method"], set()).add(record["config"]["network"])
         for graph, outcome in record["result"]["graphs"].items():
             costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["costs"])
     rows = []
@@ -139,12 +137,11 @@ def _limit_rows(limits: tuple[int, ...], dataset: str, records: list[dict[str, A
             row = _row(str(limit), method, "improvement_percent", 100 * (1 - value), sum(map(len, ratios.values())))
             interval = {"low": 100 * (1 - high), "high": 100 * (1 - low)}
             more = {"graphs": len(ratios), "dataset": dataset}
-            if method in networks:
-                more["training_seeds"] = len(networks[method])
+            if (dataset, method) in networks:
+                more["training_seeds"] = len(networks[dataset, method])
             rows.append(row | interval | more)
     return rows
 
 
 def _row(instance: str, method: str, metric: str, value: float, n: int) -> dict[str, Any]:
-    row = {"instance": instance, "method": method, "metric": metric, "value": value, "n": n}
-    return row | ({"training_seeds": len(TRAINING_SEEDS)} if method.startswith("regal-imitation") else {})
+    return {"instance": instance, "method": method, "metric": metric, "value": value, "n": n}

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
 LAWS = ("constant-law", "spectral-law", "priority-law")
 """BRKGA with laws that no network makes."""
+REINFORCED = ("regal", "regal-average", "regal-untrained")
+"""The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
 NETWORKS = (
+    *REINFORCED,
     "gas",
     "regal-imitation",
     "regal-imitation-as-printed",
@@ -25,9 +31,8 @@ NETWORKS = (
 CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")
 """Those that use it as validation graphs chose."""
 LEARNERS = (
-    "constant-law",
-    "spectral-law",
-    "priority-law",
+    *LAWS,
+    *REINFORCED,
     "idrs",
     "gas",
     "regal-imitation-as-printed",
@@ -35,18 +40,19 @@ LEARNERS = (
     "regal-imitation-local-search",
 )
 """In table 1, in the order of its rows."""
-QUICK_LEARNERS = ("spectral-law", "regal-imitation-as-printed", "regal-imitation")
+QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation-as-printed", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)
-"""Networks of each model and dataset."""
+"""Networks of each model and dataset, at most."""
 SEARCH_SEEDS = 3
 """Of a search with each network, at most."""
 DIGEST_LENGTH = 16
+_PREFIXES = {"gas": "gas-", "regal": "reinforce-", "regal-average": "reinforce-", "regal-untrained": "reinforce-"}
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
     """What besides seeds and graphs decides a run, once for each variety of it.
 
-    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`.
+    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`: none where `REINFORCED` has none yet.
 
     Args:
       method: of `regal.methods`.
@@ -56,11 +62,20 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
         return [{"law": chosen()[method][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
         return [{}]
-    return [_network(method, f"{dataset}-{seed}") for seed in TRAINING_SEEDS]
+    names = [f"{dataset}-{seed}" for seed in TRAINING_SEEDS]
+    if method in REINFORCED:
+        names = [name for name in names if _path(method, name).exists()]
+    if method == "regal-untrained":
+        return [{"network": name.rpartition("-")[2]} for name in names]
+    return [_network(method, name) for name in names]
+
+
+def _path(method: str, network: str) -> Path:
+    return checkpoint_folder() / f"{_PREFIXES.get(method, '')}{network}.npz"
 
 
 def _network(method: str, name: str) -> dict[str, Any]:
-    path = checkpoint_folder() / f"{'gas-' if method == 'gas' else ''}{name}.npz"
+    path = _path(method, name)
     found = {"network": name, "weights": _digest(str(path), path.stat().st_mtime_ns)}
     return found | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
 
@@ -69,3 +84,24 @@ def _network(method: str, name: str) -> dict[str, Any]:
 def _digest(path: str, changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_LENGTH]
+
+
+def networks_of(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
+    """(instance, method) -> the networks that its runs asked."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        network = record.get("config", {}).get("network")
+        if network is not None:
+            found.setdefault((record["instance"], record["method"]), set()).add(network)
+    return found
+
+
+def updates_rows(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
+    rows = []
+    for (instance, method), networks in networks_of(records).items():
+        if method in ("regal", "regal-average"):
+            updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
+            row = {"instance": instance, "method": method, "metric": "updates", "value": min(updates)}
+            rows.append(row | {"n": len(updates), "training_seeds": len(updates)})
+    return rows

@@ -11,7 +11,7 @@ import numpy as np
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.companion.regal.methods import NETWORKS, TRAINING_SEEDS, brought
+from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, probability_of_improvement
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -147,9 +147,8 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
     runs = _runs("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
     traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
-    return runs + _runs(
-        "regal.schedule", ("brkga", "local-search", "regal-imitation"), "traced-runtime", traced, seeds, 1
-    )
+    methods = ("brkga", "local-search", "regal", "regal-imitation")
+    return runs + _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
 
 
 def assemble_time(profile: str, records: list[Record]) -> dict[str, Any]:
@@ -243,7 +242,6 @@ def _gap_rows(
                 "high": 100 * (high - 1),
                 "n": sum(map(len, ratios.values())),
             }
-            | ({"training_seeds": len(TRAINING_SEEDS)} if method in NETWORKS else {})
         )
         if compare and method != "brkga" and method != "long-search":
             better = probability_of_improvement(_negated(graphs), _negated(costs["brkga"]))
@@ -286,5 +284,9 @@ def _proof_rows(instance: str, proofs: Mapping[str, list[dict[str, Any]]]) -> li
 
 
 def _result(rows: list[dict[str, Any]], paper: list[dict[str, Any]], records: list[Record]) -> dict[str, Any]:
+    """Rows of a method that asks a network say of how many trainings it was."""
+    trained = {key: {"training_seeds": len(networks)} for key, networks in networks_of(records).items()}
+    rows = [row | trained.get((row["instance"].partition("/")[0], row["method"]), {}) for row in rows]
+    rows += updates_rows(records)
     valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
     return {"rows": rows, "paper": paper, "validated": len(valid), "invalid": valid.count(False)}

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.network import make_batch
@@ -39,7 +39,9 @@ def policy_for(instance: Instance, network: str | None = None) -> Policy:
     path = folder / f"reinforce-{network or SERVES[instance.objective]}.npz"
     if not path.exists():
         known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
-        raise InputError("network", "", f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}")
+        raise MissingNetworkError(
+            "network", "", f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
+        )
     found = _read(path)
     if found.objective != instance.objective:
         raise InputError("network", path.stem, f"was trained for {found.objective}, not for {instance.objective}")
