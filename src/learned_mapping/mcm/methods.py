@@ -47,12 +47,17 @@ class Task:
     def arrays(self) -> RepairArrays:
         return repair_arrays(self.graph)
 
+    def partition(self, assignment: np.ndarray) -> Partition:
+        """Chips [N] as a partition that can draw itself."""
+        package = self.model.package
+        return make_partition(assignment, package.chips).on(self.graph, package)
+
 
 def _rule(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
         assignment = rule(task)
         budget.record(task.model.throughput(assignment))
-        return make_partition(assignment, task.model.package.chips), {}
+        return task.partition(assignment), {}
 
     return run
 
@@ -72,7 +77,7 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
         assignment, more = found if isinstance(found, tuple) else (found, {})
         if first is not None and task.model.throughput(assignment) < task.model.throughput(first):
             assignment = first
-        return make_partition(assignment, task.model.package.chips), more
+        return task.partition(assignment), more
 
     return run
 
@@ -80,7 +85,7 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
 def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
     assignment = optimum(task.model)
     budget.record(task.model.throughput(assignment))
-    return make_partition(assignment, task.model.package.chips), {"bound_s": lower_bound(task.model)}
+    return task.partition(assignment), {"bound_s": lower_bound(task.model)}
 
 
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):

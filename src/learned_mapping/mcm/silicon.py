@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searched
-from learned_mapping.mcm.partition import Partition, make_partition
+from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.annealing import annealing_from_balance
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
@@ -24,7 +24,7 @@ from learned_mapping.programs.graph import ComputationGraph
 def _even_cut(task: Task, rng: np.random.Generator, budget: Any) -> Found:
     assignment = balanced_start(task.model, task.arrays)
     budget.record(task.model.throughput(assignment))
-    return make_partition(assignment, task.model.package.chips), {}
+    return task.partition(assignment), {}
 
 
 OWN_METHODS: dict[str, Method] = {
