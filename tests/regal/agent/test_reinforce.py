@@ -28,6 +28,14 @@ from learned_mapping.regal.searches.proposals import softmax
 STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_in_a_hurry():
+    """Steps of a few milliseconds need no optimisation, which takes most of the compiler's time."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="module")
 def instances():
     rng = np.random.default_rng(0)
