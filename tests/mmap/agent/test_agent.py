@@ -19,7 +19,7 @@ from mmap_games import hard_program
 
 SMALL = AgentConfig(
     games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
-    unroll=2, learning_rate=3e-3, replay=4000, evaluate_every=0, evaluation_games=16,
+    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
 )  # fmt: skip
 WINDOWS = dataclasses.replace(SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1)
 

@@ -62,7 +62,7 @@ ROW = {
 
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
-    "learning_rate", "weight_decay", "clip",
+    "learning_rate", "weight_decay", "clip", "average",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -149,7 +149,7 @@ class MMapAgent:
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """What the agent makes of the positions at temperatures [G]."""
         found = self._decide(
-            self.learner.parameters, games.vector, games.ids, games.legal, self.seed, self.searches, temperature
+            self.learner.average, games.vector, games.ids, games.legal, self.seed, self.searches, temperature
         )
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in found))
@@ -273,7 +273,7 @@ class MMapAgent:
         rows = self.replay.rows(self.config.games, self.rng)
         seen = self.replay.fields
         found = self._decide(
-            self.learner.parameters, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
+            self.learner.average, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
             self.seed, self.searches, np.ones(len(rows), np.float32),
         )  # fmt: skip
         self.searches += 1
@@ -322,6 +322,7 @@ class MMapAgent:
         """Everything that the future depends on: windows start anew, so only whole games in progress are kept."""
         arrays = {
             **flatten(self.learner.parameters, "parameters"),
+            **flatten(self.learner.average, "average"),
             **flatten(self.learner.optimiser_state, "optimiser"),
             **self.replay.arrays("replay"),
             **self.games.arrays(self.play.whole),
@@ -365,6 +366,7 @@ class MMapAgent:
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
         learner = self.learner
         learner.parameters = unflatten(learner.parameters, arrays, "parameters", source)
+        learner.average = unflatten(learner.average, arrays, "average", source)
         learner.optimiser_state = unflatten(learner.optimiser_state, arrays, "optimiser", source)
         learner.updates = int(header["updates"])
         self.replay.restore(arrays, "replay", source)

@@ -52,6 +52,8 @@ class AgentConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     clip: float = 5.0
+    average: float = 0.0
+    """The agent plays by a running mean of the parameters that keeps this share at each update; 0: by the latest."""
     replay: int = 100_000
     """Decisions."""
     reanalyse: int = 0

@@ -45,17 +45,20 @@ def unrolled_loss(networks: Networks, parameters: Parameters, batch: Batch) -> t
 
 
 def make_update(networks: Networks, config: AgentConfig):
-    """The optimiser, and the compiled (parameters, its state, batch) -> (parameters, its state, parts of the loss)."""
+    """The optimiser, and the compiled (parameters, their mean, its state, batch) -> the same after an update, with the
+    parts of the loss for the batch."""
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.clip),
         optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
     )
 
-    def update(parameters, optimiser_state, batch):
+    def update(parameters, average, optimiser_state, batch):
         loss = jax.value_and_grad(lambda p: unrolled_loss(networks, p, batch), has_aux=True)
         (_, parts), gradient = loss(parameters)
         change, optimiser_state = optimiser.update(gradient, optimiser_state, parameters)
-        return optax.apply_updates(parameters, change), optimiser_state, parts
+        parameters = optax.apply_updates(parameters, change)
+        average = optax.incremental_update(parameters, average, 1.0 - config.average)
+        return parameters, average, optimiser_state, parts
 
     return optimiser, jax.jit(update)
 
@@ -70,17 +73,20 @@ class Learner:
     """
 
     def __init__(self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator):
-        self.parameters = networks.init(rng)
+        self.parameters = self.average = networks.init(rng)
+        """Trained, and acted by."""
         self.optimiser_state: Any = optimiser.init(self.parameters)
         self.updates = 0
         self._update = update
 
     def compile(self, batch: Batch) -> None:
         """Compiles for batches of this shape, without learning from it."""
-        jax.block_until_ready(self._update(self.parameters, self.optimiser_state, batch))
+        jax.block_until_ready(self._update(self.parameters, self.average, self.optimiser_state, batch))
 
     def step(self, batch: Batch) -> dict[str, jax.Array]:
         """One update; returns the parts of the loss."""
-        self.parameters, self.optimiser_state, parts = self._update(self.parameters, self.optimiser_state, batch)
+        self.parameters, self.average, self.optimiser_state, parts = self._update(
+            self.parameters, self.average, self.optimiser_state, batch
+        )
         self.updates += 1
         return parts

@@ -6,8 +6,9 @@ ends; the search's value stands for the rest.
 **Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known
 exactly a moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong.
 
-Rewards and values are in units and relative to the *return to go* expected at a buffer: the best game's where there are
-windows, else a running mean over whole games. This is a potential (Ng et al. 1999), so the best game stays the best.
+Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the game a window
+follows, the best game's for whole games beside windows, else a running mean over whole games. This is a potential
+(Ng et al. 1999), so the best game stays the best.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class SelfPlay:
         """The last cold whole game, once there is one that windows begin at."""
         self.unit = max(float(len(best.decisions)), 1.0)
         self.whole = config.games - config.windows
+        self._first_own = config.games - config.own_windows
         self.partial = np.zeros(self.whole, bool)
         """[whole]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
@@ -106,14 +108,18 @@ class SelfPlay:
         self.partial = games > 0
 
     def expected(self) -> np.ndarray:
-        """[G] the return expected of each game, in units: the potential."""
-        return self.unit * (self.games.saved + self.to_go[self.games.cursor])
+        """[G] the return expected of each game, in units: the potential. A window's is that of the game it follows."""
+        cursor = self.games.cursor
+        to_go = self.to_go[cursor]
+        if self.own is not None:
+            own = cursor[self._first_own :]
+            to_go[self._first_own :] = self.own.saved[-1] - self.own.saved[own]
+        return self.unit * (self.games.saved + to_go)
 
     def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
         """`moves` decisions of every game; None where `stop` cut them short."""
         games, config, whole = self.games, self.config, self.whole
-        own = config.own_windows if self.own is not None else 0
-        first = config.games - own
+        first = self._first_own if self.own is not None else config.games
         windows = [(self.best, np.arange(whole, first)), (self.own, np.arange(first, config.games))]
         starts = np.zeros(config.games, np.int64)
         for guide, at in windows:
