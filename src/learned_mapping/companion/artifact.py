@@ -25,7 +25,6 @@ TASKS: dict[str, str] = {
     "mmap.bound": "mmap.tables:run_bound",
     "mmap.random": "mmap.drop_backup:run_random",
     "mmap.plan": "mmap.heuristic:run_method",
-    "mmap.network": "mmap.network:run_network",
     "mmap.play": "mmap.scaling:run_play",
     "mmap.state": "mmap.steps:run_state",
     "mcm.partition": "mcm.classical:partition_run",

@@ -18,11 +18,11 @@ ROW_INCHES = 0.155
 """Height of one of many rows with a small name."""
 
 METHOD_COLOURS = {
-    "muzero": "#0072B2", "muzero-paper": "#56B4E9", "evolution-logits": "#E69F00", "evolution-policy": "#D55E00",
-    "evolution-warm": "#8C6D31", "segment-search": "#CC79A7", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
+    "muzero": "#0072B2", "muzero-demonstration": "#004C7A", "learning-only": "#56B4E9", "muzero-frozen": "#595959",
+    "evolution-logits": "#E69F00", "evolution-policy": "#D55E00", "evolution-warm": "#8C6D31",
+    "edit-search": "#6E3B09", "edit-search-learned": "#CC79A7", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
     "random": "#999999", "bound": "#222222", "xla": "#222222", "xla-kept": "#6B5B95", "heuristic": "#595959",
-    "prod": "#004C7A", "gumbel": "#009E73", "search-only": "#D55E00", "learning-only": "#8C6D31",
-    "muzero-no-backup": "#D55E00", "muzero-scratch": "#E69F00",
+    "prod": "#004C7A", "edit-search-prod": "#222222",
     "rl": "#56B4E9", "finetune": "#0072B2", "zeroshot": "#CC79A7", "sa": "#E69F00", "greedy-naive": "#D55E00",
     "rl-balanced": "#56B4E9", "rl-weights": "#56B4E9", "sa-balanced": "#E69F00", "random-balanced": "#595959",
     "random-weights": "#999999", "cem-weights": "#009E73", "class-search": "#D55E00",

@@ -132,23 +132,27 @@ def gaps(rows: Rows) -> Figure:
     return figure
 
 
-def speedups(rows: Rows, metric: str = "speedup", *, baseline: str = "the compiler's mapping") -> Figure:
-    """Paper 1's Figure 10: a line per program, fastest first: the agent's bar from 1 on, and prod's diamond.
+def speedups(
+    rows: Rows, metric: str = "speedup", *, methods: tuple[str, str], baseline: str = "the compiler's mapping"
+) -> Figure:
+    """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, and its prod's diamond.
 
     Args:
       rows: of `mmap.fig10`.
       metric: ``speedup`` or ``speedup_kept``.
+      methods: whose bars, and whose diamonds: the better of its mapping and the compiler's.
       baseline: what it is over, in words.
     """
     found = {(row["method"], row["instance"]): row for row in rows if row["metric"] == metric}
-    agent = [row for (method, _), row in found.items() if method == "muzero"]
-    agent.sort(key=lambda row: (-row["value"], row["instance"]))
-    names = [row["instance"] for row in agent]
+    method, prod = methods
+    shown = [row for (name, _), row in found.items() if name == method]
+    shown.sort(key=lambda row: (-row["value"], row["instance"]))
+    names = [row["instance"] for row in shown]
     figure, axes = new_figure(height=1.2 + ROW_INCHES * len(names))
-    bars(axes, range(len(names)), agent, 0.7, start=1.0, label="agent", color=method_colour("muzero"))
-    prod = [found["prod", name]["value"] for name in names]
-    look = {"marker": "D", "s": 10, "color": method_colour("prod"), "zorder": 3}
-    axes.scatter(prod, range(len(names)), **look, label="prod: the better of both")
+    bars(axes, range(len(names)), shown, 0.7, start=1.0, label=method, color=method_colour(method))
+    look = {"marker": "D", "s": 10, "color": method_colour(prod), "zorder": 3}
+    values = [found[prod, name]["value"] for name in names]
+    axes.scatter(values, range(len(names)), **look, label=f"{prod}: the better of both")
     axes.axvline(1.0, color=INK, linewidth=1.0)
     name_rows(axes, names, small=True)
     axes.set_xlabel(f"speedup over {baseline}")
@@ -185,53 +189,68 @@ def return_against_latency(rows: Rows) -> Figure:
 
 
 def drop_backup(rows: Rows) -> Figure:
-    """Random play: share of games with a dead end, per program; the agent: mean return over its games, a panel each.
+    """Random play: the share of games with a dead end, per program where there are any.
 
     Args:
       rows: of `mmap.dropbackup`.
     """
     lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
     met = [row for row in lost if row["value"] > 0]
-    learned = [row for row in _of(rows, "mean_return") if "curve" in row]
-    names = distinct(learned, "instance")
-    figure, (left, *panels) = new_panels(1 + len(names), 1 + len(names), height=3.0)
-    bars(left, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
-    left.set_xticks(range(len(met)), [broken_name(row["instance"]) for row in met], fontsize=6.5)
-    left.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)}", fontsize=8.5)
-    left.set_ylabel("share of games with a dead end")
-    left.grid(False, axis="x")
-    handles: dict[str, Any] = {}
-    for axes, name in zip(panels, names):
-        for row in (row for row in learned if row["instance"] == name):
-            points = (row["curve"][key] for key in ("x", "y", "low", "high"))
-            handles.setdefault(row["method"], curve(axes, *points, colour=method_colour(row["method"])))
-        axes.set_title(name, fontsize=8.5)
-        axes.set(xlabel="games", ylabel="mean return of the games")
-    if handles:
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    figure, axes = new_figure(height=2.6)
+    bars(axes, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
+    axes.set_xticks(range(len(met)), [broken_name(row["instance"]) for row in met])
+    axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
+    axes.set_ylabel("share of games with a dead end")
+    axes.grid(False, axis="x")
     return figure
 
 
-def scaling(rows: Rows, steps: Mapping[str, str]) -> Figure:
-    """Against buffers, on logarithmic axes: a game step, the agent's steps, and games a second of the searches.
+def scaling(rows: Rows) -> Figure:
+    """Against buffers, on logarithmic axes: a game step of random play, and games a second of the searches.
 
     Args:
       rows: of `mmap.scaling`.
-      steps: metrics of the agent and what they are, as `companion.mmap.scaling.STEPS`.
     """
-    figure, panels = new_panels(3, 3, height=3.0)
-    metrics = ({"step_us": "random play"}, {m: m.removesuffix("_ms") for m in steps}, {"games_per_s": ""})
-    labels = ("microseconds per game step", "milliseconds", "games per CPU second")
-    for axes, names, label in zip(panels, metrics, labels):
-        shown = [row for row in rows if row["metric"] in names]
-        for i, (method, metric) in enumerate(dict.fromkeys((row["method"], row["metric"]) for row in shown)):
-            mine = sorted((r["buffers"], r["value"]) for r in shown if (r["method"], r["metric"]) == (method, metric))
-            colour = PALETTE[i] if axes is panels[1] else method_colour(method)
-            axes.plot(*np.array(mine).T, marker="o", markersize=4, color=colour, label=names[metric] or method)
+    figure, panels = new_panels(2, 2, height=3.0)
+    for axes, metric, label in zip(
+        panels, ("step_us", "games_per_s"), ("microseconds per game step", "games per CPU second")
+    ):
+        shown = [row for row in rows if row["metric"] == metric]
+        for method in distinct(shown, "method"):
+            mine = sorted((row["buffers"], row["value"]) for row in shown if row["method"] == method)
+            axes.plot(*np.array(mine).T, marker="o", markersize=4, color=method_colour(method), label=method)
         axes.set(xscale="log", yscale="log", xlabel="buffers", ylabel=label)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_formatter(NullFormatter())
         axes.legend(fontsize=7)
+    return figure
+
+
+def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figure:
+    """The agent learns: returns over CPU seconds, a panel per program, a line per training.
+
+    Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far.
+
+    Args:
+      trainings: as `companion.mmap.training.trainings` returns them.
+      levels: program -> what reaches which return without learning; drawn across.
+    """
+    programs = distinct(trainings, "program")
+    figure, panels = new_panels(len(programs), height=0.6 + 2.6 * -(-len(programs) // 2))
+    handles: dict[str, Any] = {}
+    for axes, program in zip(panels, programs):
+        for record in (record for record in trainings if record["program"] == program):
+            colour = method_colour(record["method"])
+            for column, style in (("cold", "-"), ("best", ":")):
+                points = [(row["cpu_s"], row[column]) for row in record["curve"] if row[column] is not None]
+                (line,) = axes.plot(*np.array(points).reshape(-1, 2).T, style, color=colour)
+                handles.setdefault(record["method"], line)
+        for name, value in levels.get(program, {}).items():
+            level = axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2)
+            handles.setdefault(name, level)
+        axes.set_xscale("log")
+        axes.set_title(program)
+    _margins(figure, "CPU seconds", RETURN, handles)
     return figure
 
 

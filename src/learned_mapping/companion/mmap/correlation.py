@@ -59,7 +59,7 @@ def groups(profile: str) -> dict[str, str]:
 def plan_fig6(profile: str, seeds: int) -> list[Run]:
     """The runs on each program, numbered by their seeds, so that two runs of one method differ."""
     return [
-        plan_run(method, name, {"seconds": seconds, "group": group}, number, profile=profile)
+        plan_run(method, name, {"seconds": seconds, "group": group}, number)
         for name, group in groups(profile).items()
         for number, (method, seconds) in enumerate(SOLUTIONS[profile])
     ]

@@ -86,7 +86,7 @@ def has_offsets(mapping: Mapping) -> bool:
 def plan_fig8(profile: str, seeds: int) -> list[Run]:
     """One run of `OURS` with the seconds of `mmap.table3`, its mapping kept; the compiler's mapping."""
     name, config = chosen_program(profile), {"seconds": SECONDS[profile], "keep": True}
-    runs = [plan_run(OURS, name, config, profile=profile)]
+    runs = [plan_run(OURS, name, config)]
     if has_offsets(load(name)[1]):
         return runs + [plan_run(method, name, {}) for method in COMPILER]
     return [*runs, plan_run(WITHOUT_OFFSETS, name, config)]

@@ -1,4 +1,7 @@
-"""Paper 1's Figure 4 and Table 6: the network's modules as Haiku builds them, and every profile's hyperparameters."""
+"""Paper 1's Figure 4 and Table 6: the agent's networks as Haiku builds them, and its settings beside the paper's.
+
+The agent is the light one. The paper's size, Figure 4's ResNet with 400 simulations, is not there yet.
+"""
 
 from __future__ import annotations
 
@@ -7,89 +10,66 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Run
-from learned_mapping.mmap.muzero.config import PROFILES, config_to_json
+from learned_mapping.companion.mmap.runs import load
 
-SHOWN = ("paper", "full")
-"""Profiles of `mmap.muzero.config` in both; Figure 4 in ``quick`` has the small one, ``quick``, alone."""
+PROGRAM = "alexnet_train_batch_32"
+"""Whose network Figure 4 shows: the tables of ids grow with the program, nothing else does."""
 PAPER_TABLE6 = {
-    "discount": 0.9999, "simulations": 400, "init_temperature": 1.0, "temperature_decay_steps": 400_000,
-    "final_temperature": 0.2, "noise_fraction": 0.25, "noise_alpha": 0.03, "training_steps": 1_000_000,
-    "batch_size": 512, "learning_rate": 0.0002, "weight_decay": 0.0001, "replay_size": 20_000,
-    "reanalyse_fraction": 0.5,
-}  # fmt: skip
-"""By our names, in the paper's order; besides, its optimiser is Adam."""
-
-
-def plan_table6(profile: str, seeds: int) -> list[Run]:
-    """Nothing: the numbers are those of `mmap.muzero.config`."""
-    return []
+    "discount": (0.9999, "discount"),
+    "simulations": (400, "simulations"),
+    "initial temperature": (1.0, None),
+    "steps over which it falls": (400_000, None),
+    "final temperature": (0.2, None),
+    "share of root noise": (0.25, None),
+    "alpha of root noise": (0.03, None),
+    "training steps": (1_000_000, None),
+    "batch size": (512, "batch"),
+    "learning rate": (0.0002, "learning_rate"),
+    "weight decay": (0.0001, "weight_decay"),
+    "replay size": (20_000, "replay"),
+    "share reanalysed": (0.5, "reanalyse"),
+}
+"""The paper's settings in its order, and which of `AgentConfig` is the same; besides, its optimiser is Adam."""
 
 
 def assemble_table6(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per hyperparameter and profile: those of the paper's table first, then the others, sizes included."""
+    """A row per setting of both configurations of the agent: the paper's first, no value for those it does not have."""
+    from learned_mapping.mmap.agent.config import WHOLE, WINDOWS
+
     rows = []
-    for name in SHOWN:
-        numbers = flat(config_to_json(PROFILES[name]))
-        for parameter in (*PAPER_TABLE6, *(other for other in numbers if other not in PAPER_TABLE6)):
-            row = {"instance": parameter, "method": name, "metric": "hyperparameter", "value": numbers[parameter]}
-            rows.append({**row, "n": 1, "in_paper": parameter in PAPER_TABLE6})
+    known = {ours for _, ours in PAPER_TABLE6.values()}
+    for method, config in (("whole games", WHOLE), ("windows", WINDOWS)):
+        numbers = dataclasses.asdict(config)
+        shown = {name: (ours, True) for name, (_, ours) in PAPER_TABLE6.items()}
+        shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in known}
+        for name, (ours, in_paper) in shown.items():
+            row = {"instance": name, "method": method, "metric": "hyperparameter", "value": numbers.get(ours)}
+            rows.append({**row, "n": 1, "in_paper": in_paper})
     paper = [
-        {"instance": parameter, "method": "paper", "metric": "hyperparameter", "value": value}
-        for parameter, value in PAPER_TABLE6.items()
+        {"instance": name, "method": "paper", "metric": "hyperparameter", "value": value}
+        for name, (value, _) in PAPER_TABLE6.items()
     ]
     return {"rows": rows, "paper": paper, "validated": 0, "invalid": 0}
 
 
-def flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Nested settings by dotted names; lists as text."""
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            found |= {f"{name}.{inner}": each for inner, each in flat(value).items()}
-        else:
-            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-    return found
-
-
-def run_network(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The shapes of all parameters of the networks of a profile (`instance`), part by part, module by module."""
-    from learned_mapping.mmap.muzero.network import make_networks
-
-    chosen = PROFILES[instance]
-    parameters = make_networks(chosen.representation, chosen.network).init(np.random.default_rng(seed))
-    shapes = {
-        part: {
-            module: {name: list(array.shape) for name, array in arrays.items()} for module, arrays in modules.items()
-        }
-        for part, modules in parameters.items()
-    }
-    return {
-        "shapes": shapes,
-        "representation": dataclasses.asdict(chosen.representation),
-        "block": chosen.network.block,
-    }
-
-
-def plan_fig4(profile: str, seeds: int) -> list[Run]:
-    """A run per profile of the network."""
-    names = ("quick",) if profile == "quick" else SHOWN
-    return [Run("mmap.network", "muzero", name) for name in names]
-
-
 def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per module: how many parameters it has, and their shapes; a row per profile for the whole."""
+    """A row per module: how many parameters it has, and their shapes; a row for the whole, with what the agent sees."""
+    from learned_mapping.mmap.agent.config import config_for
+    from learned_mapping.mmap.agent.network import Networks
+    from learned_mapping.mmap.agent.observation import PARTS
+
+    program, _ = load(PROGRAM)
+    counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
+    parameters = Networks(config_for(program.num_buffers), counts).init(np.random.default_rng(0))
     rows: list[dict[str, Any]] = []
-    for record in records:
-        found, method = record["result"], record["method"]
-        seen = {"representation": found["representation"], "block": found["block"]}
-        total = 0
-        for part, modules in found["shapes"].items():
-            for module, shapes in modules.items():
-                count = sum(int(np.prod(shape)) for shape in shapes.values())
-                total += count
-                row = {"instance": record["instance"], "method": method, "metric": "parameters", "value": count}
-                rows.append({**row, "part": part, "module": module, "shapes": shapes})
-        row = {"instance": record["instance"], "method": method, "metric": "parameters_total", "value": total}
-        rows.append({**row, **seen})
-    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+    for part, modules in parameters.items():
+        for module, arrays in modules.items():
+            shapes = {name: list(array.shape) for name, array in arrays.items()}
+            count = sum(int(np.prod(shape)) for shape in shapes.values())
+            rows.append({**_row("parameters", count), "part": part, "module": module, "shapes": shapes})
+    total = _row("parameters_total", sum(row["value"] for row in rows))
+    return {"rows": [*rows, {**total, "sees": dict(PARTS)}], "paper": [], "validated": 0, "invalid": 0}
+
+
+def _row(metric: str, value: int) -> dict[str, Any]:
+    return {"instance": PROGRAM, "method": "muzero", "metric": metric, "value": value, "n": 1}

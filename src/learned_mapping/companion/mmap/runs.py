@@ -13,6 +13,7 @@ from typing import Any
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import manifest
+from learned_mapping.companion.mmap.training import thinned
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
@@ -24,7 +25,10 @@ from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero",)
+LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "learning-only")
+"""The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
+LEARNING = ("updates", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s")
+"""What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
@@ -52,12 +56,10 @@ def of_other_programs(result: dict[str, Any]) -> list[str]:
     return [name for name, digest in made_for.items() if known.get(name) != digest]
 
 
-def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, profile: str = "full") -> Run:
-    """A run of `run_method`. The program's digest is part of its key, and the size of a method that learns."""
+def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
+    """A run of `run_method`. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
-    if method in LEARNED:
-        config["profile"] = profile
-    return Run("mmap.map", method, instance, config, seed, long=method in LEARNED and profile != "quick")
+    return Run("mmap.map", method, instance, config, seed, long=method in LEARNED)
 
 
 def is_random(method: str) -> bool:
@@ -71,9 +73,11 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     Args:
       method: any of `mmap.methods`, or of `COMPILER`.
       instance: a compiled program.
-      config: ``program``, its digest; ``seconds`` or ``samples``; ``profile`` of a method that learns; ``keep``, to
-        have the mapping itself in the record.
+      config: ``program``, its digest; ``seconds`` or ``samples``; ``keep``, to have the mapping itself in the record.
       seed: of the method.
+
+    Returns:
+      The record. Of the agent it has the metrics of `LEARNING` and the learning curve, ``log``.
 
     Raises:
       InputError: the program is not the one that the run was planned for.
@@ -83,7 +87,7 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
     if method in COMPILER:
         return _compiler_record(method, program, own)
-    limits = {name: config[name] for name in ("seconds", "samples", "profile") if name in config}
+    limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
     record = judged(program, result.solution, exact=method not in PLANS)
     record |= {
@@ -92,6 +96,9 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         "seconds": result.seconds,
         "curve": result.curve,
     }
+    if method in LEARNED:
+        record |= {name: result.metrics[name] for name in LEARNING if name in result.metrics}
+        record["log"] = thinned(result.log)
     if config.get("keep"):
         names = ("action", "offset", "start", "end")
         record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
@@ -132,6 +139,17 @@ def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, A
 
 def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
     return {name: float(getattr(latency, name)) for name in STALLS}
+
+
+def learning_rows(instance: str, method: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows ``games`` and ``updates`` of a method that learns: the least of its runs, which a claim asks for."""
+    if any("updates" not in result for result in found):
+        return []
+    least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
+    return [
+        {"instance": instance, "method": method, "metric": metric, "value": float(value), "n": len(found)}
+        for metric, value in least.items()
+    ]
 
 
 def counted(records: list[dict[str, Any]]) -> dict[str, int]:

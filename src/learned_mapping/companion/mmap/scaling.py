@@ -43,7 +43,7 @@ def plan_scaling(profile: str, seeds: int) -> list[Run]:
         made_for = {"program": program_digest(name)}
         play = {"seconds": PLAY_SECONDS[profile], **made_for}
         runs.append(Run("mmap.play", "random", name, play))
-        runs += [plan_run(m, name, {"seconds": SEARCH_SECONDS[profile]}, profile=profile) for m in SEARCHES]
+        runs += [plan_run(m, name, {"seconds": SEARCH_SECONDS[profile]}) for m in SEARCHES]
     return runs
 
 

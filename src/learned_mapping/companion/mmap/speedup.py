@@ -15,20 +15,19 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, counted, plan_run
-from learned_mapping.companion.mmap.table2 import SECONDS_LEARNED_QUICK, grouped
+from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, plan_run
+from learned_mapping.companion.mmap.table2 import grouped
 from learned_mapping.companion.statistics import bootstrap_interval, summary_row
-from learned_mapping.mmap.methods import METHODS
 
 AGENT, PROD = "muzero", "prod"
 OURS, OURS_PROD = "edit-search", "edit-search-prod"
 PRODS = {AGENT: PROD, OURS: OURS_PROD}
 """A search -> the better of its mapping and the compiler's, run for run."""
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
-SECONDS = {"quick": SECONDS_LEARNED_QUICK, "full": 12.0, "paper": 600.0}
+SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program of the edit search, whatever the program's size, one core."""
-AGENT_SECONDS = {"quick": SECONDS_LEARNED_QUICK, "full": 300.0, "paper": 86_400.0}
-"""Of the agent, compilation apart."""
+AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
+"""Of the agent, compilation apart; in ``quick`` it does not take part."""
 REPEATED = (
     "inference_lstm", "wavenet_coherent_batch32", "alexnet_train_batch_32", "mnasnet_b1_batch_128", "inference_resnet",
     "AlphaTensor", "rnn_7", "rnn_6", "mlperf_nmt_1_shard_batch_64", "rnn_3", "tensor2tensor_transformer", "rnn_2",
@@ -63,9 +62,8 @@ def plan_table3(profile: str, seeds: int) -> list[Run]:
     for name in programs(profile):
         count = min(seeds, SEEDS_REPEATED) if name in REPEATED and profile != "quick" else 1
         for method, seconds in ((OURS, SECONDS), (AGENT, AGENT_SECONDS)):
-            if method in METHODS and (method == OURS or profile != "quick"):
-                config = {"seconds": seconds[profile]}
-                runs += [plan_run(method, name, config, seed, profile=profile) for seed in range(count)]
+            if profile in seconds:
+                runs += [plan_run(method, name, {"seconds": seconds[profile]}, seed) for seed in range(count)]
     return runs
 
 
@@ -92,6 +90,8 @@ def assemble_table3(profile: str, records: list[dict[str, Any]]) -> dict[str, An
                 own = np.array([_latency(result) for result in found[search]])
                 more = extra | {"seconds": groups[name, search][0]["config"]["seconds"]}
                 speeds = {search: baseline / own, PRODS[search]: baseline / np.minimum(own, baseline)}
+                if metric == "speedup":
+                    rows += [row for method in speeds for row in learning_rows(name, method, found[search])]
                 for method, values in speeds.items():
                     rows.append(_row(name, method, metric, values.tolist(), baseline=compiler, **more))
                     over.setdefault((method, metric), []).append(float(values.mean()))
@@ -152,7 +152,7 @@ def assemble_table4(profile: str, records: list[dict[str, Any]]) -> dict[str, An
     rows = [
         {**row, "group": group[name]}
         for name in group
-        for metric in BASELINES
+        for metric in (*BASELINES, "games", "updates")
         for row in results.select(table, instance=name, metric=metric)
         if row["method"] in (*PRODS, *PRODS.values())
     ]

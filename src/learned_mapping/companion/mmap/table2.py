@@ -15,6 +15,7 @@ from learned_mapping.companion.mmap.runs import (
     LEARNED,
     counted,
     is_random,
+    learning_rows,
     num_buffers,
     plan_run,
 )
@@ -25,7 +26,6 @@ from learned_mapping.companion.statistics import (
     probability_of_improvement,
     summary_row,
 )
-from learned_mapping.mmap.methods import METHODS as ALL_METHODS
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
@@ -36,18 +36,17 @@ EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
 METHODS = (
-    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", "edit-search-learned", *LEARNED,
+    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", "edit-search-learned",
+    "muzero", "muzero-demonstration",
 )  # fmt: skip
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
-"""What `AGENT` and ours are compared with, run for run."""
+"""What these are compared with:"""
+CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-learned")
 SECONDS = {"quick": 0.5, "full": 20.0, "paper": 300.0}
 """CPU seconds of each search, one core."""
 SECONDS_LARGE = {"quick": 0.5, "full": 40.0, "paper": 600.0}
 """For programs above `LARGE` buffers."""
 LARGE = 3000
-SECONDS_LEARNED_QUICK = 2.0
-"""A network has learned little after half a second."""
-AGENT, OURS = "muzero", "edit-search"
 CURVE_POINTS = 40
 
 PAPER_TABLE2 = {
@@ -64,26 +63,22 @@ def workloads(profile: str) -> tuple[str, ...]:
     return QUICK_WORKLOADS if profile == "quick" else WORKLOADS
 
 
-def seconds_for(profile: str, instance: str, method: str = "random") -> float:
+def seconds_for(profile: str, instance: str) -> float:
     """CPU seconds of one search."""
-    if profile == "quick" and method in LEARNED:
-        return SECONDS_LEARNED_QUICK
     return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
 
 
 def plan_table2(profile: str, seeds: int) -> list[Run]:
     """Every method on every program for equal CPU seconds, those without randomness once; the compiler's mapping.
 
-    A method that learns gets hours: its runs are long ones. In ``quick``, which has none, it does not take part.
+    The agent's runs are long ones; in ``quick`` it does not take part.
     """
     runs = [plan_run(method, instance, {}) for instance in workloads(profile) for method in COMPILER]
     for instance in workloads(profile):
+        config = {"seconds": seconds_for(profile, instance)}
         for method in METHODS:
-            if method not in ALL_METHODS or (profile == "quick" and method in LEARNED):
-                continue
-            once = not is_random(method)
-            config = {"seconds": seconds_for(profile, instance, method)}
-            runs += [plan_run(method, instance, config, seed, profile=profile) for seed in range(1 if once else seeds)]
+            if profile != "quick" or method not in LEARNED:
+                runs += [plan_run(method, instance, config, seed) for seed in range(seeds if is_random(method) else 1)]
     return runs
 
 
@@ -98,11 +93,8 @@ def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, An
     for (instance, method), group in groups.items():
         found = [record["result"] for record in group]
         returns.setdefault(method, {})[instance] = [result["costs"].get("return", 0.0) for result in found]
-        extra: dict[str, Any] = {"program": group[0]["config"]["program"]}
-        if "curve" in found[0]:
-            extra["curve"] = mean_curve(found, "x", "s")
-            extra["games_curve"] = mean_curve(found, "samples", "games")
-        rows.append(summary_row(instance, method, "return", returns[method][instance], **extra))
+        rows.append(return_row(instance, method, group))
+        rows += learning_rows(instance, method, found)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
         rows.append(summary_row(instance, method, "latency_s", latencies))
         for metric, compiler in (("speedup", "xla"), ("speedup_kept", "xla-kept")):
@@ -116,13 +108,24 @@ def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, An
         rows.append(summary_row("all", method, "return", scores))
         if method != "xla":  # which does not keep to the game's rules
             rows.append(_improvement("all", method, scores, returns["greedy-tuned"]))
-    rows += [row for method in (AGENT, OURS, "edit-search-learned") for row in contrasts(returns, method)]
+    rows += [row for method in CONTRASTED for row in contrasts(returns, method)]
     paper = []
     for instance, (buffers, *values) in PAPER_TABLE2.items():
         for method, value in zip(("muzero", "evolution-logits", "random"), values):
             row = {"instance": instance, "method": method, "metric": "return", "value": value}
             paper.append({**row, "buffers": buffers})
     return {"rows": rows, "paper": paper, **counted(records)}
+
+
+def return_row(instance: str, method: str, group: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
+    found = [record["result"] for record in group]
+    extra: dict[str, Any] = {"program": group[0]["config"]["program"]}
+    if all(result.get("curve", {"x": ()})["x"] for result in found):
+        extra["curve"] = mean_curve(found, "x", "s")
+        extra["games_curve"] = mean_curve(found, "samples", "games")
+    values = [result["costs"].get("return", 0.0) for result in found]
+    return summary_row(instance, method, "return", values, **extra)
 
 
 def _improvement(instance: str, method: str, scores: Scores, baseline: Scores) -> dict[str, Any]:
@@ -185,6 +188,7 @@ def assemble_fig5(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         if "curve" in row:
             plain = {key: value for key, value in row.items() if key != "games_curve"}
             rows += [plain, {**plain, "metric": "return_by_games", "curve": row["games_curve"]}]
+    rows += [row for metric in ("games", "updates") for row in results.select(table, metric=metric)]
     sizes: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if row["instance"] != "all":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.training import SCHEMA, thinned
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json, imitation_only
 from learned_mapping.mmap.agent.solve import LearnedResult, solve
@@ -18,16 +19,12 @@ from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json, write_json
 
-CURVE_ROWS = 100
-"""Of a record, at most."""
-
 
 def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedResult) -> dict[str, Any]:
-    """A finished training as JSON. Its curve keeps about `CURVE_ROWS` of the iterations, those with an evaluation among
-    them; the returns of a row are means over the games that ended since the row before."""
+    """A finished training as JSON; its curve is `thinned`."""
     metrics = result.metrics
     return {
-        "schema": "learned-mapping/mmap-training/1",
+        "schema": SCHEMA,
         "program": program,
         "seed": seed,
         "config": config,
@@ -35,26 +32,8 @@ def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedRe
         "games": result.samples,
         "best_whole": metrics["return"],
         **{name: value for name, value in metrics.items() if name != "return"},
-        "curve": thinned(result.log, CURVE_ROWS),
+        "curve": thinned(result.log),
     }
-
-
-def thinned(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """At most about `count` rows; what counts games is averaged over the rows left out."""
-    every = max(-(-len(rows) // count), 1)
-    kept, waiting = [], []
-    for i, row in enumerate(rows, 1):
-        waiting.append(row)
-        if i % every and row["own_return"] is None and i < len(rows):
-            continue
-        means = {}
-        for name in ("hot", "cold", "dead_ends", "equal", "entropy", "value_error"):
-            values = [r[name] for r in waiting if r[name] is not None]
-            means[name] = sum(values) / len(values) if values else None
-        merged = row | means
-        kept.append({k: round(v, 6) if isinstance(v, float) else v for k, v in merged.items()})
-        waiting = []
-    return kept
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
