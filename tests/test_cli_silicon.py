@@ -56,3 +56,12 @@ def test_an_unknown_method_lists_those_of_silicon(capsys, folder):
     arguments = ["graph.json", "--method", "magic", "--out", "p.json", "--hardware", "silicon"]
     code, _, err = run(capsys, "solve", "mcm", *arguments)
     assert code == 2 and "class-search" in err
+
+
+@pytest.mark.parametrize("hardware", [[], ["--hardware", "silicon"]])
+def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
+    """Catches a start that is taken and never used."""
+    arguments = ["graph.json", "--method", "random", "--samples", "5", "--chips", "2", "--out", "p.json"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments, "--start", "greedy-careful", *hardware)
+    assert (code, "--start" in err) == ((2, True) if hardware else (0, False)), err
+    assert (folder / "p.json").exists() == (not hardware)

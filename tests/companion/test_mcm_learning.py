@@ -10,7 +10,7 @@ from learned_mapping.companion.figures.mcm import curves
 from learned_mapping.companion.mcm import learning as mcm_learning
 from learned_mapping.companion.mcm import learning_bert as mcm_learning_bert
 from learned_mapping.companion.mcm import memory as mcm_memory
-from learned_mapping.companion.mcm.learning_runs import MODULE, silicon_run
+from learned_mapping.companion.mcm.learning_runs import silicon_run
 from learned_mapping.companion.mcm.levels import best_so_far, level_row, log_curves, reached
 from learned_mapping.companion.worker import perform
 from learned_mapping.style import svg_text
@@ -43,13 +43,13 @@ def test_figure_5_by_hand():
     records += [record("rl", "a", 3.0), record("rl", "b", 4.0), record("sa", "a", 6.0), record("sa", "b", 2.0)]
     found = mcm_learning.assemble_fig5("full", records)
     rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
-    ratio = rows["test16", "rl", "ratio", None]
+    ratio = rows["all", "rl", "ratio", None]
     assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
     assert rows["a", "rl", "improvement", None]["value"] == 3 and rows["b", "rl", "over_optimum", None]["value"] == 1
-    assert rows["test16", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
-    assert rows["test16", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
-    assert rows["test16", "rl", "samples", "90%"]["value"] is None
-    assert ("test16", "optimum", "samples", "75%") not in rows and found["invalid"] == 0
+    assert rows["all", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
+    assert rows["all", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
+    assert rows["all", "rl", "samples", "90%"]["value"] is None
+    assert ("all", "optimum", "samples", "75%") not in rows and found["invalid"] == 0
     assert "<svg" in svg_text(curves(found, "improvement", "over", mcm_learning.RULES))
 
 
@@ -69,14 +69,13 @@ def test_figure_6_with_what_never_runs():
     assert rows["finetune", "samples", "105% of the optimum"]["value"] == 2
 
 
-@pytest.mark.parametrize("artifact", [*mcm_learning.ARTIFACTS, *mcm_learning_bert.ARTIFACTS], ids=lambda a: a.id)
-def test_searches_of_a_plan_get_equal_samples(artifact):
-    """Catches a search that may try more, and two runs under one key."""
+@pytest.mark.parametrize("plan", [mcm_learning.plan_fig5, mcm_learning_bert.plan_fig6, mcm_memory.plan_memory])
+def test_searches_of_a_plan_get_equal_samples(plan):
+    """Catches a search that may try more."""
     for profile in PROFILES:
-        runs = artifact.plan(profile, 2)
-        assert len({run.digest for run in runs}) == len(runs)
+        runs = plan(profile, 2)
         searches = [r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)]
-        early = mcm_learning_bert.EARLY_SAMPLES if artifact.id == "mcm.fig6" else None
+        early = mcm_learning_bert.EARLY_SAMPLES if plan is mcm_learning_bert.plan_fig6 else None
         whole = [r for r in searches if r.config["samples"] != early]
         assert len({r.config["samples"] for r in whole}) <= 1
         assert {r.method for r in searches} == {r.method for r in whole}
@@ -84,41 +83,35 @@ def test_searches_of_a_plan_get_equal_samples(artifact):
 
 def test_runs_repeat_and_count_their_samples():
     """Catches hidden randomness and a search that takes more than it is given."""
-    for function, method, config in (
-        ("model_run", "cem-weights", {"samples": 20}),
-        ("mode_run", "rl", {"samples": 20, "mode": "sample", "credit": "repaired", "network": "quick"}),
+    for task, method, config in (
+        ("mcm.solve", "costs-cem", {"samples": 20}),
+        ("mcm.mode", "rl", {"samples": 20, "mode": "sample", "credit": "repaired", "network": "quick"}),
     ):
-        task = {
-            "function": f"{MODULE}:{function}",
-            "method": method,
-            "instance": "resnet_14",
-            "config": config,
-            "seed": 1,
-        }
-        first, second = (perform(task)["result"] for _ in range(2))
+        run = {"task": task, "method": method, "instance": "resnet_14", "config": config, "seed": 1}
+        first, second = (perform(run)["result"] for _ in range(2))
         assert first["valid"] and first["samples"] == 20 and first["throughput"] == second["throughput"]
-    task |= {"function": f"{MODULE}:share_run", "method": "unconstrained", "config": {"samples": 60}}
-    assert perform(task)["result"]["samples"] == 60
+    run |= {"task": "mcm.share", "method": "unconstrained", "config": {"samples": 60}}
+    assert perform(run)["result"]["samples"] == 60
 
 
 def test_who_fits_a_small_memory():
     """Catches memories mixed up, and a search that never ran counted as if its first sample had."""
     records = []
     for memory, ran in ((64.0, None), (66.0, 2)):
-        for method in ("optimum", "finetune"):
+        for method in ("optimum", "costs-cem"):
             throughput = 0.0 if ran is None else 2.0
             made = record(method, "bert_large_inference", throughput, fits=ran is not None, ran=0, first_ran=ran)
             records.append(made | {"config": {"sram_mib": memory}})
-    found = mcm_memory.assemble("full", records)
+    found = mcm_memory.assemble_memory("full", records)
     rows = {(r["method"], r["sram_mib"], r["metric"]): r["value"] for r in found["rows"]}
-    assert rows["finetune", 64.0, "first_ran"] == 4 and rows["finetune", 66.0, "first_ran"] == 2
+    assert rows["costs-cem", 64.0, "first_ran"] == 4 and rows["costs-cem", 66.0, "first_ran"] == 2
     assert rows["optimum", 64.0, "fits_percent"] == 0 and rows["optimum", 66.0, "throughput"] == 2
     assert ("optimum", 64.0, "first_ran") not in rows
 
 
 def test_less_memory_is_what_a_run_has():
     """Catches a run that ignores its memory: the static optimum of BERT needs more than 64 MiB and less than 66."""
-    runs = {r.config["sram_mib"]: r for r in mcm_memory.plan("full", 1) if r.method == "optimum"}
+    runs = {r.config["sram_mib"]: r for r in mcm_memory.plan_memory("full", 1) if r.method == "optimum"}
     fits = {
         m: silicon_run(run.method, run.instance, run.config, run.seed)["fits"]
         for m, run in runs.items()

@@ -78,11 +78,9 @@ def test_runs_of_a_small_graph():
     config = {"chips": 3, "partitions": 4, "samples": 5}
     task = {"instance": "squeezenet_inference", "config": config, "seed": 1}
     for method in mcm_silicon.SAMPLERS:
-        outcomes = [
-            perform(task | {"function": f"{mcm_silicon.MODULE}:sampling_run", "method": method}) for _ in range(2)
-        ]
+        outcomes = [perform(task | {"task": "silicon.sample", "method": method}) for _ in range(2)]
         assert outcomes[0]["result"] == outcomes[1]["result"], outcomes
         assert outcomes[0]["result"]["broken"] == 0
     for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
-        found = perform(task | {"function": f"{mcm_silicon.MODULE}:method_run", "method": method})["result"]
+        found = perform(task | {"task": "silicon.measure", "method": method})["result"]
         assert found["valid"] and found["fits"] and 0 < found["throughput"] < found["predicted_throughput"]

@@ -15,17 +15,20 @@ def test_rows_by_hand():
     for samples, throughput in ((10, 3.0), (20, 4.0)):
         result = {"throughput": throughput, "valid": samples == 10}
         records.append({"method": "class-search", "config": {"samples": samples}, "result": result})
+    baseline = {"method": "random-balanced", "config": {"samples": 10}, "result": {"throughput": 1.5, "valid": True}}
+    records.append(baseline)
     assembled = mcm_silicon_ties.assemble_ties("full", records)
     rows = {(r["method"], r["metric"], r.get("samples")): r["value"] for r in assembled["rows"]}
     found = [rows["tied-with-optimum", f"{name}_over_optimum", None] for name in ("worst", "median", "best")]
     assert found == [0.75, 1.125, 1.5] and rows["tied-with-optimum", "partitions", None] == 4
     assert [rows["class-search", "over_optimum", n] for n in (10, 20)] == [1.5, 2.0]
-    assert (assembled["validated"], assembled["invalid"]) == (2, 2)
+    assert rows["class-search", "ratio", 10] == 2.0 and ("class-search", "ratio", 20) not in rows
+    assert (assembled["validated"], assembled["invalid"]) == (3, 2)
 
 
 def test_ties_of_a_small_graph():
     """The optimum is among its ties, and the run is the seed's alone."""
-    task = {"function": f"{mcm_silicon_ties.MODULE}:ties_run", "method": "tied-with-optimum", "seed": 1}
+    task = {"task": "silicon.ties", "method": "tied-with-optimum", "seed": 1}
     task |= {"instance": "squeezenet_inference", "config": {"chips": 3, "partitions": 20}}
     first, second = (perform(task) for _ in range(2))
     assert first["result"] == second["result"], first

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learned_mapping.mcm.silicon_methods import silicon_methods, solve_on_silicon
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
@@ -15,6 +14,7 @@ from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.searches.annealing import annealing_from_balance
 from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start, log_weights
+from learned_mapping.mcm.silicon import PROBLEM, solve
 from learned_mapping.programs.synthetic import random_graph
 
 
@@ -60,11 +60,11 @@ def test_the_policy_begins_about_the_start(model):
     assert kept[False] == pytest.approx(1 - MOVED / 80, abs=0.05) and kept[True] < 0.4
 
 
-def test_silicon_has_every_method_and_learners_learn_from_measurements():
+def test_learners_learn_from_measurements_on_silicon():
     """Catches a learner that is asked about the analytical model instead."""
-    assert {"rl", "rl-balanced", "finetune-chips", "sa-balanced", "class-search", "optimum"} <= set(silicon_methods())
+    assert {"rl", "rl-balanced", "finetune", "sa-balanced", "class-search", "optimum"} <= set(PROBLEM.methods())
     graph = random_graph(np.random.default_rng(1), "towers", 30)
-    result = solve_on_silicon(graph, "rl", profile="quick", chips=3, samples=25, seed=1)
+    result = solve(graph, "rl", profile="quick", chips=3, samples=25, seed=1)
     noisy = np.unique(result.curve["y"])
     assert result.samples == 25 and result.metrics["throughput"] > 0
     assert result.metrics["throughput"] not in noisy, "the curve holds measurements with noise"

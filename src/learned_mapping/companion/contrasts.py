@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,38 @@ def mean_difference(
         lambda values, others: values.mean(axis=1) - others.mean(axis=1),
         scores, baseline, seed, resamples, confidence,
     )  # fmt: skip
+
+
+def ratio_rows(
+    instance: str, scores: Mapping[str, Scores], pairs: Iterable[tuple[str, str]], **extra: Any
+) -> list[dict[str, Any]]:
+    """Tidy rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says something.
+
+    Args:
+      instance: of the rows.
+      scores: method -> task -> the values of its runs.
+      pairs: who is compared with whom.
+      **extra: further keys of the rows.
+    """
+    rows = []
+    for ours, other in pairs:
+        found = mean_ratio(scores[ours], scores[other]) if {ours, other} <= set(scores) else None
+        if found is not None:
+            key = {"instance": instance, "method": ours, "metric": "ratio", "baseline": other}
+            runs = len(next(iter(scores[ours].values())))
+            rows.append({**key, **dict(zip(("value", "low", "high"), found)), "n": runs, **extra})
+    return rows
+
+
+def side(row: Mapping[str, Any]) -> str:
+    """Of a row of a ratio: ``ahead`` or ``behind`` where the whole interval is on that side of 1, else ``not apart``."""
+    return "ahead" if row["low"] > 1 else "behind" if row["high"] < 1 else "not apart"
+
+
+def told(row: Mapping[str, Any]) -> str:
+    """A row of a ratio in words: ``rl against sa: -1.2 % (-2.0 to -0.4), behind``."""
+    value, low, high = (f"{100 * (row[end] - 1):+.1f}" for end in ("value", "low", "high"))
+    return f"{row['method']} against {row['baseline']}: {value} % ({low} to {high}), {side(row)}"
 
 
 def _contrast(

@@ -6,7 +6,7 @@
   the rules, and no costs, no learner and no experiment; `tests/mcm/test_house.py` holds it to that.
 - The environment: `env`, pure `reset`, `observe` and `step` in JAX around the repair.
 - Without learning: `searches`, and `bounds` that nothing beats.
-- Learning: `agent`; every method by name: `methods`; on simulated chips: `silicon`.
+- Learning: `agent`. Every method by name: `methods`; the same problem on simulated chips: `silicon`.
 """
 
 from importlib import import_module

@@ -56,7 +56,7 @@ def test_the_network_is_the_one_that_learns():
 def test_the_workers_are_those_of_the_training(monkeypatch):
     """Would catch counts that are typed rather than those of the data set and of the training."""
     monkeypatch.setattr(pretrain, "FINE_TUNE_SAMPLES", 123)
-    monkeypatch.setitem(mcm_training.SAMPLES["chips"], "full", 4321)
+    monkeypatch.setitem(mcm_training.SAMPLES, "full", 4321)
     monkeypatch.setitem(mcm_training.SNAPSHOTS, "full", 11)
     result = mcm_schematics.assemble_fig4("full", [])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")

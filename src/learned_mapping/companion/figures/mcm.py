@@ -24,25 +24,13 @@ from learned_mapping.companion.figures.charts import (
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.draw import draw_partition
+from learned_mapping.mcm.methods import LEARNERS
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import obeys_acyclic
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import INK, PALETTE, byte_unit, new_figure
 
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
-OVER_COSTS = (
-    "class-search", "random-weights", "cem-weights", "rl-weights", "zeroshot-weights", "finetune-weights", "zeroshot",
-    "finetune",
-)  # fmt: skip
-"""Methods that correct the cost model: dashed, those that name chips are not."""
-SILICON_COLOURS = {
-    "random-balanced": PALETTE[5],
-    "class-search": PALETTE[0],
-    "even-cut": PALETTE[6],
-    "informed-cut": PALETTE[3],
-    "informed-optimum": PALETTE[3],
-}
-
 BOX, LOAD = 0.74, 1.0
 """A chip's width and height, in units of the distance between chips and of the longest load."""
 WIDEST_POINTS = 7.0
@@ -91,12 +79,15 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
 
 
 def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
-    """A line per row with a curve, against partitions tried, and a level for each row without whose method has one."""
+    """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
+
+    Learners are solid, searches dashed, rules dotted.
+    """
     figure, axes = new_figure(height=3.4)
     for row in rows:
         colour = method_colour(row["method"])
         if "curve" in row:
-            style = "--" if row["method"] in OVER_COSTS else "-"
+            style = "-" if row["method"] in LEARNERS else "--"
             axes.plot(row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"])
         elif row["method"] in levels:
             axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))
@@ -108,9 +99,9 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
 def search_curves(result: Mapping[str, Any], instance: str) -> Figure:
     """Best throughput against samples for the searches, with the rules as lines across."""
     rows = [row for row in result["rows"] if row["metric"] == "throughput" and row["instance"] == instance]
-    levels = {row["method"]: {"linewidth": 1.3, "linestyle": "--"} for row in rows}
-    levels["bound"] = {"linewidth": 1.3, "linestyle": ":"}
-    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": "--"}  # it may lie under the optimum's
+    levels = {row["method"]: {"linewidth": 1.3, "linestyle": ":"} for row in rows}
+    levels["optimum"] = {"linewidth": 1.3, "linestyle": "-."}
+    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": ":"}  # it may lie under the optimum's
     return _sample_curves(rows, levels, ylabel="results per second", ylim=(0, None), title=instance)
 
 
@@ -141,8 +132,7 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
     """Throughput of each method's partition on silicon, without noise, over that of the static optimum."""
     rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
     figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
-    colours = [SILICON_COLOURS.get(row["method"]) or method_colour(row["method"]) for row in rows]
-    bars(axes, range(len(rows)), rows, 0.8, color=colours)
+    bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
         write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not fit", row["high"], place)
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")

@@ -9,6 +9,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.contrasts import ratio_rows
 from learned_mapping.companion.mcm.learning import LEARNT, available, checkpoint_of, learning_rows
 from learned_mapping.companion.mcm.levels import LEAST, curve_of, level_row, log_curves
 from learned_mapping.companion.statistics import summary_row
@@ -18,16 +19,22 @@ Record = dict[str, Any]
 GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
 SEARCHES = (
-    "random", "random-balanced", "sa-balanced", "rl-balanced", "class-search", "costs-random", "costs-cem",
+    "random", "random-balanced", "sa-balanced", "rl", "zeroshot", "finetune", "rl-balanced", "class-search",
+    "costs-random", "costs-cem",
 )  # fmt: skip
 SAMPLES = {"quick": 20, "full": 430, "paper": 800}
 """The paper's second level is reached after 423, its last after 607."""
 REACHED_AFTER = 423
 """What learning from scratch reaches with so many samples is a level too: the paper's second."""
 SCRATCH = ("rl-balanced",)
-EARLY = ("random-balanced", "class-search", "costs-random", "costs-cem")
+EARLY = ("finetune", "random-balanced", "class-search", "costs-random", "costs-cem")
 EARLY_SAMPLES = 84
 """A fifth of `REACHED_AFTER`: what is had so early is judged without noise, which a level of measurements is not."""
+CONTRASTS = (
+    ("rl-balanced", "random-balanced"), ("rl-balanced", "sa-balanced"), ("rl-balanced", "rl"), ("finetune", "rl-balanced"),
+    ("class-search", "random-balanced"), ("costs-cem", "random-balanced"), ("costs-cem", "class-search"),
+)  # fmt: skip
+"""Whose throughput is put in relation to whose; with `EARLY_SAMPLES` too, where both have them."""
 LEVELS = (2.55, 2.60, 2.65)
 OVER_OPTIMUM = (0.97, 1.00, 1.05)
 """Levels over what the static optimum measures; the paper's, over a naive greedy, may lie beyond any partition."""
@@ -90,6 +97,9 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
         row = summary_row(INSTANCE, method, "measured_over_optimum", np.exp(logs[0, :, -1]))
         rows.append(row | {"curve": curve_of(mean)})
+    whole = {method: [r["result"]["throughput"] for r in here] for method, here in by_method.items()}
+    for found, extra in ((whole, {}), (early, {"samples": EARLY_SAMPLES})):
+        rows += ratio_rows(INSTANCE, {method: {GRAPH: values} for method, values in found.items()}, CONTRASTS, **extra)
     for method, values in early.items():
         if best > 0:
             extra = {"samples": EARLY_SAMPLES}

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-METHOD = "rl"
-"""The paper's policy, of `mcm.learned_methods`."""
+METHOD = "network"
+"""The rows tell of the policy itself, and of no result of a method that uses it."""
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
 """Profiles whose numbers are in the rows."""
 PAPER_METHOD = {"chips": 36, "rollouts": 20, "minibatches": 4, "epochs": 10, "mode": "fix"}
@@ -93,6 +93,3 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
         }
         rows += _rows(name, {**numbers, **graphs})
     return _result(rows, PAPER_TRAINING)
-
-
-AGENT = "learned_mapping.mcm.agent"
