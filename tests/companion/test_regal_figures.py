@@ -33,8 +33,8 @@ def test_a_run_is_keyed_by_what_was_learned():
 
 
 def test_what_was_not_trained_is_not_run(monkeypatch, tmp_path):
-    """Catches a run of the paper's learner without its checkpoint, networks of another dataset, a control of weights that no
-    training started from, and updates that are not the least of its networks."""
+    """Catches a run of the paper's learner without its checkpoint, networks of another dataset, a control of weights
+    that no training started from, and updates that are not the least of its networks."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     assert all(brought(method, "traced-runtime") == [] for method in REINFORCED)
     for seed, updates in ((0, 2000), (2, 1500)):

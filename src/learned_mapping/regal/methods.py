@@ -25,6 +25,7 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.agent.use import REINFORCED
+from learned_mapping.regal.agent.use import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
@@ -44,8 +45,6 @@ EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
-NETWORKS = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
-"""Objective -> the network that serves it unless another is named."""
 GIB = 2**30
 
 Run = Callable[[Instance, np.random.Generator, Budget], Found]

@@ -70,7 +70,7 @@ def test_result_figures_show_what_the_rows_say():
         for d in ("traced-runtime", "synthetic-runtime")
         for m, v in (("brkga", 12.3), ("random", 45.6))
     ]
-    figure = gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]})
+    figure = gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"])
     assert len(figure.axes) == 2
     assert {"12.3", "45.6"} <= {text.get_text() for text in figure.axes[0].texts}
     rows = [

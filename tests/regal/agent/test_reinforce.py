@@ -9,8 +9,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.forward import logits
-from learned_mapping.regal.agent.network import ROUNDS, make_batch
+from learned_mapping.regal.agent.network import make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
 from learned_mapping.regal.agent.reinforce import (
     ReinforceConfig,
@@ -23,7 +22,6 @@ from learned_mapping.regal.agent.reinforce import (
 )
 from learned_mapping.regal.agent.trainer import ReinforceAgent, probabilities
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.proposals import softmax
 
 STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
 
@@ -59,7 +57,7 @@ def test_gradient_is_reinforces(instances):
     rng = np.random.default_rng(1)
     batch = make_batch([features(i) for i in instances[:2]], sequence=1)
     raw = rng.standard_normal((batch.graphs.nodes.shape[0], 3, 2, len(BINS)))
-    p = softmax(raw)
+    p = np.asarray(jax.nn.softmax(raw))
     choices = [sample(p[:12], 5, rng), sample(p[12:28], 5, rng)]
     advantages = rng.standard_normal((2, 5))
     weights = score_weights(choices, advantages, len(p), len(BINS))
@@ -136,8 +134,8 @@ def test_policies_are_stored(instances, tmp_path):
     write_policy(path, Policy(parameters, "runtime", "x", 2), {"updates": 5})
     found, header = read_policy(path)
     assert header["updates"] == 5 and (found.objective, found.seed) == ("runtime", 2)
-    own = logits(found.parameters, features(instances[0]), "gnn", ROUNDS)
-    np.testing.assert_allclose(softmax(own), probabilities(parameters, batch)[:12], atol=1e-4)
+    own = found.probabilities(instances[0])
+    np.testing.assert_allclose(own, probabilities(parameters, batch)[:12], atol=1e-4)
     law = found.law(instances[0], np.random.default_rng(0))
     assert not law.in_initial and set(law.alpha) <= set(BINS) and len(law.alpha) == 36
     arrays, header = read_checkpoint(path)

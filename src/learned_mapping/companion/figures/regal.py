@@ -199,7 +199,8 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
                 [int(r["instance"]) for r in mine],
                 ([r[k] for r in mine] for k in ("value", "low", "high")),
             )
-            curve(panel, x, y, low, high, colour=method_colour(name), style="o-", markersize=5, label=name)
+            style = "o--" if name.startswith("regal-imitation") else "o-"  # ours, not the paper's
+            curve(panel, x, y, low, high, colour=method_colour(name), style=style, markersize=5, label=name)
         panel.axhline(0, color=INK, linewidth=0.8)
         panel.set_xscale("log")
         panel.set_xticks(limits, [f"{limit:,}" for limit in limits])

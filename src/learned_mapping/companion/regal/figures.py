@@ -45,23 +45,18 @@ LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
 
 
 def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """One row per module of the network that is shipped for traced running time: its weights."""
-    from learned_mapping.regal.methods import learner_for
+    """One row per module of the policy, the same for every dataset: its weights."""
+    from learned_mapping.regal.agent.network import ROUNDS
+    from learned_mapping.regal.agent.use import untrained
     from learned_mapping.regal.rules.instance import Instance
 
-    learner = learner_for(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
+    policy = untrained(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
     counts: dict[str, int] = {}
-    for module, arrays in learner.parameters.items():
+    for module, arrays in policy.parameters.items():
         name = module.split("/")[0]
         counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
-    rows = [
-        {"instance": name, "method": "regal-imitation", "metric": "parameters", "value": count, "n": 1}
-        for name, count in counts.items()
-    ]
-    rows.append(
-        {"instance": "rounds", "method": "regal-imitation", "metric": "rounds", "value": learner.rounds, "n": 1}
-    )
-    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+    rows = [_row(name, "regal", "parameters", count, 1) for name, count in counts.items()]
+    return {"rows": [*rows, _row("rounds", "regal", "rounds", ROUNDS, 1)], "paper": [], "validated": 0, "invalid": 0}
 
 
 def assemble_fig2_left(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:

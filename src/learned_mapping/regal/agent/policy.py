@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
+from scipy.special import softmax
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
@@ -26,7 +27,7 @@ from learned_mapping.regal.agent.losses import graph_of
 from learned_mapping.regal.agent.network import HIDDEN, ROUNDS, Batch, Perceptron, embed, heads
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.proposals import law_of, softmax
+from learned_mapping.regal.searches.proposals import law_of
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Values of alpha and beta to choose from; the paper prints none. Below 1 a law prefers both ends to the middle."""
@@ -87,7 +88,7 @@ class Policy:
         """
         if instance.pair.devices != 2:
             raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
-        return softmax(forward.logits(self.parameters, features(instance), "gnn", ROUNDS))
+        return softmax(forward.logits(self.parameters, features(instance), "gnn", ROUNDS), axis=-1)
 
     def choices(self, instance: Instance, rng: np.random.Generator, *, average: bool = False) -> np.ndarray:
         """[N, d + 1, 2] bins drawn once, for one run.

@@ -18,7 +18,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays
 from learned_mapping.regal.searches.beta_tables import Tables, draw, tabulate
-from learned_mapping.regal.searches.brkga import BrkgaParameters, _evolve, _start
+from learned_mapping.regal.searches.brkga import BrkgaParameters, Population, Shares, _evolve, _start
 from learned_mapping.regal.searches.stream import stream
 
 
@@ -75,14 +75,15 @@ def rollouts(
         raise InputError("rollouts", "evaluations", f"{evaluations} do not reach a generation after the first")
     size, d = parameters.population, arrays.devices
     length = len(arrays.seconds) * (d + 1) + len(arrays.tensor_bytes) * d
-    pool, fitness, ranks = np.zeros((2, size, length), dtype), np.full((2, size), np.inf), np.zeros(size, np.int64)
+    population = Population(np.zeros((2, size, length), dtype), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
+    pool, fitness = population.chromosomes, population.fitness
     work, tables, rows = make_workspace(arrays), pair_tables(bins), law_rows(choices, bins)
-    _start(arrays, work, rng, pool, fitness, ranks, tables, 0, 0, size)
+    _start(arrays, work, rng, population, tables, 0, 0, size)
     laws = [Tables(tables.alpha, tables.beta, row[None], tables.knots) for row in rows]
-    shape, before = (parameters.elites, parameters.mutants, parameters.mutants), copy.deepcopy(rng)
-    costs, best = np.zeros(len(laws)), np.zeros(generations - 1)
-    _evolve(arrays, work, rng, pool, fitness, ranks, 0, shape, parameters.bias, laws[0], np.zeros(1))
-    first = pool[1].copy(), fitness[1].copy()
+    shares = Shares(parameters.elites, parameters.mutants, parameters.mutants, parameters.bias)
+    before, costs, best = copy.deepcopy(rng), np.zeros(len(laws)), np.zeros(generations - 1)
+    _evolve(arrays, work, rng, population, shares, laws[0], np.zeros(1))
+    first, second = (pool[1].copy(), fitness[1].copy()), population._replace(present=1)
     drawn = slice(parameters.elites, parameters.elites + parameters.mutants)
     for number, law in enumerate(laws):
         if generations > 1:
@@ -90,8 +91,8 @@ def rollouts(
         fitness[1] = first[1]
         _draw_and_score(arrays, work, copy.deepcopy(before), pool[1, drawn], fitness[1, drawn], law)
         if generations > 1:
-            ranks[:] = np.argsort(fitness[1], kind="mergesort")
-            _evolve(arrays, work, copy.deepcopy(rng), pool, fitness, ranks, 1, shape, parameters.bias, law, best)
+            population.ranks[:] = np.argsort(fitness[1], kind="mergesort")
+            _evolve(arrays, work, copy.deepcopy(rng), second, shares, law, best)
         costs[number] = best[-1] if generations > 1 else fitness[1].min()
     return costs
 
