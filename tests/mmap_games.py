@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
+from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
 from learned_mapping.mmap.rules.play import PlayedGame, play_preferences, play_random
+from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.synthetic import random_program
 
@@ -35,3 +39,13 @@ def games(program: Program, seed: int) -> list[PlayedGame]:
     copying = preferences.copy()
     copying[program.buffer_is_output, 1] -= 3.0
     return [play_random(program, rng), play_preferences(program, preferences), play_preferences(program, copying)]
+
+
+def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> None:
+    """Writes programs and mappings as the set ``compiled``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (program, mapping) in found.items():
+        write_program(folder / f"{name}.json.gz", program)
+        write_mapping(folder / f"{name}.mapping.json.gz", mapping, program)
+    items = [Item(name, each.digest, facts={"buffers": each.num_buffers}) for name, (each, _) in found.items()]
+    write_manifest(folder / "manifest.json", Manifest("compiled", "Small ones.", None, tuple(items)))

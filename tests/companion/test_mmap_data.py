@@ -11,7 +11,6 @@ from learned_mapping.companion.datasets.manifest import Item, Manifest, write_ma
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mmap import data as mmap_data
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import Node
 
 WORKLOADS = builder("workloads").WORKLOADS
 
@@ -52,12 +51,10 @@ def test_the_papers_numbers_are_those_of_the_workloads():
     assert known == mmap_data.PAPER_BUFFERS
 
 
-def test_rows_are_sorted_and_valid(data):
+def test_rows_are_sorted_and_of_their_family(data):
     assembled = mmap_data.assemble_fig9("quick", [])
     assert [(row["instance"], row["value"]) for row in assembled["rows"]] == [("rnn_0", 200), ("AlphaTensor", 9000)]
     assert [row["family"] for row in assembled["rows"]] == ["recurrent", "attention"]
-    made = results.make(mmap_data.ARTIFACTS[0], "quick", progress=False)
-    results.check_result(Node(made, "made"), "mmap.fig9")
 
 
 def test_the_stored_programs_come_before_the_record(data):

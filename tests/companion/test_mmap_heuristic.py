@@ -9,13 +9,11 @@ from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import CHECKS
 from learned_mapping.companion.figures.mmap_results import compiler_returns, copy_rules
 from learned_mapping.companion.mmap import heuristic as table
-from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic
-from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.style import svg_text
 from learned_mapping.tpu.latency_tables import CLOCK_HZ
-from mmap_games import hard_program
+from mmap_games import hard_program, store_compiled
 
 
 @pytest.fixture
@@ -24,11 +22,8 @@ def stored(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
     folder = tmp_path / "compiled"
-    folder.mkdir()
-    for seed, name in enumerate(table.QUICK_PROGRAMS):
-        program = hard_program(seed, 50)
-        write_program(folder / f"{name}.json.gz", program)
-        write_mapping(folder / f"{name}.mapping.json.gz", heuristic(program, Settings(overlap=9.0)), program)
+    programs = {name: hard_program(seed, 50) for seed, name in enumerate(table.QUICK_PROGRAMS)}
+    store_compiled(folder, {name: (each, heuristic(each, Settings(overlap=9.0))) for name, each in programs.items()})
     table.load.cache_clear()
     yield folder
     table.load.cache_clear()
@@ -40,7 +35,7 @@ def rows_of(result, **keys):
 
 def test_the_table(stored):
     """Would catch a method left out, a mapping not validated, and a ratio the wrong way up."""
-    made = results.make(table.ARTIFACTS[0], "quick", progress=False)
+    made = results.make("mmap.heuristic", "quick", progress=False)
     names = set(table.QUICK_PROGRAMS)
     assert made["validated"] == len(names) * (len(table.METHODS) - 1) and made["invalid"] == 0
     for method in table.METHODS:

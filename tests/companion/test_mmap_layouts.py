@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgba
 from learned_mapping.companion import results
 from learned_mapping.companion.figures.mmap import layouts as draw
 from learned_mapping.companion.mmap import layouts
+from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.style import INK, svg_text
@@ -65,8 +66,8 @@ def test_the_program_is_that_of_the_largest_speedup(monkeypatch):
     rows = [
         {"instance": name, "method": method, "metric": metric, "value": value}
         for name, method, metric, value in (
-            ("a", "muzero", "speedup", 1.1), ("b", "muzero", "speedup", 1.3), ("c", "muzero", "speedup", 0.9),
-            ("c", "prod", "speedup", 2.0), ("a", "muzero", "speedup_kept", 3.0), ("all", "muzero", "speedup", 9.0),
+            ("a", OURS, "speedup", 1.1), ("b", OURS, "speedup", 1.3), ("c", OURS, "speedup", 0.9),
+            ("c", OURS_PROD, "speedup", 2.0), ("a", OURS, "speedup_kept", 3.0), ("all", OURS, "speedup", 9.0),
         )
     ]  # fmt: skip
     monkeypatch.setattr(results, "stored", lambda *_: {"id": "mmap.table3", "rows": rows})
@@ -79,7 +80,7 @@ def test_the_heuristic_stands_in_where_there_are_no_offsets(monkeypatch):
     program, mapping = by_hand()
     assert layouts.has_offsets(mapping)
     blind = Mapping(mapping.action, np.full(len(mapping.action), -1), mapping.start, mapping.end)
-    for own, methods in ((mapping, ["muzero", "xla", "xla-kept"]), (blind, ["muzero", "heuristic"])):
+    for own, methods in ((mapping, [OURS, "xla", "xla-kept"]), (blind, [OURS, "heuristic"])):
         monkeypatch.setattr(layouts, "load", lambda name, own=own: (program, own))
         plan = layouts.plan_fig8("quick", 3)
         assert [run.method for run in plan] == methods
@@ -92,24 +93,28 @@ def made_from(monkeypatch):
     agent, compiler = (as_mapping(program, game) for game in (games(program, 5)[2], games(program, 6)[1]))
     monkeypatch.setattr(layouts, "load", lambda name: (program, compiler))
     records = []
-    for method, seconds in (("muzero", 2.0), ("xla", 3.0), ("xla-kept", 2.5)):
+    for method, seconds in ((OURS, 2.0), ("xla", 3.0), ("xla-kept", 2.5)):
         costs = {"return": 1 / seconds, "latency_s": seconds}
         found = {"judged": method != "xla", "valid": True, "costs": costs, "slow_s": 9.0}
-        if method == "muzero":
+        if method == OURS:
             found["mapping"] = {field: getattr(agent, field).tolist() for field in layouts.FIELDS}
         records.append(
             {"instance": "one", "method": method, "config": {"program": "", "seconds": 1.0}, "result": found}
         )
-    return program, {"muzero": agent, "xla": compiler}, {"id": "mmap.fig8", **layouts.assemble_fig8("full", records)}
+    return (
+        program,
+        {OURS: agent, "xla": compiler},
+        {"id": "mmap.fig8", **layouts.assemble_fig8("full", records)},
+    )
 
 
 def test_numbers_are_those_of_the_mappings(monkeypatch):
     """Catches one method's numbers under the other's name, a ratio upside down, and steps counted twice."""
     program, mappings, made = made_from(monkeypatch)
-    assert results.value(made, method="muzero", metric="speedup") == pytest.approx(1.5)
-    assert results.value(made, method="muzero", metric="speedup_kept") == pytest.approx(1.25)
+    assert results.value(made, method=OURS, metric="speedup") == pytest.approx(1.5)
+    assert results.value(made, method=OURS, metric="speedup_kept") == pytest.approx(1.25)
     shown = [row for row in made["rows"] if "mapping" in row]
-    assert [(row["method"], row["value"]) for row in shown] == [("muzero", 1 / 2.0), ("xla", 1 / 3.0)]
+    assert [(row["method"], row["value"]) for row in shown] == [(OURS, 1 / 2.0), ("xla", 1 / 3.0)]
     tensor = program.tensor_names.index(shown[0]["tensor"])
     assert shown[1]["tensor"] == shown[0]["tensor"]
     for method, mapping in mappings.items():
@@ -145,7 +150,7 @@ def test_the_caption_follows_from_the_rows(monkeypatch):
     program, _, made = made_from(monkeypatch)
     names = {"show_result": lambda *_, **__: "", "load": lambda name: (program, None)}
     text = shown(SECTION, stored=lambda name: made, **names)
-    for method in ("muzero", "xla"):
+    for method in (OURS, "xla"):
         loads, count = (results.value(made, method=method, metric=metric) for metric in ("loads", "stays"))
         assert f"- {method}: T is loaded {loads} times and has {count} separate stays" in text
     assert "1.5000 (against xla), 1.2500 (against xla-kept); the paper has 1.17" in text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from learned_mapping.companion import provenance, results
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import TABLE, find_artifact
 from learned_mapping.companion.mmap import ablation as mmap_ablation
 from learned_mapping.companion.mmap import correlation as mmap_correlation
 from learned_mapping.companion.mmap import drop_backup as mmap_drop_backup
@@ -14,8 +17,13 @@ from learned_mapping.companion.mmap import runs as mmap_runs
 from learned_mapping.companion.mmap import scaling as mmap_scaling
 from learned_mapping.companion.mmap import speedup as mmap_speedup
 from learned_mapping.companion.mmap import table2 as mmap_table2
-from learned_mapping.companion.mmap import tables as mmap
-from learned_mapping.mmap.muzero.position import Position
+from learned_mapping.companion.mmap import training
+from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent.config import WHOLE, WINDOWS
+from learned_mapping.mmap.agent.observation import WIDTH
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.programs.json_io import write_json
 
 
 def record(instance: str, method: str, seed: int, latency: float, value: float = 0.5, **config) -> dict:
@@ -38,11 +46,11 @@ def record(instance: str, method: str, seed: int, latency: float, value: float =
 
 
 def table3() -> dict:
-    """Two programs: the agent takes 1 and 4 s on one, 5 on the other; the compiler 2, within the rules 2.5."""
+    """Two programs: the edit search takes 1 and 4 s on one, 5 on the other; the compiler 2, within the rules 2.5."""
     records = []
     for name, times in (("one", (1.0, 4.0)), ("two", (5.0,))):
         records += [record(name, "xla", 0, 2.0), record(name, "xla-kept", 0, 2.5)]
-        records += [record(name, "muzero", seed, time) for seed, time in enumerate(times)]
+        records += [record(name, OURS, seed, time) for seed, time in enumerate(times)]
     return {"id": "mmap.table3", **mmap_speedup.assemble_table3("full", records)}
 
 
@@ -50,42 +58,41 @@ def value(result: dict, **keys) -> float:
     return results.value(result, **keys)
 
 
-@pytest.mark.parametrize("artifact", [a for a in mmap.ARTIFACTS if callable(a.packages)], ids=lambda a: a.id)
-def test_plans_are_of_distinct_runs_that_name_their_code(artifact):
-    """Catches a run planned twice, a method without modules, and a profile that cannot be planned."""
+@pytest.mark.parametrize("name", [name for name, *_ in TABLE if name.startswith("mmap.")])
+def test_plans_are_of_distinct_runs(name):
+    """Catches a run planned twice, and a profile that cannot be planned."""
     for profile in ("quick", "full", "paper"):
-        plan = artifact.plan(profile, 2)
-        assert plan and len({run.digest for run in plan}) == len(plan)
-        for packages in {artifact.packages_of(run) for run in plan}:
-            assert provenance.module_closure(packages)
+        plan = find_artifact(name).plan(profile, 2)
+        assert len({run.digest for run in plan}) == len(plan)
 
 
 def test_prod_is_the_better_of_both_run_for_run():
     """Would catch a fallback applied to the mean of the seeds, and a ratio the wrong way up."""
     found = table3()
-    assert value(found, instance="one", method="muzero", metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
-    assert value(found, instance="one", method="prod", metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
-    assert value(found, instance="one", method="prod", metric="speedup_kept") == pytest.approx((2.5 + 1.0) / 2)
-    assert value(found, instance="two", method="prod", metric="speedup") == 1.0
-    assert value(found, instance="two", method="muzero", metric="stall_s") == 0.5
+    assert value(found, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
+    assert value(found, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
+    assert value(found, instance="one", method=OURS_PROD, metric="speedup_kept") == pytest.approx((2.5 + 1.0) / 2)
+    assert value(found, instance="two", method=OURS_PROD, metric="speedup") == 1.0
+    assert value(found, instance="two", method=OURS, metric="stall_s") == 0.5
     assert (found["validated"], found["invalid"]) == (5, 0)
 
 
 def test_summaries_over_programs():
     found = table3()
-    numbers = {row["metric"]: row["value"] for row in results.select(found, instance="all", method="muzero")}
+    numbers = {row["metric"]: row["value"] for row in results.select(found, instance="all", method=OURS)}
     assert numbers["speedup"] == pytest.approx((1.25 + 0.4) / 2)
     assert (numbers["speedup_max"], numbers["speedup_min"], numbers["improved"]) == (1.25, pytest.approx(0.4), 1)
-    prod = {row["metric"]: row["value"] for row in results.select(found, instance="all", method="prod")}
+    prod = {row["metric"]: row["value"] for row in results.select(found, instance="all", method=OURS_PROD)}
     assert prod["speedup_min"] == 1.0 and prod["improved"] == 1
     assert {row["metric"] for row in found["paper"]} <= set(numbers)
+    assert not results.select(found, method="muzero") and not results.select(found, method="prod")
 
 
 def test_the_ends_of_table_4(monkeypatch):
     """Would catch a program in both groups, and worst programs in the order of the best."""
     rows = []
     for i in range(5):
-        for method in ("muzero", "prod"):
+        for method in (OURS, OURS_PROD):
             for metric in ("speedup", "speedup_kept"):
                 rows.append({"instance": f"p{i}", "method": method, "metric": metric, "value": 1.0 + 0.1 * i})
     table = {"id": "mmap.table3", "rows": rows, "validated": 5, "invalid": 0}
@@ -95,16 +102,16 @@ def test_the_ends_of_table_4(monkeypatch):
     assert list(dict.fromkeys(groups["best"])) == ["p4", "p3"]
     assert list(dict.fromkeys(groups["worst"])) == ["p0", "p1"]
     bars = mmap_speedup.assemble_fig10("full", [])["rows"]
-    assert [r["instance"] for r in bars if (r["method"], r["metric"]) == ("prod", "speedup")] == [
+    assert [r["instance"] for r in bars if (r["method"], r["metric"]) == (OURS_PROD, "speedup")] == [
         "p4", "p3", "p2", "p1", "p0",
     ]  # fmt: skip
 
 
-def test_ten_solutions_and_their_correlation():
+def test_solutions_and_their_correlation():
     """Latency falls as the return rises, but for one: Pearson and ranks by NumPy; two runs of one method both count."""
     values, times = [0.1, 0.2, 0.3, 0.9], [4.0, 3.0, 2.5, 2.6]
     records = [
-        record("one", ("greedy", "random", "muzero", "muzero")[i], i, times[i], values[i], group="best")
+        record("one", ("greedy", "random", "edit-search", "edit-search")[i], i, times[i], values[i], group="best")
         for i in range(4)
     ]
     rows = mmap_correlation.assemble_fig6("full", records)["rows"]
@@ -114,14 +121,14 @@ def test_ten_solutions_and_their_correlation():
     assert found["rank_correlation"] == pytest.approx(np.corrcoef([1, 2, 3, 4], [4, 3, 1, 2])[0, 1])
     assert mmap_correlation.pearson(np.ones(3), np.arange(3)) is None
     for profile, solutions in mmap_correlation.SOLUTIONS.items():
-        assert len(solutions) == 10
         plan = mmap_correlation.plan_fig6(profile, 5)
-        assert {len([r for r in plan if r.instance == name]) for name in {r.instance for r in plan}} == {10}
+        counts = {len([r for r in plan if r.instance == name]) for name in {r.instance for r in plan}}
+        assert counts == {len(solutions)}
 
 
 def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
     def row(name: str, group: str) -> dict:
-        return {"instance": name, "method": "muzero", "metric": "speedup", "value": 1.0, "group": group}
+        return {"instance": name, "method": "edit-search", "metric": "speedup", "value": 1.0, "group": group}
 
     rows = [row(f"b{i}", "best") for i in range(6)] + [row(f"w{i}", "worst") for i in range(6)]
     monkeypatch.setattr(mmap_correlation.results, "stored", lambda *_: {"id": "mmap.table4", "rows": rows})
@@ -133,15 +140,23 @@ def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
 
 def test_arms_of_figure_7_stand_beside_table_2(monkeypatch):
     """Would catch an arm left out, and one that takes another program's row."""
-    (name,) = mmap_ablation.workloads("quick")
+    name, learned = mmap_ablation.WORKLOADS[0], {"updates": 1500.0}
     table_records = [record(name, method, 0, 1.0) for method in mmap_table2.METHODS]
-    table = {"id": "mmap.table2", **mmap_table2.assemble_table2("quick", table_records)}
+    for made in table_records:
+        made["result"] |= learned if made["method"] == "muzero" else {}
+    table = {"id": "mmap.table2", **mmap_table2.assemble_table2("full", table_records)}
     monkeypatch.setattr(mmap_ablation.results, "load", lambda *_: table)
-    arms = [record(run.instance, run.method, run.seed, 1.0, 0.3) for run in mmap_ablation.plan_fig7("quick", 1)]
-    rows = mmap_ablation.assemble_fig7("quick", arms)["rows"]
-    assert [row["method"] for row in rows] == [*mmap_ablation.FROM_TABLE2, *mmap_ablation.ARMS]
-    assert {row["instance"] for row in rows} == {name}
-    assert all(len(row["curve"]["x"]) == len(row["curve"]["y"]) and "games_curve" not in row for row in rows)
+    plan = mmap_ablation.plan_fig7("full", 2)
+    assert len(plan) == 8 and all(run.long for run in plan) and not mmap_ablation.plan_fig7("quick", 2)
+    arms = [record(name, run.method, run.seed, 1.0, 0.3) for run in plan if run.instance == name]
+    for made in arms:
+        made["result"] |= learned
+    rows = mmap_ablation.assemble_fig7("full", arms)["rows"]
+    for metric in ("return", "games", "updates"):
+        found = [row for row in rows if row["metric"] == metric]
+        assert [row["method"] for row in found] == [mmap_ablation.AGENT, *mmap_ablation.ARMS]
+        assert {row["instance"] for row in found} == {name}
+    assert all(len(row["curve"]["x"]) == len(row["curve"]["y"]) for row in rows if row["metric"] == "return")
 
 
 def test_random_play_with_and_without_drop_backup():
@@ -149,7 +164,7 @@ def test_random_play_with_and_without_drop_backup():
     found = {"returns": [0.2, 0.6, 0.4], "dead_ends": [0, 2, 1]}
     made = {"instance": "one", "method": "random", "config": {"program": "0" * 16}, "result": found}
     rows = {
-        (r["method"], r["metric"]): r["value"] for r in mmap_drop_backup.assemble_drop_backup("full", [made])["rows"]
+        (r["method"], r["metric"]): r["value"] for r in mmap_drop_backup.assemble_dropbackup("full", [made])["rows"]
     }
     assert rows["random", "dead_ends"] == 1.0 and rows["random", "mean_return"] == pytest.approx(0.4)
     assert rows["random-no-backup", "lost"] == pytest.approx(2 / 3)
@@ -157,76 +172,81 @@ def test_random_play_with_and_without_drop_backup():
 
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():
-    """The share of lost games is that of games without Drop-backup; catches a count of dead ends that misses some."""
-    name = mmap_drop_backup.LEARNING_PROGRAMS[0]
-    games = 60
+    """The share of lost games is that of games that stop at their first dead end; catches a count that misses some."""
+    name, games = mmap_drop_backup.QUICK_PROGRAMS[0], 60
     met = np.array(mmap_drop_backup.run_random("random", name, {"games": games}, 0)["dead_ends"]) > 0
-    position, rng = Position(mmap_runs.load(name)[0], drop_backup=False), np.random.default_rng(1)
+    game, rng = Game(mmap_runs.load(name)[0]), np.random.default_rng(1)
     lost = 0
     for _ in range(games):
-        position.restart()
-        while not position.over:
-            position.step(int(rng.choice(np.flatnonzero(position.legal))))
-        lost += position.lost
+        game.restart()
+        while not game.over and game.resets == 0:
+            game.step(int(rng.choice(np.flatnonzero(game.legal))))
+        lost += game.resets > 0
     assert met.any() and lost
     assert abs(met.sum() - lost) < 4 * np.sqrt(games / 2)
-
-
-def test_an_agents_last_games():
-    """A quarter of 16 games lies in the last two rows, three games of 0.8 and one of 0.4."""
-    columns = {"games": [10, 12, 13, 16], "return": [0.0, 0.1, 0.4, 0.8], "dead_ends": [5.0, 1.0, 0.0, 2.0]}
-    log = [dict(zip(columns, row)) for row in zip(*columns.values())]
-    assert mmap_drop_backup.last_games(log)["return"] == pytest.approx((3 * 0.8 + 0.4) / 4)
-    assert mmap_drop_backup.last_games(log)["dead_ends"] == pytest.approx(1.5)
-    rows = [
-        {"instance": "one", "method": "muzero-paper", "seed": seed, "config": {"program": ""},
-         "result": {"judged": True, "valid": True, "costs": {"return": 0.9}, "samples": 16, "log": log}}
-        for seed in range(2)
-    ]  # fmt: skip
-    (row,) = [r for r in mmap_drop_backup.assemble_drop_backup("full", rows)["rows"] if r["metric"] == "mean_return"]
-    assert row["value"] == pytest.approx(0.7) and row["curve"]["x"][0] == 10 and row["curve"]["y"][-1] == 0.8
-
-
-def test_the_agent_without_drop_backup_loses_games():
-    """The smallest agent, two games: catches a switch that does not reach it."""
-    name = mmap_drop_backup.LEARNING_PROGRAMS[0]
-    config = {"samples": 2, "profile": "quick"}
-    found = mmap_drop_backup.run_learning("muzero-no-backup", name, config, 0)
-    assert found["valid"] and found["samples"] >= 2
 
 
 def test_steps_are_timed():
     played = mmap_scaling.run_play("random", "rnn_0", {"seconds": 0.01}, 0)
     assert played["steps"] >= played["games"] * mmap_runs.num_buffers("rnn_0")
-    steps = {step: [1.0, 9.0, 2.0] for step in mmap_scaling.STEPS}
     records = [
         {"instance": "rnn_0", "method": "random", "config": {"program": ""},
          "result": {"seconds": 2.0, "steps": 1000, "games": 5}},
-        {"instance": "rnn_0", "method": "muzero-paper", "config": {"program": ""},
-         "result": {"games": 16, "batch": 32, "simulations": 8, **steps}},
-        {"instance": "rnn_0", "method": "muzero", "config": {"program": ""},
+        {"instance": "rnn_0", "method": "edit-search", "config": {"program": ""},
          "result": {"seconds": 2.0, "samples": 50, "valid": True}},
     ]  # fmt: skip
     made = mmap_scaling.assemble_scaling("quick", records)
-    numbers = {row["metric"]: row["value"] for row in made["rows"]}
-    assert numbers == {"step_us": 2000.0, "games_per_s": 25.0, **dict.fromkeys(mmap_scaling.STEPS, 2.0)}
+    assert {row["metric"]: row["value"] for row in made["rows"]} == {"step_us": 2000.0, "games_per_s": 25.0}
     assert made["validated"] == 1 and {row["buffers"] for row in made["rows"]} == {174}
 
 
-def test_the_papers_hyperparameters_are_those_of_its_profile():
-    """Would catch a profile ``paper`` that drifts from the paper's table."""
+def test_the_papers_settings_stand_beside_the_agents():
+    """Would catch a setting of the paper that the light agent lacks and is given a number, and one left out."""
     made = mmap_network.assemble_table6("quick", [])
-    ours = {row["instance"]: row["value"] for row in made["rows"] if row["method"] == "paper"}
-    assert len(made["paper"]) == 13
-    assert all(ours[row["instance"]] == row["value"] for row in made["paper"])
-    assert {row["method"] for row in made["rows"]} == {"paper", "full"}
+    rows = {row["instance"]: row["value"] for row in made["rows"] if row["method"] == "windows"}
+    assert len(made["paper"]) == 13 and {row["instance"] for row in made["paper"]} <= set(rows)
+    assert rows["batch size"] == WINDOWS.batch and rows["own windows"] == WINDOWS.own_windows
+    assert rows["alpha of root noise"] is None
+    assert len(rows) == 13 + len(dataclasses.fields(WINDOWS)) - 7
 
 
 def test_every_parameter_of_the_network_is_counted():
-    made = mmap_network.run_network("muzero-paper", "quick", {}, 0)
-    records = [{"instance": "quick", "method": "muzero-paper", "result": made}]
-    rows = mmap_network.assemble_fig4("quick", records)["rows"]
+    rows = mmap_network.assemble_fig4("quick", [])["rows"]
     total = sum(row["value"] for row in rows if row["metric"] == "parameters")
-    assert total == results.value({"id": "", "rows": rows}, metric="parameters_total")
-    weights = {row["module"]: row["shapes"].get("w") for row in rows if "shapes" in row}
-    assert weights["profile"] == [made["representation"]["profile"], 32]
+    (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
+    assert total == whole["value"] and sum(whole["sees"].values()) == WIDTH
+    weights = {(row["part"], row["module"]): row["shapes"].get("w") for row in rows if "shapes" in row}
+    assert weights["representation", "first"] == [WIDTH + 3 * WHOLE.id_width, WHOLE.width]
+
+
+def test_stored_trainings_are_listed(tmp_path, monkeypatch):
+    """Catches a mapping taken for a record, a control under the agent's name, and a curve without its columns."""
+    monkeypatch.setattr(training, "data_folder", lambda: tmp_path)
+    assert training.trainings() == []
+    folder = tmp_path / "training" / "mmap"
+    curve = [{"iteration": i, "cpu_s": float(i), "cold": None, "own_return": None, "best": 0.1 * i} for i in (1, 2)]
+    for seed, changes in ((1, {}), (0, {}), (0, {"frozen": True})):
+        config = dataclasses.asdict(dataclasses.replace(WHOLE, **changes))
+        made = {"schema": training.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
+                "games": 9, "updates": 5.0, "best_whole": 0.2, "curve": curve}  # fmt: skip
+        write_json(folder / f"p.{seed}.{len(changes)}.json", made)
+    write_json(folder / "p.0.mapping.json", {"schema": "learned-mapping/mapping/1"})
+    found = training.trainings()
+    assert [(record["method"], record["seed"]) for record in found] == [
+        ("muzero", 0), ("muzero", 1), ("muzero-frozen", 0),
+    ]  # fmt: skip
+    write_json(folder / "torn.json", {**made, "curve": [{"cpu_s": 1.0}]})
+    with pytest.raises(InputError, match="cold"):
+        training.trainings()
+
+
+def test_a_curve_is_thinned_by_means():
+    """250 rows of one game each: would catch a mean of rows without a game, and an evaluation that is dropped."""
+    rows = [
+        {"iteration": i, "own_return": 0.5 if i == 7 else None, "hot": None, "cold": float(i % 2), "dead_ends": 0.0,
+         "equal": 0.0, "entropy": 1.0, "value_error": 0.0} for i in range(1, 251)
+    ]  # fmt: skip
+    kept = training.thinned(rows)
+    assert len(kept) <= training.CURVE_ROWS and kept[-1]["iteration"] == 250
+    assert [row["own_return"] for row in kept if row["own_return"] is not None] == [0.5]
+    assert kept[0]["hot"] is None and kept[0]["cold"] == pytest.approx(2 / 3, abs=1e-6)

@@ -8,11 +8,9 @@ from learned_mapping.companion import results
 from learned_mapping.companion.figures.mmap import state_after
 from learned_mapping.companion.mmap import steps
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.heuristic import heuristic
-from learned_mapping.programs.formats import write_program
-from mmap_games import hard_program
+from mmap_games import hard_program, store_compiled
 
 
 @pytest.fixture
@@ -20,20 +18,18 @@ def program(tmp_path, monkeypatch):
     """A program with states of both kinds, stored as the instance."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
-    (tmp_path / "compiled").mkdir()
     found = next(
         p
         for p in (hard_program(seed, 70) for seed in range(40))
         if all(any(steps.candidate_moves(p, o)) for o in (0, 1))
     )
-    write_program(tmp_path / "compiled" / f"{steps.INSTANCE}.json.gz", found)
-    write_mapping(tmp_path / "compiled" / f"{steps.INSTANCE}.mapping.json.gz", heuristic(found), found)
+    store_compiled(tmp_path / "compiled", {steps.INSTANCE: (found, heuristic(found))})
     return found
 
 
 def test_every_feature_of_table_1(program):
     """Would catch a column of something else: each is compared with the program's own."""
-    made = results.make(steps.ARTIFACTS[0], "quick", progress=False)
+    made = results.make("mmap.table1", "quick", progress=False)
     shown = {row["method"] for row in made["rows"]} - set(steps.STATISTICS)
     assert len(shown) >= 3
     for method in shown:
@@ -57,7 +53,7 @@ def test_every_feature_of_table_1(program):
 @pytest.mark.parametrize(("artifact", "is_output"), [("mmap.fig2", True), ("mmap.fig3", False)])
 def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
     """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another state."""
-    made = results.make(next(a for a in steps.ARTIFACTS if a.id == artifact), "quick", progress=False)
+    made = results.make(artifact, "quick", progress=False)
     rows = {row["method"]: row for row in made["rows"]}
     game = state_after(program, rows["copy"]["moves"])
     b = game.cursor

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learned_mapping.mmap.learned_methods import solve
 
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.edit_search import checkpoints, scorer
+from learned_mapping.mmap.searches.edit_search import scorer
 from learned_mapping.mmap.searches.edit_search.eviction import evict
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, chain, new_edits
-from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParameters, EditSearch, pretrain
+from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParameters, EditSearch
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
@@ -174,51 +172,7 @@ def test_the_scorer_learns_what_tells_success():
     assert np.mean(right[-1000:]) > 0.9 > np.mean(right[:200])
 
 
-def test_a_scorer_keeps_what_it_learned(tmp_path):
-    program = hard_program(1, 80)
-    seen = []
-    net = pretrain([program], 0.3, np.random.default_rng(0), report=lambda p, value: seen.append(value))
-    assert len(seen) == 1 and net.steps[0] > 0
-    path = tmp_path / "edits.npz"
-    checkpoints.save_scorer(path, net)
-    again = checkpoints.load_scorer(path)
-    np.testing.assert_allclose(again.first, net.first, rtol=1e-6)
-    x = np.linspace(-1, 1, scorer.NUM_FEATURES)
-    assert scorer.logit(again, x) == pytest.approx(scorer.logit(net, x), rel=1e-4, abs=1e-4)
-
-
-@pytest.mark.parametrize("content", [b"", b"not a zip", None])
-def test_a_damaged_checkpoint_is_one_clear_fault(tmp_path, content):
-    path = tmp_path / "edits.npz"
-    if content is None:
-        np.savez(path, first=np.zeros((2, 2)), second=np.zeros(3))
-    else:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match=r"edits\.npz"):
-        checkpoints.load_scorer(path)
-
-
-def test_no_program_is_mapped_by_a_network_that_saw_its_family():
-    four = ("alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16")
-    for name in (*four, "inference_wavenet", "tensor2tensor_transformer"):
-        assert checkpoints.fold_of(name) == "a"
-        assert checkpoints.path_for(name) == checkpoints.checkpoint_path("b")
-    assert checkpoints.path_for("mlperf_bert_batch_16") == checkpoints.checkpoint_path("a")
-    for fold in checkpoints.FOLDS:
-        assert checkpoints.load_scorer(checkpoints.checkpoint_path(fold)).first.any()
-
-
-def test_the_agent_is_a_method_and_repeats_itself():
-    program = hard_program(9, 150)
-    first = solve(program, "muzero", seed=4, samples=400)
-    again = solve(program, "muzero", seed=4, samples=400)
-    assert first.solution == again.solution and first.curve["y"] == again.curve["y"]
-    assert validate(program, first.solution, exact=True).valid
-    other = solve(program, "muzero", seed=5, samples=400)
-    assert other.curve["y"] != first.curve["y"] or other.solution != first.solution
-
-
-def test_making_room_is_used(monkeypatch):
+def test_making_room_is_used():
     """The kind that pushes others out wins something on a program too large for its memory."""
     program = random_program(np.random.default_rng(8), 500, alias_fraction=0.1, fast_fraction=0.08, copy_ratio=1.0)
     search, rng = started(program)

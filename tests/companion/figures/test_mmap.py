@@ -79,11 +79,11 @@ def test_result_figures_hold_every_method():
     curve = {"x": [0.1, 1.0, 2.0], "y": [0.2, 0.3, 0.4], "low": [0.1, 0.2, 0.3], "high": [0.3, 0.4, 0.5], "x_unit": "s"}
     rows = []
     for instance in ("one", "two"):
-        for method in ("random", "greedy-tuned", "segment-search"):
+        for method in ("random", "greedy-tuned", "edit-search"):
             row = {"instance": instance, "method": method, "value": 0.4, "low": 0.3, "high": 0.5, "n": 5}
             rows.append({**row, "metric": "return", "curve": curve})
             rows.append({**row, "metric": "gap_percent"})
     for figure in (curves(rows, {"one": 0.9}), returns(rows, [], {"one": 0.9}), gaps(rows)):
         text = svg_text(figure)
-        for name in ("one", "two", "random", "greedy-tuned", "segment-search"):
+        for name in ("one", "two", "random", "greedy-tuned", "edit-search"):
             assert name in text

@@ -9,12 +9,15 @@ from learned_mapping.companion.figures.mmap_network import network
 from learned_mapping.companion.figures.mmap_results import (
     curves,
     drop_backup,
+    learning,
     return_against_latency,
     returns,
     scaling,
     speedups,
 )
 from learned_mapping.style import svg_text
+
+METHODS = ("edit-search", "edit-search-prod")
 
 
 def row(instance: str, method: str, metric: str, value: float, **extra) -> dict:
@@ -26,15 +29,15 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     """Would catch a slowdown drawn as a gain, and programs in the order of the rows."""
     rows = []
     for name, agent in (("slow", 0.5), ("fast", 1.25)):
-        rows += [row(name, "muzero", "speedup", agent), row(name, "prod", "speedup", max(agent, 1.0))]
-    figure = speedups(rows)
+        rows += [row(name, "edit-search", "speedup", agent), row(name, "edit-search-prod", "speedup", max(agent, 1.0))]
+    figure = speedups(rows, methods=METHODS)
     (axes,) = figure.axes
     bars = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 1, 0.25), (1, 1, -0.5)]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fast", "slow"]
     (marks,) = [c for c in axes.collections if len(c.get_offsets()) == 2]
     assert marks.get_offsets().tolist() == [[1.25, 0], [1.0, 1]]
-    assert svg_text(figure) == svg_text(speedups(rows))
+    assert svg_text(figure) == svg_text(speedups(rows, methods=METHODS))
 
 
 def test_every_solution_is_a_dot():
@@ -82,38 +85,43 @@ def test_a_negative_return_has_no_length():
 
 def test_the_network_is_drawn_from_its_shapes():
     """Would catch a box with a number that is typed."""
-    shapes = {"map_in_0": [3, 3, 4, 6], "map_0_0_conv_0": [3, 3, 6, 6], "map_flat": [96, 7], "profile": [64, 7],
-              "supply": [5, 7], "buffer_0": [10, 9], "buffer_out": [9, 2], "buffers": [22, 7], "actions": [26, 7],
-              "join_0": [35, 11], "join_out": [11, 13]}  # fmt: skip
+    weights = {("representation", "first"): [545, 11], ("representation", "second"): [11, 12],
+               ("dynamics", "first"): [13, 14], ("dynamics", "second"): [14, 15], ("dynamics", "reward_out"): [15, 16],
+               ("prediction", "first"): [17, 18], ("prediction", "policy_out"): [18, 3],
+               ("prediction", "value_out"): [18, 19]}  # fmt: skip
+    shapes = {key: {"w": shape} for key, shape in weights.items()}
+    tables = {"buffer_id": [21, 5], "tensor_id": [22, 5], "group_id": [23, 5], "place": [21, 12]}
+    shapes["representation", "~"] = {f"{name}_table": shape for name, shape in tables.items()}
     rows = [
-        row("p", "muzero-paper", "parameters", 1000 + i, part="representation", module=name, shapes={"w": shape})
-        for i, (name, shape) in enumerate(shapes.items())
+        row("p", "muzero", "parameters", 1000, part=part, module=name, shapes=shape)
+        for (part, name), shape in shapes.items()
     ]
-    seen = {"window": 8, "profile": 64, "supply": 5, "next_buffers": 5, "same_tensor_buffers": 5}
-    rows.append(row("p", "muzero-paper", "parameters_total", 99_999, representation=seen, block=2))
-    text = svg_text(network(rows, "p"))
-    for expected in ("conv 3 x 3, 4 to 6 + 1 residual", "linear 96 to 7", "linear 10 to 9", "linear 22 to 7", "64 bits",
-                     "linear 35 to 11", "linear 11 to 13", "11 of 10 features", "99,999", "26 numbers"):  # fmt: skip
+    rows.append(row("p", "muzero", "parameters_total", 99_999, sees={"map": 128, "live": 40}))
+    text = svg_text(network(rows))
+    for expected in ("545 to 11", "11 to 12", "reward: 15 to 16", "policy: 18 to 3", "value: 18 to 19", "168 numbers",
+                     "map 128", "tensor: 22 x 5", "place: 21 x 12", "3,000 parameters", "99,999"):  # fmt: skip
         assert expected in text
 
 
 def test_drop_backup_shows_dead_ends_where_there_are_any():
-    curve = {"x": [1, 9], "y": [0.1, 0.4], "low": [0.1, 0.3], "high": [0.1, 0.5], "x_unit": "games"}
     rows = [row("met", "random-no-backup", "lost", 0.25), row("none", "random-no-backup", "lost", 0.0)]
-    rows += [row("met", m, "mean_return", 0.4, curve=curve) for m in ("muzero-paper", "muzero-no-backup")]
-    figure = drop_backup(rows)
-    left, right = figure.axes
-    assert [bar.get_height() for bar in left.patches] == [0.25] and "1 of 2" in left.get_title()
-    assert len(right.lines) == 2
+    (axes,) = drop_backup(rows).axes
+    assert [bar.get_height() for bar in axes.patches] == [0.25] and "1 of 2" in axes.get_title()
 
 
 def test_scaling_has_a_panel_per_unit():
     rows = []
     for size in (100, 10):
-        rows += [
-            row("p", "random", "step_us", 2.0, buffers=size),
-            row("p", "muzero-paper", "train_ms", 5.0, buffers=size),
-        ]
-        rows += [row("p", "muzero", "games_per_s", 50.0, buffers=size)]
-    figure = scaling(rows, {"train_ms": "a training step"})
-    assert [[line.get_xdata().tolist() for line in axes.lines] for axes in figure.axes] == [[[10, 100]]] * 3
+        rows += [row("p", "random", "step_us", 2.0, buffers=size)]
+        rows += [row("p", "edit-search", "games_per_s", 50.0, buffers=size)]
+    assert [[line.get_xdata().tolist() for line in axes.lines] for axes in scaling(rows).axes] == [[[10, 100]]] * 2
+
+
+def test_a_training_is_a_line_beside_what_does_not_learn():
+    """Would catch a panel that holds another program's training, and a row without a game drawn as 0."""
+    curve = [{"cpu_s": 1.0, "cold": None, "best": 0.2}, {"cpu_s": 9.0, "cold": 0.5, "best": 0.6}]
+    found = [{"program": name, "method": "muzero", "seed": seed, "curve": curve} for name in "ab" for seed in (0, 1)]
+    figure = learning(found, {"a": {"bound": 0.9}})
+    assert [len(axes.lines) for axes in figure.axes] == [5, 4]
+    assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:2]] == [[0.5], [0.2, 0.6]]
+    assert figure.axes[0].lines[-1].get_ydata()[0] == 0.9 and figure.axes[0].get_xscale() == "log"

@@ -6,7 +6,6 @@ metric: the numbers a learner is compared with.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.mmap.runs import load, program_digest
 from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, interquartile_mean
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
@@ -37,12 +37,6 @@ TUNING_GAMES = {"quick": 60, "full": 400, "paper": 400}
 LATENCIES = {"latency_s": None, "latency_relaxed_s": 0.0, "latency_contended_s": 0.5}
 """Metrics: one copy at a time; several copies, which yield to the instructions (`yields` of 0); several copies, which
 take half of what bandwidth is short."""
-
-
-@functools.lru_cache(maxsize=4)
-def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's mapping of it."""
-    return compiled.load(name)
 
 
 def latencies(program: Program, mapping: Mapping) -> dict[str, float]:
@@ -98,7 +92,7 @@ def plan_heuristic(profile: str, seeds: int) -> list[Run]:
             "mmap.plan",
             method,
             name,
-            {"program": load(name)[0].digest[:16]}
+            {"program": program_digest(name)}
             | ({"samples": TUNING_GAMES[profile]} if method.startswith("greedy") else {}),
         )
         for name in names
