@@ -133,6 +133,8 @@ def test_rows_by_hand():
             else:
                 fast = 2.0 if dataset == "traced-runtime" else 8.0
                 records.append(record(instance, "regal-imitation", {"a": fast, "b": 1.0, "c": fast / 2}, dataset))
+            if (distance, dataset) == ("trained", "traced-runtime"):
+                records.append(record(instance, "regal", {"a": 4.0, "b": 1.0, "c": 0.5}, dataset))
     result = assemble_distance("full", records)
     rows = {(row["instance"], row["method"], row["metric"]): row for row in result["rows"]}
     half = rows["traced-runtime/trained", "regal-imitation", "improvement_percent"]
@@ -144,10 +146,12 @@ def test_rows_by_hand():
     assert law["value"] == pytest.approx(100 * (1 - 2**0.5)) and law["low"] == pytest.approx(-100) and law["high"] == 0
     over = rows["traced-runtime/trained", "regal-imitation", "over_spectral_percent"]["value"]
     assert over == pytest.approx(100 * (1 - 0.125**0.5))
-    assert rows["traced-runtime/trained", "brkga", "gap_percent"]["value"] == pytest.approx(100)
+    assert rows["traced-runtime/trained", "brkga", "gap_percent"]["value"] == pytest.approx(100 * (8**0.5 - 1))
     for network in ("traced-runtime", "synthetic-runtime"):
         refused = rows[f"{network}/four-devices", "regal-imitation", "refused"]
         assert refused["value"] is True and refused["says"] == "no"
         assert (f"{network}/four-devices", "regal-imitation", "improvement_percent") not in rows
-    assert {row["method"] for row in result["rows"]} == set(METHODS) - {"regal"}
+    assert {row["method"] for row in result["rows"]} == set(METHODS)
+    (printed,) = (r for r in result["rows"] if (r["method"], r["metric"]) == ("regal", "improvement_percent"))
+    assert printed["value"] == pytest.approx(50) and printed["training_seeds"] == 1
     assert result["validated"] == sum(len(each["result"]["graphs"]) for each in records) and result["invalid"] == 0

@@ -15,8 +15,8 @@ def record(dataset, seed, regal, average):
     curve = [{"cpu_s": 1.0, "gap": 9.0 + seed, "gap_average_law": 9.5, "gap_uniform": 10.0}, {"cpu_s": 2.0}]
     curve.append({"cpu_s": 30.0, "gap": 3.0 + seed, "gap_average_law": 8.0, "gap_uniform": 10.0})
     ratios = {"brkga": [0.0, 0.0], "regal": regal, "regal-average": average, "regal-untrained": [0.0, 0.1]}
-    return {"schema": "learned-mapping/regal-training/1", "dataset": dataset, "seed": seed, "curve": curve,
-            "validation": {"log_ratio_to_brkga": ratios}}  # fmt: skip
+    found = {"schema": "learned-mapping/regal-training/1", "curve": curve, "dataset": dataset, "seed": seed}
+    return found | {"validation": {"log_ratio_to_brkga": ratios}}
 
 
 def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
@@ -28,6 +28,7 @@ def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
                   record("traced-memory", 0, [0.1, 0.1], [0.1, 0.1]),
                   record("synthetic-runtime", 0, [half, 0.0], [half, 0.0])):  # fmt: skip
         name = f"reinforce-{found['dataset']}-{found['seed']}.json"
+        del found["dataset"], found["seed"]  # the file's name says them
         write_json(data_folder() / "training" / "regal" / name, found)
     records = training_records()
     assert [(r["dataset"], r["seed"]) for r in records] == [

@@ -16,10 +16,13 @@ CONTRASTS = (("regal", "brkga"), ("regal", "regal-average"), ("regal", "regal-un
 
 
 def training_records() -> list[dict[str, Any]]:
-    """The records of ``data/training/regal``, by dataset and seed; none where nothing was trained."""
-    folder = data_folder() / "training" / "regal"
-    records = [read_json(path, "regal-training").value for path in folder.glob("reinforce-*.json")]
-    return sorted(records, key=lambda record: (list(DATASETS).index(record["dataset"]), record["seed"]))
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained."""
+    folder, found = data_folder() / "training" / "regal", []
+    for dataset in DATASETS:
+        for path in sorted(folder.glob(f"reinforce-{dataset}-*.json")):
+            seed = int(path.stem.rpartition("-")[2])
+            found.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
+    return found
 
 
 def validation_rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
