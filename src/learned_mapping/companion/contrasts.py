@@ -63,7 +63,7 @@ def ratio_rows(
 
 
 def side(row: Mapping[str, Any]) -> str:
-    """Of a row of a ratio: ``ahead`` or ``behind`` where the whole interval is on that side of 1, else ``not apart``."""
+    """Of a ratio: ``ahead`` or ``behind`` where its whole interval is on that side of 1, else ``not apart``."""
     return "ahead" if row["low"] > 1 else "behind" if row["high"] < 1 else "not apart"
 
 

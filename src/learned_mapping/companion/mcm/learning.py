@@ -11,7 +11,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.contrasts import ratio_rows
 from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm.levels import curve_of, level_row, log_curves, resampled_means
+from learned_mapping.companion.mcm.levels import at_least, curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.statistics import summary_row
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import checkpoint_digest, checkpoint_path
@@ -169,7 +169,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     needed = {(r["method"], r["target"]): r for r in rows}
     for (method, target), row in needed.items():
         key = {"instance": INSTANCE, "method": method, "target": target, "n": row["n"]}
-        rows = [*rows, {**key, "metric": "samples_at_least", "value": row["censored"]}]
+        rows = [*rows, at_least(row)]
         if row["value"] and needed["rl", target]["value"]:
             rows.append({**key, "metric": "times_fewer", "value": needed["rl", target]["value"] / row["value"]})
     rows = rows + [row for metric in LEARNT for row in results.select(figure, metric=metric)]

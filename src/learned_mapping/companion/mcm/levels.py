@@ -49,12 +49,13 @@ def resampled_means(logs: np.ndarray, *, seed: int = 0, resamples: int = RESAMPL
 def level_row(method: str, level: float, target: str, logs: np.ndarray, instance: str, **extra: Any) -> Record:
     """Samples until the geometric mean reaches a level: None where it does not, with the interval over the seeds.
 
-    ``censored`` counts one more than the budget where a level is not reached, so that a ratio is a bound.
+    ``censored`` and its ends count one more than the budget where a level is not reached, so that a ratio is a bound.
     """
     samples = logs.shape[-1]
     value = int(reached(np.exp(logs.mean((0, 1))), level))
     low, high = np.percentile(reached(resampled_means(logs), level), (2.5, 97.5))
     row = {"instance": instance, "method": method, "metric": "samples", "target": target, "censored": value}
+    row |= {"censored_low": float(low), "censored_high": float(high)}
     ends = {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
     return {**row, "value": _known(value, samples), **ends, "n": int(logs.shape[1]), **extra}
 
@@ -67,3 +68,10 @@ def curve_of(mean: np.ndarray, points: int = 60) -> Record:
     """A curve as a row keeps it, at about evenly spaced logarithms of the number of samples."""
     x = np.unique(np.round(np.geomspace(1, len(mean), points)).astype(int))
     return {"x": x.tolist(), "y": np.round(mean[x - 1], 6).tolist(), "x_unit": "samples"}
+
+
+def at_least(row: Record) -> Record:
+    """The row ``samples_at_least`` of a row of `level_row`, with its interval."""
+    key = {name: row[name] for name in ("instance", "method", "target", "n")}
+    ends = {"value": row["censored"], "low": row["censored_low"], "high": row["censored_high"]}
+    return {**key, "metric": "samples_at_least", **ends}
