@@ -14,9 +14,9 @@ FLOORS = (
     ("programs",),
     ("problem",),
     ("zoo", "hardware"),
+    ("tpu",),
     ("learning",),
     ("mmap", "mcm", "regal"),
-    ("tpu",),
     ("companion",),
     ("cli",),
 )

@@ -12,32 +12,13 @@ from learned_mapping.learning.networks import (
     count_parameters,
     draw_parameters,
     mlp,
-    patches,
     scale_gradient,
-    unit_range,
-    unpack_bits,
 )
-
-
-def test_bits_are_unpacked_in_order():
-    packed = np.random.default_rng(0).integers(0, 256, (3, 2, 4), dtype=np.uint8)
-    np.testing.assert_array_equal(unpack_bits(packed), np.unpackbits(packed, axis=-1, bitorder="little"))
-
-
-def test_patches_keep_their_pixels_together():
-    image = jnp.arange(2 * 4 * 6.0).reshape(2, 4, 6, 1)
-    found = patches(image, 2)
-    assert found.shape == (2, 2, 3, 4)
-    np.testing.assert_array_equal(found[1, 1, 2], image[1, 2:, 4:, 0].reshape(-1))
 
 
 def test_gradients_are_scaled_and_values_are_not():
     value, gradient = jax.value_and_grad(lambda x: 3.0 * scale_gradient(x, 0.5))(2.0)
     assert (value, gradient) == (6.0, 1.5)
-
-
-def test_unit_range():
-    np.testing.assert_allclose(unit_range(jnp.array([[1.0, 3.0, 2.0], [5.0, 5.0, 5.0]])), [[0, 1, 0.5], [0, 0, 0]])
 
 
 def test_parameters_are_counted():
