@@ -6,6 +6,7 @@ instance on its hardware), randomness and a budget, and returns a solution.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,7 +71,7 @@ class Result:
     seconds: float
 
 
-class Problem:
+class Problem(ABC):
     """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
 
     name: str
@@ -81,9 +82,9 @@ class Problem:
     samples: int | None = None
     """A search's limits unless it is told others."""
 
+    @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         """Every method by name, in the order of the tables; the profile is the size of the networks."""
-        raise NotImplementedError
 
     def method(self, name: str, profile: str = "full") -> Method:
         """A method by name; raises `InputError`, which names those there are, or the new name of an old one."""
@@ -94,33 +95,33 @@ class Problem:
             raise InputError("method", "", f"{name!r} is called {RENAMED[self.name][name]!r} now")
         raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(known)}")
 
+    @abstractmethod
     def read(self, path: str) -> Any:
         """An instance from its file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def task(self, instance: Any, **options: Any) -> Any:
         """What methods work on: the instance, with hardware and objective. Raises `InputError` for bad options."""
-        raise NotImplementedError
 
     def randomness(self, task: Any, seed: int) -> np.random.Generator:
         """All randomness of a run."""
         return np.random.default_rng(seed)
 
+    @abstractmethod
     def metrics(self, task: Any, solution: Any) -> dict[str, float]:
         """What is measured of every solution, by the code the methods use."""
-        raise NotImplementedError
 
+    @abstractmethod
     def validate(self, task: Any, solution: Any) -> Verdict:
         """The independent judge."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_solution(self, path: str, instance: Any) -> Any:
         """A solution from its file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_solution(self, path: Any, solution: Any, instance: Any) -> None:
         """Writes a solution's file."""
-        raise NotImplementedError
 
 
 def solve(

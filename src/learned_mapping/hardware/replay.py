@@ -6,6 +6,7 @@ one copy at a time in `memory_hierarchy`, several in `copy_engines`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -77,7 +78,7 @@ def copies_by_step(program: Program, mapping: MappingLike) -> dict[int, list[int
     return {step: [b for _, b in sorted(pairs)] for step, pairs in keyed.items()}
 
 
-class Replay:
+class Replay(ABC):
     """The clock, and where each tensor is.
 
     Where a tensor is, in HBM and in CMEM, is None (it is not there), `HERE`, or what `_copy` returned for the copy that
@@ -104,25 +105,25 @@ class Replay:
         self.copies: list[tuple[int, float, float]] = []
         self.compute = self.arrival = self.overwrite = self.write_back = self.contention = 0.0
 
+    @abstractmethod
     def _copy(self, label: int, size: int, source: Any) -> Any:
         """Queues a copy of `size` bytes that starts no earlier than `source` is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _done(self, place: Any) -> bool:
         """Whether a copy has ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _wait(self, places: Iterable[Any]) -> Iterator[float]:
         """Moves the clock on to the end of every copy; seconds, in one part or in several."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _run(self, t: int) -> float:
         """Moves the clock on by instruction t; seconds it lost to copies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _drain(self) -> None:
         """Moves the clock on to the end of all copies."""
-        raise NotImplementedError
 
     def run(self) -> LatencyBreakdown:
         """Replays the whole program."""
