@@ -34,8 +34,11 @@ LEARNERS: dict[str, dict[str, float]] = {
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},
     "regal": {"updates": 1000},
+    "gas": {"updates": 1000},
+    "idrs": {"updates": 1000},
 }
-"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided."""
+"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided. Of GAS and
+IDRS there is none yet: ours imitate."""
 DRAWS = 2000
 """Of a bootstrap over instances."""
 
