@@ -37,8 +37,8 @@ LEARNERS: dict[str, dict[str, float]] = {
     "gas": {"updates": 1000},
     "idrs": {"updates": 1000},
 }
-"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided. Of GAS and
-IDRS there is none yet: ours imitate."""
+"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided. Of GAS
+and IDRS there is none yet: ours imitate."""
 DRAWS = 2000
 """Of a bootstrap over instances."""
 
