@@ -29,7 +29,3 @@ class MissingNetworkError(InputError):
 
 class UnfinishedError(LearnedMappingError):
     """There is more to do than was done; what is done is kept, and the same call goes on with it."""
-
-
-class InfeasibleError(LearnedMappingError):
-    """The instance has no solution under the stated constraints, and this was proven."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +219,3 @@ def store(found: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) ->
     stored = {} if only_these else entries()
     merged = {**stored, **{key: dict(entry) for key, entry in found.items()}}
     write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)
-
-
-def of_runs(runs: Iterable[Run]) -> dict[str, str]:
-    """Key -> digest of the fingerprints that runs rest on now; those without one are left out."""
-    known = current()
-    return {key: known[key] for key in dict.fromkeys(map(key_of, runs)) if key in known}
