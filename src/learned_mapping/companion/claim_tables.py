@@ -34,10 +34,8 @@ def verdict_counts(judged: list[Judged]) -> Html:
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
     """The claims of one paper: what it says, the verdict, its number, and ours: by its method, and by our own."""
-    head = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in ("claim", "verdict", "the paper's number", "its method here", "our own method")
-    )
+    names = ("claim", "verdict, measured", "the paper's number", "our own method")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = ""
     for item in judged:
         claim = item.claim
@@ -48,23 +46,22 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
             text += f"<br><em>{html.escape(claim.not_testable)}</em>"
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
-            f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b></td>'
-            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td>{_cell(item.measured)}</td>'
-            f'<td class="lm-wrap">{_ours(item)}</td></tr>'
+            f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b>{_cell(item.measured)}</td>'
+            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td class="lm-wrap">{_ours(item)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
 
 
 def _cell(measured: Measured | None) -> str:
-    """A number with its interval."""
+    """A number on a new line, and its interval on another."""
     if measured is None:
-        return "–"
+        return ""
     if measured.low == measured.high:
-        return number(measured.value)
-    return f"{number(measured.value)}<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+        return f"<br>{number(measured.value)}"
+    return f"<br>{number(measured.value)}<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
 
 
 def _ours(item: Judged) -> str:
     if item.ours is None:
         return ""
-    return f"{_cell(item.ours)}<br><code>{html.escape(item.claim.ours.get('method', ''))}</code>"
+    return f"<code>{html.escape(item.claim.ours.get('method', ''))}</code>{_cell(item.ours)}"
