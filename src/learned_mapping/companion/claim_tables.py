@@ -47,7 +47,8 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
             f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b>{_cell(item.measured)}</td>'
-            f'<td class="lm-wrap">{html.escape(claim.number)}</td><td class="lm-wrap">{_ours(item)}</td></tr>'
+            f'<td class="lm-wrap lm-narrow">{html.escape(claim.number)}</td>'
+            f'<td class="lm-wrap lm-narrow">{_ours(item)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
 
