@@ -22,6 +22,8 @@ from learned_mapping.regal.searches.brkga import brkga
 
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""
+INSTEAD = {"runtime": "synthetic-runtime-0"}
+"""Objective -> the network that serves it as long as that one is not trained."""
 
 
 @functools.lru_cache(maxsize=32)
@@ -37,6 +39,8 @@ def policy_for(instance: Instance, network: str | None = None) -> Policy:
     """
     folder = data_folder() / "checkpoints" / "regal"
     path = folder / f"reinforce-{network or SERVES[instance.objective]}.npz"
+    if network is None and not path.exists() and instance.objective in INSTEAD:
+        path = folder / f"reinforce-{INSTEAD[instance.objective]}.npz"
     if not path.exists():
         known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
         raise MissingNetworkError(
