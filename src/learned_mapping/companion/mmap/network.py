@@ -72,4 +72,4 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def _row(metric: str, value: int) -> dict[str, Any]:
-    return {"instance": PROGRAM, "method": "muzero", "metric": metric, "value": value, "n": 1}
+    return {"instance": PROGRAM, "method": "network", "metric": metric, "value": value, "n": 1}

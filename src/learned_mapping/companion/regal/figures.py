@@ -55,8 +55,8 @@ def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     for module, arrays in policy.parameters.items():
         name = module.split("/")[0]
         counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
-    rows = [_row(name, "regal", "parameters", count, 1) for name, count in counts.items()]
-    return {"rows": [*rows, _row("rounds", "regal", "rounds", ROUNDS, 1)], "paper": [], "validated": 0, "invalid": 0}
+    rows = [_row(name, "network", "parameters", count, 1) for name, count in counts.items()]
+    return {"rows": [*rows, _row("rounds", "network", "rounds", ROUNDS, 1)], "paper": [], "validated": 0, "invalid": 0}
 
 
 def assemble_fig2_left(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
