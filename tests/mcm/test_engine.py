@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.bounds.cp_sat import Rules
 from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.repair.cp_sat import CpSatSolver, cp_sat_batch, nearest_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
+CASES = int(os.environ.get("LEARNED_MAPPING_CASES", 12))
+"""Graphs on which engines are compared; more by the environment variable."""
 CONNECTED = ("series-parallel", "towers", "attention")
 
 
@@ -27,15 +30,6 @@ def nearest_repair(solver, order, candidate):
         domain = solver.get_domain(order[i])
         i = solver.set_domain(order[i], {min(domain, key=lambda c: (abs(c - y), c))} if domain else ())
     return [solver.get_domain(u)[0] for u in range(len(order))]
-
-
-def nearest_partition(graph, chips, candidate, strength):
-    """(a valid partition that differs from `candidate` in the fewest ops, how many these are), proven by CP-SAT."""
-    rules = Rules(graph, chips, strength)
-    rules.model.minimize(graph.num_ops - sum(rules.on[u][int(c)] for u, c in enumerate(candidate)))
-    assignment, value, _, optimal = rules.solve(10.0, None, 0)
-    assert optimal
-    return assignment, value
 
 
 def test_every_repair_is_valid():
@@ -100,9 +94,9 @@ def test_a_valid_candidate_is_kept():
 
 @pytest.mark.parametrize("mode", ["sample", "fix", "nearest"])
 def test_compiled_engine_equals_the_plain_one(mode):
-    """Catches any difference in a domain: both take the same random numbers, so all chips must agree."""
+    """Catches any difference in a domain: all take the same random numbers, so all chips must agree; CP-SAT's too."""
     rng = np.random.default_rng(6)
-    for trial in range(6):
+    for trial in range(CASES):
         graph = random_graph(rng, CONNECTED[trial % 3], int(rng.integers(3, 12)))
         chips, n = int(rng.integers(2, 6)), graph.num_ops
         order, weights = rng.permutation(n), rng.dirichlet(np.full(chips, 0.3), n)
@@ -119,6 +113,9 @@ def test_compiled_engine_equals_the_plain_one(mode):
         else:
             plain = nearest_repair(solver, order, y)
         assert compiled[0].tolist() == plain
+        if mode != "nearest":  # which is another question there
+            same = np.random.default_rng(trial)
+            assert cp_sat_batch(graph, chips, mode=mode, rng=same, order=order, **options)[0].tolist() == [plain]
 
 
 def test_plain_engine_backtracks_under_eq_4():
@@ -131,6 +128,22 @@ def test_plain_engine_backtracks_under_eq_4():
         assert is_valid(np.array(found), graph.op_edges)
 
 
+def test_cp_sat_repairs_obey_eq_4():
+    """Catches a domain of CP-SAT that no partition completes: then a decision would be undone, and the rest redrawn."""
+    rng = np.random.default_rng(9)
+    for trial in range(2):
+        graph = random_graph(rng, CONNECTED[trial], 9)
+        y = rng.integers(0, 4, (1, 9))
+        for mode in ("sample", "fix", "nearest"):
+            given = {} if mode == "sample" else {"candidates": y}
+            found, _ = cp_sat_batch(graph, 4, mode=mode, rng=rng, count=1, strength="general", **given)
+            assert all(is_valid(row, graph.op_edges) for row in found)
+        solver = CpSatSolver(graph, 4, "general")
+        for decision, op in enumerate(rng.permutation(9).tolist(), 1):
+            domain = solver.get_domain(op)
+            assert domain and solver.set_domain(op, {int(rng.choice(domain))}) == decision
+
+
 def test_no_repair_is_nearer_than_cp_sat_allows():
     """Catches rules that differ between the engine and the solver: none may come nearer to y than the optimum."""
     rng = np.random.default_rng(8)
@@ -139,8 +152,9 @@ def test_no_repair_is_nearer_than_cp_sat_allows():
         arrays = repair_arrays(graph)
         for strength in ("chain", "general"):
             y = rng.integers(0, 4, graph.num_ops)
-            nearest, distance = nearest_partition(graph, 4, y, strength)
-            assert is_valid(nearest, graph.op_edges)
+            nearest, proven = nearest_partition(graph, 4, y, strength)
+            distance = (nearest != y).sum()
+            assert proven and is_valid(nearest, graph.op_edges)
             found, _ = repair_batch(arrays, 4, mode="fix", rng=rng, candidates=y, count=300, strength=strength)
             least = (found != y).sum(axis=1).min()
             assert least >= distance

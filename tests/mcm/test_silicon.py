@@ -12,6 +12,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
+from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
@@ -69,10 +70,11 @@ def test_near_balanced_partitions_are_valid_and_vary(family):
 
 def test_near_balanced_is_nearer_to_balance_than_uniform():
     graph = line(np.random.default_rng(0).exponential(size=200))
-    model, arrays = ChipModel(graph, ChipPackage(chips=8)), repair_arrays(graph)
+    task = Task(graph, ChipPackage(chips=8))
+    model, arrays = task.model, task.arrays
     near = np.median([model.runtime(row) for row in near_balanced(model, arrays, np.random.default_rng(0), 20)])
     budget = Budget(samples=20)
-    random_search(model, arrays, np.random.default_rng(0), budget)
+    random_search(model, task.repair, np.random.default_rng(0), budget)
     assert near < 1 / budget.best and near < 1.6 * model.op_seconds.sum() / 8
 
 
@@ -99,11 +101,12 @@ def test_class_search_finds_a_hidden_slowdown():
 def test_searches_run_on_silicon_unchanged(search):
     """Catches a method that needs more of a model than `throughput`, or judges by more samples than it counts."""
     graph = random_graph(np.random.default_rng(1), "layered", 40)
-    silicon, arrays = Silicon(graph, ChipPackage(chips=4)), repair_arrays(graph)
+    task = Task(graph, ChipPackage(chips=4))
+    silicon, repairs = Silicon(graph, ChipPackage(chips=4)), task.arrays if search is class_search else task.repair
     found = []
     for _ in range(2):
         model, budget = SiliconModel(silicon, np.random.default_rng(5)), Budget(samples=30)
-        found.append(search(model, arrays, np.random.default_rng(2), budget))
+        found.append(search(model, repairs, np.random.default_rng(2), budget))
         assert model.measurements == budget.samples == 30
     assert np.array_equal(*found), "same seeds, same result"
     verdict = validate_on_silicon(make_partition(found[0], 4), silicon)

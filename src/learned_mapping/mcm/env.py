@@ -16,7 +16,7 @@ calls `rollout`, the same step without the round trip, with the judge its model 
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import jax
@@ -25,7 +25,7 @@ import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork, chip_latencies
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
-from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.searches.greedy import naive_greedy
 
@@ -48,12 +48,19 @@ class PartitionEnv:
       model: the graph, a package, and what judges a partition in `rollout`: `ChipModel` or `SiliconModel`.
       arrays: of the repair, where they are known already.
       start: [N] chips about which a policy begins, see `searches.even_cut`; none where None.
+      repair: who makes actions valid; the compiled engine under the chain rule where None.
+      candidates: how a candidate is repaired, by Algorithm 2 (``fix``) or ``nearest``.
     """
 
-    def __init__(self, model: ChipModel, arrays: RepairArrays | None = None, start: np.ndarray | None = None):
+    def __init__(
+        self, model: ChipModel, arrays: RepairArrays | None = None, start: np.ndarray | None = None,
+        repair: Repair | None = None, candidates: str = "fix",
+    ):  # fmt: skip
         self.model, self.graph, self.start = model, model.graph, start
         self.chips, self.num_ops = model.package.chips, model.graph.num_ops
         self.arrays = repair_arrays(model.graph) if arrays is None else arrays
+        self._repair = partial(repair_batch, self.arrays, self.chips) if repair is None else repair
+        self._candidates = candidates
 
     @cached_property
     def features(self) -> GraphFeatures:
@@ -106,8 +113,9 @@ class PartitionEnv:
 
     def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""
-        given = {"mode": "fix", "candidates": actions} if actions.ndim == 2 else {"mode": "sample", "weights": actions}
-        return repair_batch(self.arrays, self.chips, rng=rng, count=len(actions), **given)[0]
+        if actions.ndim == 2:
+            return self._repair(mode=self._candidates, candidates=actions, rng=rng, count=len(actions))[0]
+        return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))[0]
 
     def _fix_rows(self, actions: jax.Array, keys: jax.Array) -> np.ndarray:
         return self._rows(np.asarray(actions).reshape(-1, self.num_ops), np.asarray(keys))

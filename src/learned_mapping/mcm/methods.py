@@ -15,9 +15,9 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_
 from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition, read_partition, write_partition
-from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import check_strength, is_valid
 from learned_mapping.mcm.searches.annealing import annealing
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
@@ -29,6 +29,9 @@ from learned_mapping.programs.graph import ComputationGraph
 SAMPLES = 1000
 """Partitions every search may evaluate unless told otherwise."""
 STARTS = ("greedy-careful",)
+ENGINE, CP_SAT = "engine", "cp-sat"
+REPAIRS = (ENGINE, CP_SAT)
+CHAIN = "chain"
 SCRATCH, ZERO_SHOT, FINE_TUNED = "scratch", "zeroshot", "finetune"
 
 
@@ -38,14 +41,32 @@ class Task:
     Args:
       graph, package: what is partitioned, and over what.
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
+      repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
+      strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
     """
 
-    def __init__(self, graph: ComputationGraph, package: ChipPackage, start: str | None = None):
+    def __init__(
+        self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
+        strength: str = CHAIN,
+    ):  # fmt: skip
+        if repair not in REPAIRS:
+            raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
+        self._repair, self._strength = repair, check_strength(strength)
 
     @cached_property
     def arrays(self) -> RepairArrays:
         return repair_arrays(self.graph)
+
+    @cached_property
+    def repair(self) -> Repair:
+        """Algorithms 1 and 2, and the nearest valid partition, on this graph and package."""
+        chips, strength = self.model.package.chips, self._strength
+        if self._repair == CP_SAT:
+            from learned_mapping.mcm.repair.cp_sat import cp_sat_batch
+
+            return partial(cp_sat_batch, self.graph, chips, strength=strength)
+        return partial(repair_batch, self.arrays, chips, strength=strength)
 
     def partition(self, assignment: np.ndarray) -> Partition:
         """Chips [N] as a partition that can draw itself."""
@@ -113,7 +134,8 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     from learned_mapping.mcm.env import PartitionEnv
     from learned_mapping.mcm.searches.even_cut import balanced_start
 
-    env = PartitionEnv(task.model, task.arrays, balanced_start(task.model, task.arrays) if balanced else None)
+    start = balanced_start(task.model, task.arrays) if balanced else None
+    env = PartitionEnv(task.model, task.arrays, start, task.repair)
     if kind == SCRATCH:
         policy = make_policy(agent_config(profile))
         learned = new_learned(policy, rng)
@@ -140,11 +162,11 @@ METHODS: dict[str, Method] = {
     "cp-sat": Method("constraint programming under the chain rule, from the careful greedy", searched(_cp_sat)),
     "random": Method(
         "uniform distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: random_search(task.model, task.arrays, rng, budget)),
+        searched(lambda task, rng, budget: random_search(task.model, task.repair, rng, budget)),
     ),
     "sa": Method(
         "simulated annealing over the distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: annealing(task.model, task.arrays, rng, budget)),
+        searched(lambda task, rng, budget: annealing(task.model, task.repair, rng, budget)),
     ),
     "costs-random": Method(
         "an exact programme over randomly corrected costs",
@@ -199,6 +221,8 @@ class Partitioning(Problem):
         chips: int = 36,
         package: ChipPackage | None = None,
         start: str | None = None,
+        repair: str = ENGINE,
+        strength: str = CHAIN,
         **options: Any,
     ) -> Task:
         """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
@@ -207,12 +231,13 @@ class Partitioning(Problem):
           chips: C, on the default package.
           package: the chips; overrides `chips`.
           start: None, or the rule whose partition a search judges first.
+          repair, strength: as in `Task`.
         """
         if start is not None and start not in STARTS:
             raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
         package = ChipPackage(chips=chips) if package is None else package
         check_package(package)
-        return Task(instance, package, start)
+        return Task(instance, package, start, repair, strength)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
@@ -242,11 +267,13 @@ def solve(
     chips: int = 36,
     package: ChipPackage | None = None,
     start: str | None = None,
+    repair: str = ENGINE,
+    strength: str = CHAIN,
     **limits: Any,
 ) -> Result:
-    """Partitions `graph`; hardware and start as in `Partitioning.task`, limits and errors as in `problem.solve`.
+    """Partitions `graph`; options as in `Partitioning.task`, limits and errors as in `problem.solve`.
 
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
-    return problem.solve(PROBLEM, PROBLEM.task(graph, chips=chips, package=package, start=start), method, **limits)
+    return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair, strength), method, **limits)

@@ -35,7 +35,7 @@ OWN_METHODS: dict[str, Method] = {
     ),
     "sa-balanced": Method(
         "simulated annealing that begins at the even cut of the model's costs",
-        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, rng, budget)),
+        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
     ),
     "class-search": Method(
         "cross-entropy search over a cost factor per class of ops, cut evenly",
@@ -51,8 +51,8 @@ class SiliconTask(Task):
     ``ran`` has a truth value per measurement so far: whether the partition ran.
     """
 
-    def __init__(self, graph: ComputationGraph, package: ChipPackage):
-        super().__init__(graph, package)
+    def __init__(self, graph: ComputationGraph, package: ChipPackage, **repair: str):
+        super().__init__(graph, package, **repair)
         self.silicon, self.ran = Silicon(graph, package), []
 
     def measure_with(self, rng: np.random.Generator) -> None:
@@ -81,7 +81,9 @@ class PartitioningOnSilicon(Partitioning):
     ) -> SiliconTask:
         if options.get("start") is not None:
             raise InputError("--start", "", "is for the analytical model")
-        return SiliconTask(instance, silicon_package(chips) if package is None else package)
+        package = silicon_package(chips) if package is None else package
+        chosen = {name: options[name] for name in ("repair", "strength") if name in options}
+        return SiliconTask(instance, package, **chosen)
 
     def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)

@@ -70,7 +70,7 @@ def annealing_parameters() -> dict[str, Any]:
         for task, seed in itertools.product(tasks, range(SEEDS)):
             budget = Budget(samples=SAMPLES, cpu=True)
             parameters = AnnealingParameters(**point)
-            annealing(task.model, task.arrays, np.random.default_rng(seed), budget, parameters=parameters)
+            annealing(task.model, task.repair, np.random.default_rng(seed), budget, parameters=parameters)
             logs.append(np.log(budget.best * task.model.op_seconds.sum() / ANNEALING_CHIPS))
         grid.append({**point, "balance": float(np.exp(np.mean(logs)))})
     facts = {"chips": ANNEALING_CHIPS, "samples": SAMPLES, "seeds": SEEDS, "sizes": list(SIZES)}

@@ -57,9 +57,10 @@ class Rules:
                 if strength == "chain" and c + 1 < chips:
                     self.model.add_implication(self.at_least[v][c + 1], self.at_least[u][c])
         for c in range(chips - 1):  # Eq. 3
-            holder = [self.on[u][c] for u in range(n)]
+            used = new("")
+            self.model.add_bool_or([*(self.on[u][c] for u in range(n)), ~used])
             for u in range(n):
-                self.model.add_bool_or([*holder, ~self.at_least[u][c + 1]])
+                self.model.add_implication(self.at_least[u][c + 1], used)
         if strength == "general":
             self._triangle(edges)
 

@@ -7,6 +7,8 @@ attempts are used up. `solver` is the same procedure in plain Python, with the p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from learned_mapping.errors import InputError
@@ -25,6 +27,8 @@ from learned_mapping.mcm.rules.constraints import check_chips, check_strength
 from learned_mapping.mcm.rules.structure import Lists, longest_paths, neighbours
 from learned_mapping.programs.graph import ComputationGraph
 
+Repair = Callable[..., tuple[np.ndarray, np.ndarray]]
+"""`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package under one strength."""
 MODES = {"sample": SAMPLE, "fix": FIX, "nearest": NEAREST}
 MAX_REDUCED_OPS = 20_000
 """Above this many ops implied constraints are kept: finding them takes a bit per pair of ops."""

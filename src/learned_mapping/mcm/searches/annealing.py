@@ -14,7 +14,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.repair.engine import repair_batch
+from learned_mapping.mcm.repair.engine import Repair
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
 
@@ -39,7 +39,7 @@ REDRAWN = 0.01
 
 def annealing(
     model: ChipModel,
-    arrays: RepairArrays,
+    repair: Repair,
     rng: np.random.Generator,
     budget: Budget,
     *,
@@ -57,11 +57,11 @@ def annealing(
         proposed[ops] = rng.dirichlet(np.full(chips, parameters.concentration), count)
         return proposed
 
-    return _anneal(model, arrays, rng, budget, propose, lambda weights: weights, None, parameters)
+    return _anneal(model, repair, rng, budget, propose, lambda weights: weights, None, parameters)
 
 
 def annealing_from_balance(
-    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
+    model: ChipModel, arrays: RepairArrays, repair: Repair, rng: np.random.Generator, budget: Budget
 ) -> np.ndarray:
     """[N] int32, the fastest partition sampled; the first sample is the even cut s of the model's costs itself.
 
@@ -79,12 +79,12 @@ def annealing_from_balance(
 
     start = balanced_start(model, arrays)
     weights = lambda centre: np.exp(log_weights(centre, chips))  # noqa: E731
-    return _anneal(model, arrays, rng, budget, propose, weights, start, AnnealingParameters())
+    return _anneal(model, repair, rng, budget, propose, weights, start, AnnealingParameters())
 
 
 def _anneal(
     model: ChipModel,
-    arrays: RepairArrays,
+    repair: Repair,
     rng: np.random.Generator,
     budget: Budget,
     propose: Callable[[np.ndarray | None], np.ndarray],
@@ -101,7 +101,7 @@ def _anneal(
     while not budget.spent():
         proposed = propose(state)
         weights = weights_of(proposed)
-        assignment = repair_batch(arrays, model.package.chips, mode="sample", rng=rng, weights=weights)[0][0]
+        assignment = repair(mode="sample", rng=rng, weights=weights)[0][0]
         throughput = model.throughput(assignment)
         if budget.record(throughput):
             best = assignment

@@ -6,20 +6,19 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.repair.engine import repair_batch
-from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.repair.engine import Repair
 from learned_mapping.mcm.rules.constraints import is_valid
 
 BATCH = 64
 
 
-def random_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, budget: Budget) -> np.ndarray:
     """[N] int32, the fastest of as many valid random partitions as the budget allows."""
     best = np.zeros(model.graph.num_ops, np.int32)
     while not budget.spent():
         left = budget.remaining_samples
         count = BATCH if left is None else min(BATCH, left)
-        batch, _ = repair_batch(arrays, model.package.chips, mode="sample", rng=rng, count=count)
+        batch, _ = repair(mode="sample", rng=rng, count=count)
         for assignment in batch:
             if budget.record(model.throughput(assignment)):
                 best = assignment.copy()
