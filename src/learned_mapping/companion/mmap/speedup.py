@@ -17,7 +17,8 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, plan_run
 from learned_mapping.companion.mmap.table2 import grouped
-from learned_mapping.companion.statistics import bootstrap_interval, summary_row
+from learned_mapping.companion.statistics import bootstrap_interval
+from learned_mapping.companion.table import summary_row
 
 AGENT, PROD = "muzero", "prod"
 OURS, OURS_PROD = "edit-search", "edit-search-prod"

@@ -9,7 +9,6 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.contrasts import mean_difference, mean_ratio
 from learned_mapping.companion.mmap.runs import (
     COMPILER,
     LEARNED,
@@ -23,9 +22,11 @@ from learned_mapping.companion.statistics import (
     Scores,
     improvement_interval,
     interquartile_mean,
+    mean_difference,
+    mean_ratio,
     probability_of_improvement,
-    summary_row,
 )
+from learned_mapping.companion.table import summary_row
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
