@@ -1,6 +1,6 @@
 """Tidy rows: from records of runs in a pandas frame to rows of one schema, summarised and contrasted in one way.
 
-A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number, or a word or nothing where its metric
+A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number; a word or nothing where its metric
 says so), and where it has them the ends of its 95% interval, ``low`` and ``high``, the number of runs behind it, ``n``,
 and a ``curve``; further cells as its table needs them. `results.check_result` holds every stored row to these types.
 """
