@@ -10,6 +10,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.mmap import runs as mmap_runs
 from learned_mapping.companion.mmap import table2 as mmap_table2
 from learned_mapping.companion.mmap import tables as mmap
+from learned_mapping.companion.mmap.runs import LEARNED
 from learned_mapping.companion.mmap.table2 import METHODS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig
@@ -47,12 +48,14 @@ def test_every_search_gets_every_seed():
     plan = mmap_table2.plan_table2("full", 5)
     for instance in mmap_table2.WORKLOADS:
         runs = [run for run in plan if run.instance == instance]
-        counts = {method: sum(run.method == method for run in runs) for method in METHODS}
-        assert counts == {method: 5 if ALL[method].random else 1 for method in METHODS}
         assert {run.method for run in runs} == {*METHODS, "xla", "xla-kept"}
-        assert len({run.config["seconds"] for run in runs if run.method in METHODS}) == 1
+        short, long = mmap_table2.seconds_for("full", instance)
+        for seconds, methods in ((short, set(METHODS) - {*LEARNED}), (long, {*mmap_table2.LONG} & {*METHODS})):
+            of_clock = [run for run in runs if run.config.get("seconds") == seconds]
+            counts = {method: sum(run.method == method for run in of_clock) for method in methods}
+            assert counts == {method: 5 if ALL[method].random else 1 for method in methods}
+            assert len(of_clock) == sum(counts.values()) and all(run.long == (seconds == long) for run in of_clock)
     assert len({run.digest for run in plan}) == len(plan)
-    assert {run.method for run in plan if run.long} == {"muzero", "muzero-demonstration"}
     assert not any(run.long for run in mmap_table2.plan_table2("quick", 1))
 
 
@@ -88,6 +91,33 @@ def test_contrasts_are_with_the_strongest_evolution():
             assert {row["instance"] for row in found} == {"one", "all"}
             assert all(row["value"] == pytest.approx(expected) for row in found)
             assert all(row["low"] == pytest.approx(row["high"]) for row in found)
+
+
+def test_searches_are_compared_for_equal_seconds_only():
+    """A long run of the agent meets long runs and rules; of the evolutions the one that leads must have run as long."""
+    name = "alexnet_train_batch_32"
+    short, long = mmap_table2.seconds_for("full", name)
+
+    def timed(method, seconds, value):
+        found = record(name, method, 0, value)
+        found["config"] = {**found["config"], "seconds": seconds}
+        return found
+
+    records = [
+        timed("greedy-tuned", short, 0.5), timed("evolution-warm", short, 0.7), timed("evolution-logits", short, 0.6),
+        timed("edit-search", short, 0.75), timed("muzero", long, 0.78),
+    ]  # fmt: skip
+
+    def compared():
+        rows = mmap_table2.assemble_table2("full", records)["rows"]
+        found = results.select({"rows": rows}, method="muzero", metric="difference", instance=name)
+        return {row["baseline"]: row["value"] for row in found}
+
+    assert compared() == {"greedy-tuned": pytest.approx(0.28)}
+    records += [timed("evolution-logits", long, 0.65), timed("edit-search", long, 0.77)]
+    assert compared() == {"greedy-tuned": pytest.approx(0.28), "edit-search": pytest.approx(0.01)}
+    records.append(timed("evolution-warm", long, 0.72))
+    assert compared()["evolution-best"] == pytest.approx(0.06)
 
 
 def test_a_return_of_nothing_has_no_ratio():

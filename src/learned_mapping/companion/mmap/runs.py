@@ -56,10 +56,10 @@ def of_other_programs(result: dict[str, Any]) -> list[str]:
     return [name for name, digest in made_for.items() if known.get(name) != digest]
 
 
-def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
-    """A run of `run_method`. The program's digest is part of its key."""
+def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
+    """A run of `run_method`; the agent's are `long` always. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
-    return Run("mmap.map", method, instance, config, seed, long=method in LEARNED)
+    return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
 
 
 def is_random(method: str) -> bool:
