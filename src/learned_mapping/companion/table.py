@@ -37,6 +37,14 @@ def frame(records: Sequence[Record]) -> pandas.DataFrame:
     return pandas.DataFrame(lines, dtype=object).infer_objects()
 
 
+def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    """(instance, method) -> its records, in their order."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["instance"], record["method"]), []).append(record)
+    return groups
+
+
 def sweep(
     task: str,
     methods: Iterable[str],
