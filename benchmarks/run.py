@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-from learned_mapping.companion.provenance import machine
+from learned_mapping.companion.results import machine
 from learned_mapping.companion.worker import SINGLE_THREAD
 
 MODULES = (
