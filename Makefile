@@ -26,7 +26,7 @@ reproduce: $(STAMP)
 	$(BIN)/lmap make --all --profile full --jobs $(JOBS)
 
 bench: $(STAMP)
-	$(BIN)/python -m learned_mapping.companion.benchmarks
+	$(BIN)/python -m benchmarks.run
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

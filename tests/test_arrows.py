@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import networkx
@@ -27,6 +28,7 @@ DISPATCH = {("problem", room) for room in PAPERS}
 """`problem.problem` finds a paper's methods by name."""
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     found = {}
     for path in SOURCE.rglob("*.py"):
@@ -49,6 +51,7 @@ def imports(path: Path) -> set[str]:
     return {name for name in names if name in known}
 
 
+@functools.cache
 def arrows() -> set[tuple[str, str]]:
     known = modules()
     return {

@@ -1,1 +1,4 @@
-"""What builds the data sets: ``lmap data build SET`` imports it from here, it is no part of the installed package."""
+"""What builds the data sets and chose the settings whose records stand beside them: no part of the installed package.
+
+``lmap data build SET`` imports a set's builder from here.
+"""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from learned_mapping.companion import benchmarks
+from benchmarks import run as benchmarks
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_a_fault_in_the_list_is_named(tmp_path, old, new, field):
 
 
 def test_the_tables_count_and_list_every_claim(tmp_path, monkeypatch):
-    from learned_mapping.companion.claim_tables import claims_table, verdict_counts
+    from learned_mapping.companion.claims import claims_table, verdict_counts
 
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     judged = claims.judge_all()

@@ -81,7 +81,7 @@ def test_changed_data_makes_a_result_stale(table, monkeypatch):
     monkeypatch.setitem(results.DATA, "toy", ("compiled",))
     monkeypatch.setattr(results, "data_digest", lambda name: "a")
     made = results.make(table, "full", seeds=1, progress=False)
-    assert results.is_fresh(made) and made["data"] == {"compiled": "a"}
+    assert not results.staleness(made) and made["data"] == {"compiled": "a"}
     monkeypatch.setattr(results, "data_digest", lambda name: "b")
     assert results.staleness(made) == ["compiled"]
 

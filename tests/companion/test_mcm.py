@@ -5,9 +5,7 @@ import pytest
 
 from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact
 from learned_mapping.companion.mcm import classical, graphs
-from learned_mapping.companion.mcm import repair as mcm_repair
 from learned_mapping.companion.mcm import silicon as mcm_silicon
-from learned_mapping.companion.mcm import unsolved as mcm_unsolved
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.runs import task_of
 from learned_mapping.companion.worker import perform
@@ -26,9 +24,9 @@ OF_CODE = ("mcm.fig1", "mcm.fig3", "mcm.fig4")
 def test_plans_ask_for_what_exists(name):
     """Catches a renamed method or graph, and two runs under one key."""
     artifact = find_artifact(name)
-    known = {*PROBLEM.methods(), *mcm_repair.ENGINES, *classical.EXAMPLE_PARTITIONS}
+    known = {*PROBLEM.methods(), *classical.ENGINES, *classical.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
-    known |= set(mcm_unsolved.NAMES.values())
+    known |= set(classical.UNSOLVED.values())
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs or artifact.parts or name in OF_CODE
@@ -98,7 +96,7 @@ def test_a_run_returns_a_validated_partition(method):
 
 def test_the_same_seed_repairs_alike():
     config = {"chips": 6, "repairs": 12, "candidates": "near"}
-    first, second = (mcm_repair.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2))
+    first, second = (classical.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2))
     assert first["agreement"] == second["agreement"] and first["valid"] == 12 and first["invalid"] == 0
     assert 0.5 < first["agreement"] < 1.0, "most of a nearly valid candidate is kept, not all of it"
 
@@ -143,7 +141,7 @@ def test_repair_by_hand():
         {"method": "fix-general", "instance": "x", "config": {"candidates": kind}, "seed": 0, "result": result}
         for kind in ("uniform", "near")
     ]
-    assembled = mcm_repair.assemble_repair("full", records)
+    assembled = classical.assemble_repair("full", records)
     assert (assembled["validated"], assembled["invalid"]) == (10, 2)
     values = {row["metric"]: row["value"] for row in assembled["rows"]}
     assert values["repairs_per_s"] == pytest.approx(100.0) and values["valid_percent_near"] == pytest.approx(90.0)

@@ -9,7 +9,7 @@ from learned_mapping.companion.artifact import PROFILES
 from learned_mapping.companion.figures.mcm import curves
 from learned_mapping.companion.mcm import learning as mcm_learning
 from learned_mapping.companion.mcm import learning_bert as mcm_learning_bert
-from learned_mapping.companion.mcm import memory as mcm_memory
+from learned_mapping.companion.mcm import silicon as mcm_memory
 from learned_mapping.companion.mcm.learning_runs import silicon_run
 from learned_mapping.companion.mcm.levels import best_so_far, level_row, log_curves, reached
 from learned_mapping.companion.worker import perform

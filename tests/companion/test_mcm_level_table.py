@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from learned_mapping.companion.mcm.level_table import level_table
+from learned_mapping.companion.mcm.levels import level_table
 
 
 def row(method, target, value, metric="samples"):

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mcm import silicon as mcm_silicon
-from learned_mapping.companion.training import mcm_tuning as mcm_silicon_calibration
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB
@@ -26,13 +26,13 @@ def test_the_silicon_has_the_parameters_of_its_record():
     assert SRAM_BYTES == record["sram_mib"] * MIB and list(SPREAD) == record["spread"]
     for name, value in dataclasses.asdict(SiliconParameters()).items():
         assert value == record["best"].get(name, value), name
-    assert set(record["best"]) == {*mcm_silicon_calibration.RANGES, "pearson"}
+    assert set(record["best"]) == {*builder("mcm_tuning").RANGES, "pearson"}
 
 
 def test_partitions_are_not_those_of_the_calibration():
     """Catches a check on the very samples that were fitted."""
     seeds = range(mcm_silicon.SEED_OFFSET, mcm_silicon.SEED_OFFSET + 100)
-    assert mcm_silicon_calibration.SEED not in seeds
+    assert builder("mcm_tuning").SEED not in seeds
 
 
 def test_correlation_by_hand():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from learned_mapping.companion.mcm import silicon_ties as mcm_silicon_ties
+from learned_mapping.companion.mcm import silicon as mcm_silicon_ties
 from learned_mapping.companion.worker import perform
 
 

@@ -1,29 +1,29 @@
-"""Figure 9: which file its numbers come from, and that every workload is in it once."""
+"""Figure 9: its numbers are those of the stored programs, and every workload is in it once."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
 from learned_mapping.companion.datasets.registry import builder
-from learned_mapping.companion.mmap import data as mmap_data
+from learned_mapping.companion.mmap import facts as mmap_data
 from learned_mapping.errors import InputError
 
 WORKLOADS = builder("workloads").WORKLOADS
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    """A data folder with a record of two compilations."""
+def stored(tmp_path, monkeypatch):
+    """Stores a manifest of compiled programs: name -> its facts."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    rows = [{"name": "AlphaTensor", "buffers": 9000}, {"name": "rnn_0", "buffers": 200}]
-    (tmp_path / "workloads").mkdir()
-    record = {"schema": "learned-mapping/compiled-workloads/1", "compiler": "c", "jax": "j", "workloads": rows}
-    (tmp_path / "workloads" / "compiled.json").write_text(json.dumps(record))
-    return tmp_path
+    (tmp_path / "compiled").mkdir()
+
+    def store(**facts: dict) -> None:
+        items = tuple(Item(name, "0" * 64, facts=each) for name, each in facts.items())
+        write_manifest(tmp_path / "compiled" / "manifest.json", Manifest("compiled", "Some.", None, items))
+
+    return store
 
 
 def test_every_workload_has_a_family():
@@ -51,25 +51,14 @@ def test_the_papers_numbers_are_those_of_the_workloads():
     assert known == mmap_data.PAPER_BUFFERS
 
 
-def test_rows_are_sorted_and_of_their_family(data):
+def test_rows_are_sorted_and_of_their_family(stored):
+    stored(AlphaTensor={"buffers": 9000}, rnn_0={"buffers": 200})
     assembled = mmap_data.assemble_fig9("quick", [])
     assert [(row["instance"], row["value"]) for row in assembled["rows"]] == [("rnn_0", 200), ("AlphaTensor", 9000)]
     assert [row["family"] for row in assembled["rows"]] == ["recurrent", "attention"]
 
 
-def test_the_stored_programs_come_before_the_record(data):
-    """Would catch a figure that goes on showing the record once the programs themselves are there."""
-    path = data / "compiled" / "manifest.json"
-    item = Item("rnn_0", "0" * 64, facts={"buffers": 210})
-    write_manifest(path, Manifest("compiled", "One.", None, (item,)))
-    assert mmap_data.buffer_counts() == {"rnn_0": 210}
-    write_manifest(path, Manifest("compiled", "One.", None, (Item("rnn_0", "0" * 64),)))
+def test_a_program_without_a_number_is_named(stored):
+    stored(rnn_0={})
     with pytest.raises(InputError, match="rnn_0"):
-        mmap_data.buffer_counts()
-
-
-def test_a_damaged_record_is_named(data):
-    path = data / "workloads" / "compiled.json"
-    path.write_text(path.read_text().replace("200", "-1"))
-    with pytest.raises(InputError, match="buffers"):
-        mmap_data.buffer_counts()
+        mmap_data.assemble_fig9("quick", [])

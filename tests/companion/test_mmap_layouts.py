@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 from learned_mapping.companion import results
 from learned_mapping.companion.figures.mmap import layouts as draw
-from learned_mapping.companion.mmap import layouts
+from learned_mapping.companion.mmap import speedup as layouts
 from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY

@@ -9,14 +9,11 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import TABLE, find_artifact
-from learned_mapping.companion.mmap import ablation as mmap_ablation
-from learned_mapping.companion.mmap import correlation as mmap_correlation
-from learned_mapping.companion.mmap import drop_backup as mmap_drop_backup
-from learned_mapping.companion.mmap import network as mmap_network
+from learned_mapping.companion.mmap import facts as mmap_facts
 from learned_mapping.companion.mmap import runs as mmap_runs
-from learned_mapping.companion.mmap import scaling as mmap_scaling
 from learned_mapping.companion.mmap import speedup as mmap_speedup
 from learned_mapping.companion.mmap import table2 as mmap_table2
+from learned_mapping.companion.mmap import tables as mmap_tables
 from learned_mapping.companion.mmap import training
 from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
 from learned_mapping.errors import InputError
@@ -114,14 +111,14 @@ def test_solutions_and_their_correlation():
         record("one", ("greedy", "random", "edit-search", "edit-search")[i], i, times[i], values[i], group="best")
         for i in range(4)
     ]
-    rows = mmap_correlation.assemble_fig6("full", records)["rows"]
+    rows = mmap_speedup.assemble_fig6("full", records)["rows"]
     assert sum(row["metric"] == "latency_s" for row in rows) == 4
     found = {row["metric"]: row["value"] for row in rows if row["method"] == "mixed"}
     assert found["correlation"] == pytest.approx(np.corrcoef(values, times)[0, 1])
     assert found["rank_correlation"] == pytest.approx(np.corrcoef([1, 2, 3, 4], [4, 3, 1, 2])[0, 1])
-    assert mmap_correlation.pearson(np.ones(3), np.arange(3)) is None
-    for profile, solutions in mmap_correlation.SOLUTIONS.items():
-        plan = mmap_correlation.plan_fig6(profile, 5)
+    assert mmap_speedup.pearson(np.ones(3), np.arange(3)) is None
+    for profile, solutions in mmap_speedup.SOLUTIONS.items():
+        plan = mmap_speedup.plan_fig6(profile, 5)
         counts = {len([r for r in plan if r.instance == name]) for name in {r.instance for r in plan}}
         assert counts == {len(solutions)}
 
@@ -131,8 +128,8 @@ def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
         return {"instance": name, "method": "edit-search", "metric": "speedup", "value": 1.0, "group": group}
 
     rows = [row(f"b{i}", "best") for i in range(6)] + [row(f"w{i}", "worst") for i in range(6)]
-    monkeypatch.setattr(mmap_correlation.results, "stored", lambda *_: {"id": "mmap.table4", "rows": rows})
-    assert mmap_correlation.groups("full") == {
+    monkeypatch.setattr(mmap_speedup.results, "stored", lambda *_: {"id": "mmap.table4", "rows": rows})
+    assert mmap_speedup.groups("full") == {
         **{f"b{i}": "best" for i in range(3)},
         **{f"w{i}": "worst" for i in range(3)},
     }
@@ -140,21 +137,21 @@ def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
 
 def test_arms_of_figure_7_stand_beside_table_2(monkeypatch):
     """Would catch an arm left out, and one that takes another program's row."""
-    name, learned = mmap_ablation.WORKLOADS[0], {"updates": 1500.0}
+    name, learned = mmap_table2.ABLATED[0], {"updates": 1500.0}
     table_records = [record(name, method, 0, 1.0) for method in mmap_table2.METHODS]
     for made in table_records:
         made["result"] |= learned if made["method"] == "muzero" else {}
     table = {"id": "mmap.table2", **mmap_table2.assemble_table2("full", table_records)}
-    monkeypatch.setattr(mmap_ablation.results, "load", lambda *_: table)
-    plan = mmap_ablation.plan_fig7("full", 2)
-    assert len(plan) == 8 and all(run.long for run in plan) and not mmap_ablation.plan_fig7("quick", 2)
+    monkeypatch.setattr(mmap_table2.results, "load", lambda *_: table)
+    plan = mmap_table2.plan_fig7("full", 2)
+    assert len(plan) == 8 and all(run.long for run in plan) and not mmap_table2.plan_fig7("quick", 2)
     arms = [record(name, run.method, run.seed, 1.0, 0.3) for run in plan if run.instance == name]
     for made in arms:
         made["result"] |= learned
-    rows = mmap_ablation.assemble_fig7("full", arms)["rows"]
+    rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
         found = [row for row in rows if row["metric"] == metric]
-        assert [row["method"] for row in found] == [mmap_ablation.AGENT, *mmap_ablation.ARMS]
+        assert [row["method"] for row in found] == [mmap_table2.AGENT, *mmap_table2.ARMS]
         assert {row["instance"] for row in found} == {name}
     assert all(len(row["curve"]["x"]) == len(row["curve"]["y"]) for row in rows if row["metric"] == "return")
 
@@ -163,9 +160,7 @@ def test_random_play_with_and_without_drop_backup():
     """A game that meets a dead end is lost without Drop-backup: 0.2 + 0 + 0 over three."""
     found = {"returns": [0.2, 0.6, 0.4], "dead_ends": [0, 2, 1]}
     made = {"instance": "one", "method": "random", "config": {"program": "0" * 16}, "result": found}
-    rows = {
-        (r["method"], r["metric"]): r["value"] for r in mmap_drop_backup.assemble_dropbackup("full", [made])["rows"]
-    }
+    rows = {(r["method"], r["metric"]): r["value"] for r in mmap_tables.assemble_dropbackup("full", [made])["rows"]}
     assert rows["random", "dead_ends"] == 1.0 and rows["random", "mean_return"] == pytest.approx(0.4)
     assert rows["random-no-backup", "lost"] == pytest.approx(2 / 3)
     assert rows["random-no-backup", "mean_return"] == pytest.approx(0.2 / 3)
@@ -173,8 +168,8 @@ def test_random_play_with_and_without_drop_backup():
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():
     """The share of lost games is that of games that stop at their first dead end; catches a count that misses some."""
-    name, games = mmap_drop_backup.QUICK_PROGRAMS[0], 60
-    met = np.array(mmap_drop_backup.run_random("random", name, {"games": games}, 0)["dead_ends"]) > 0
+    name, games = mmap_tables.QUICK_PROGRAMS[0], 60
+    met = np.array(mmap_tables.run_random("random", name, {"games": games}, 0)["dead_ends"]) > 0
     game, rng = Game(mmap_runs.load(name)[0]), np.random.default_rng(1)
     lost = 0
     for _ in range(games):
@@ -187,7 +182,7 @@ def test_a_dead_end_loses_the_game_that_drop_backup_saves():
 
 
 def test_steps_are_timed():
-    played = mmap_scaling.run_play("random", "rnn_0", {"seconds": 0.01}, 0)
+    played = mmap_tables.run_play("random", "rnn_0", {"seconds": 0.01}, 0)
     assert played["steps"] >= played["games"] * mmap_runs.num_buffers("rnn_0")
     records = [
         {"instance": "rnn_0", "method": "random", "config": {"program": ""},
@@ -195,14 +190,14 @@ def test_steps_are_timed():
         {"instance": "rnn_0", "method": "edit-search", "config": {"program": ""},
          "result": {"seconds": 2.0, "samples": 50, "valid": True}},
     ]  # fmt: skip
-    made = mmap_scaling.assemble_scaling("quick", records)
+    made = mmap_tables.assemble_scaling("quick", records)
     assert {row["metric"]: row["value"] for row in made["rows"]} == {"step_us": 2000.0, "games_per_s": 25.0}
     assert made["validated"] == 1 and {row["buffers"] for row in made["rows"]} == {174}
 
 
 def test_the_papers_settings_stand_beside_the_agents():
     """Would catch a setting of the paper that the light agent lacks and is given a number, and one left out."""
-    made = mmap_network.assemble_table6("quick", [])
+    made = mmap_facts.assemble_table6("quick", [])
     rows = {row["instance"]: row["value"] for row in made["rows"] if row["method"] == "windows"}
     assert len(made["paper"]) == 13 and {row["instance"] for row in made["paper"]} <= set(rows)
     assert rows["batch size"] == WINDOWS.batch and rows["own windows"] == WINDOWS.own_windows
@@ -211,7 +206,7 @@ def test_the_papers_settings_stand_beside_the_agents():
 
 
 def test_every_parameter_of_the_network_is_counted():
-    rows = mmap_network.assemble_fig4("quick", [])["rows"]
+    rows = mmap_facts.assemble_fig4("quick", [])["rows"]
     total = sum(row["value"] for row in rows if row["metric"] == "parameters")
     (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
     assert total == whole["value"] and sum(whole["sees"].values()) == WIDTH

@@ -6,7 +6,7 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.figures.mmap import state_after
-from learned_mapping.companion.mmap import steps
+from learned_mapping.companion.mmap import facts as steps
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.heuristic import heuristic

@@ -7,8 +7,7 @@ import pytest
 from companion.toy import TOY
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, execute, read_record
-from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute, read_record
 from learned_mapping.errors import InputError
 
 FUNCTIONS = "companion.run_functions"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import results
-from learned_mapping.companion.regal import figures as regal_figures
+from learned_mapping.companion.regal import tables as regal_figures
 from learned_mapping.companion.regal.methods import (
     CHOSEN,
     LEARNERS,

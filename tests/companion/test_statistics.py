@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.companion.contrasts import mean_difference, mean_ratio
 from learned_mapping.companion.statistics import (
     bootstrap_interval,
     geometric_mean,
     improvement_interval,
     interquartile_mean,
+    mean_difference,
+    mean_ratio,
     probability_of_improvement,
-    summary_row,
 )
+from learned_mapping.companion.table import summary_row
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from learned_mapping.companion.artifact import Artifact, Run
-from learned_mapping.companion.statistics import summary_row
+from learned_mapping.companion.table import summary_row
 
 FUNCTION = "companion.run_functions:square"
 

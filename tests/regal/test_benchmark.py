@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.regal import PythonDecoder, benchmark, instance_of, peer
 
-from learned_mapping.companion.regal.benchmark import PythonDecoder, benchmark, instance_of, peer
 from learned_mapping.regal.rules.decode import fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from learned_mapping.cli.output import print_json, print_table, steps_progress
-from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.runs import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 

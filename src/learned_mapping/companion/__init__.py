@@ -1,1 +1,1 @@
-"""One module per paper, a function per table and figure; runs, results, provenance, statistics."""
+"""What regenerates tables and figures, foldered by paper: runs, results, statistics, claims, data sets, training."""

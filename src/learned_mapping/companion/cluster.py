@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.runs import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD, perform
 from learned_mapping.errors import InputError
 

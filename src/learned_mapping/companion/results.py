@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib.metadata
+import os
+import platform
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion import fingerprints, provenance
+from learned_mapping.companion import fingerprints
 from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, Artifact, Run, check_profile, find_artifact
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.runs import execute
-from learned_mapping.companion.time_limit import TimeLimit
+from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.folders import build_folder, data_folder
 from learned_mapping.programs.json_io import Node, read_json, write_json
@@ -21,6 +23,8 @@ SCHEMA = "learned-mapping/result/1"
 MAX_SEEDS = 10_000
 MAX_ROWS = 1_000_000
 LARGEST = 1e300
+LIBRARIES = ("numpy", "scipy", "numba", "jax", "dm-haiku", "optax", "mctx", "jraph", "ortools", "networkx")
+"""Whose versions decide numbers."""
 
 
 class InvalidSolutionsError(LearnedMappingError):
@@ -109,15 +113,15 @@ def make(
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": round(sum(record["seconds"] for record in distinct), 3),
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
-        "machine": provenance.machine(),
-        "versions": provenance.versions(),
+        "machine": machine(),
+        "versions": versions(),
         "fingerprints": _made_by(records, parts),
         "data": _data_of(artifact.id),
         "rows": assembled["rows"],
         "paper": assembled.get("paper", []),
         "validated": int(assembled["validated"]),
         "invalid": int(assembled["invalid"]),
-        "runs": sorted(distinct_digests(records)),
+        "runs": sorted({record["digest"] for record in records}),
     }
     if result["invalid"]:
         raise InvalidSolutionsError(
@@ -176,9 +180,32 @@ def _data_digest(name: str, changed: int) -> str:
     return SETS[name].manifest().digest
 
 
-def distinct_digests(records: Sequence[dict[str, Any]]) -> set[str]:
-    """The keys of the records, each once."""
-    return {record["digest"] for record in records}
+def machine() -> dict[str, Any]:
+    """The machine without its name: cores this process may use, memory in bytes, the processor's model."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"system": platform.system(), "cpu": _cpu_model(), "cores": cores, "memory_bytes": memory}
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of the libraries that decide numbers."""
+    found = {"python": platform.python_version()}
+    for name in ("learned-mapping", *LIBRARIES):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
@@ -198,11 +225,6 @@ def staleness(result: dict[str, Any]) -> list[str]:
     now = fingerprints.current()
     found = [key for key, digest in result["fingerprints"].items() if now.get(key) != digest]
     return found + [name for name, digest in result["data"].items() if data_digest(name) != digest]
-
-
-def is_fresh(result: dict[str, Any]) -> bool:
-    """Whether every method of a result still does what it did, on the data it was made from."""
-    return not staleness(result)
 
 
 def check_result(node: Node, artifact_id: str) -> None:

@@ -71,8 +71,7 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
 
     Larger is better; negate costs. Both must hold the same tasks.
     """
-    if set(scores) != set(baseline) or not scores:
-        raise ValueError("both methods need the same tasks, at least one")
+    _check_tasks(scores, baseline)
     return float(np.mean([_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]))
 
 
@@ -88,26 +87,45 @@ def improvement_interval(
     return _percentiles(np.mean(wins, axis=0), confidence)
 
 
-def summary_row(
-    instance: str,
-    method: str,
-    metric: str,
-    values: Sequence[float] | Scores,
-    *,
-    statistic: Statistic = interquartile_mean,
-    seed: int = 0,
-    **extra: Any,
-) -> dict[str, Any]:
-    """One tidy row: the statistic of the runs' values, its 95% interval, and their number.
+def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float] | None:
+    """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
 
-    Args:
-      values: one value per run, or task -> values for a row over several instances.
-      **extra: further keys of the row.
+    Returns:
+      (value, low, high), or None where a run's value is not positive: its ratio would say nothing.
     """
-    pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
-    low, high = bootstrap_interval(values, statistic, seed=seed)
-    row = {"instance": instance, "method": method, "metric": metric, "value": float(statistic(pooled))}
-    return {**row, "low": low, "high": high, "n": len(pooled), **extra}
+    if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
+        return None
+    found = _contrast(
+        lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline, seed
+    )
+    value, low, high = (float(np.exp(end)) for end in found)
+    return value, low, high
+
+
+def mean_difference(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float]:
+    """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
+
+    Returns:
+      (value, low, high).
+    """
+    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline, seed)
+
+
+def _contrast(
+    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores, seed: int
+) -> tuple[float, float, float]:
+    """The mean over tasks of `contrast`, which takes runs [b, n] and [b, m], and its interval over resampled runs."""
+    _check_tasks(scores, baseline)
+    generator = np.random.default_rng(seed)
+    pairs = [(scores[task], baseline[task]) for task in scores]
+    value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
+    drawn = [contrast(*(_resampled(each, RESAMPLES, generator) for each in pair)) for pair in pairs]
+    return float(value), *_percentiles(np.mean(drawn, axis=0), 0.95)
+
+
+def _check_tasks(scores: Scores, baseline: Scores) -> None:
+    if set(scores) != set(baseline) or not scores:
+        raise ValueError("both methods need the same tasks, at least one")
 
 
 def _resampled(values: Sequence[float], resamples: int, generator: np.random.Generator) -> np.ndarray:

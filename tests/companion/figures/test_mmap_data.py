@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.companion.figures.mmap_data import buffers_figure, sizes_figure
+from learned_mapping.companion.figures.mmap_results import buffers_figure, sizes_figure
 from learned_mapping.style import svg_text
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from matplotlib.patches import Rectangle
 
-from learned_mapping.companion.figures.mmap_network import network
 from learned_mapping.companion.figures.mmap_results import (
     curves,
     drop_backup,
     learning,
+    network,
     return_against_latency,
     returns,
     scaling,

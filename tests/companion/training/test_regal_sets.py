@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.training import regal_choices
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.training import regal_sets as regal_training_sets
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.learner import variant_from, variant_to
@@ -12,6 +12,8 @@ from learned_mapping.regal.methods import best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.proposals import spectral_law
+
+regal_choices = builder("regal_choices")
 
 
 @pytest.fixture

@@ -1,27 +1,19 @@
-"""Results of paper 1 as figures: rewards over time and at the end, gaps to the bound, speed, the compiler, costs."""
+"""Results of paper 1 as figures: rewards, gaps to the bound, speed, the compiler, costs; the data and the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from learned_mapping.companion.figures.charts import (
-    ROW_INCHES,
-    Rows,
-    bars,
-    broken_name,
-    curve,
-    distinct,
-    grouped,
-    method_colour,
-    name_rows,
-    new_panels,
-)
-from learned_mapping.style import GRID, INK, PALETTE, new_figure
+from learned_mapping.companion.figures import charts
+from learned_mapping.companion.figures.charts import ROW_INCHES, Canvas, Rows, bars, by, method_colour, name_rows
+from learned_mapping.style import GRID, INK, PALETTE, Picture, new_figure
 
 RETURN = "return (share of the possible saving)"
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
@@ -38,14 +30,15 @@ COMPILER_MARKS = {
 
 
 def _of(rows: Rows, metric: str) -> Rows:
-    return [row for row in rows if row["metric"] == metric and row["instance"] != "all"]
+    return [row for row in charts.of(rows, metric) if row["instance"] != "all"]
 
 
-def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, Any], columns: int = 4) -> None:
+def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, Any]) -> Figure:
     """The words that all panels share, and the legend above."""
     figure.supxlabel(across, fontsize=9.5)
     figure.supylabel(upwards, fontsize=9.5)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4)
+    return figure
 
 
 def curves(
@@ -63,12 +56,10 @@ def curves(
       metric: of the rows whose curves are drawn.
       x_label: what the curves are over.
     """
-    rows = [row for row in _of(rows, metric) if "curve" in row]
-    instances = distinct(rows, "instance")
-    figure, panels = new_panels(len(instances), height=0.6 + 2.4 * -(-len(instances) // 2))
+    programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
+    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.4 * -(-len(programs) // 2))
     handles: dict[str, Any] = {}
-    for axes, instance in zip(panels, instances):
-        shown = [row for row in rows if row["instance"] == instance]
+    for axes, (instance, shown) in zip(panels, programs.items()):
         right = max(row["curve"]["x"][-1] for row in shown)
         for row in shown:
             points, colour = row["curve"], method_colour(row["method"])
@@ -80,15 +71,14 @@ def curves(
                 (line,) = axes.plot(x, y, color=colour)
                 axes.plot([x[-1], right], [y[-1]] * 2, color=colour, linestyle=":")
             else:
-                line = curve(axes, x, y, low, high, colour=colour)
+                line = charts.curve(axes, x, y, low, high, colour=colour)
             handles.setdefault(row["method"], line)
         if bounds and instance in bounds:
             handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
         axes.set_xscale("log")
         axes.set_xlim(right=right)
         axes.set_title(instance)
-    _margins(figure, x_label, RETURN, handles)
-    return figure
+    return _margins(figure, x_label, RETURN, handles)
 
 
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
@@ -97,11 +87,10 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     A negative return, of placements that slow the program down, is a bar of no length with its number.
     """
     rows = _of(rows, "return")
-    instances, methods = distinct(rows, "instance"), distinct(rows, "method")
-    height = 0.7 + (0.5 + 0.26 * len(methods)) * -(-len(instances) // 2)
-    figure, panels = new_panels(len(instances), height=height, sharey=True, sharex=True)
-    for axes, instance in zip(panels, instances):
-        shown = [row for row in rows if row["instance"] == instance]
+    programs, methods = by(rows, "instance"), charts.distinct(rows, "method")
+    height = 0.7 + (0.5 + 0.26 * len(methods)) * -(-len(programs) // 2)
+    figure, panels = charts.new_panels(len(programs), height=height, sharey=True, sharex=True)
+    for axes, (instance, shown) in zip(panels, programs.items()):
         places = [methods.index(row["method"]) for row in shown]
         bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
         for place, row in zip(places, shown):
@@ -118,17 +107,37 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     return figure
 
 
+def _upright(axes: Axes, names: Sequence[str], words: str) -> None:
+    """Names under bars, and what their height is."""
+    axes.set_xticks(range(len(names)), map(charts.broken_name, names))
+    axes.set_ylabel(words)
+    axes.grid(False, axis="x")
+
+
 def gaps(rows: Rows) -> Figure:
     """How far below the proven bound each method stays, in percent of the bound; a group of bars per program."""
     rows = _of(rows, "gap_percent")
-    instances = distinct(rows, "instance")
+    instances = charts.distinct(rows, "instance")
     figure, axes = new_figure(height=3.4)
-    for method, places, shown, width in grouped(rows, instances, distinct(rows, "method")):
+    for method, places, shown, width in charts.grouped(rows, instances, charts.distinct(rows, "method")):
         bars(axes, places, shown, width, upright=True, label=method)
-    axes.set_xticks(range(len(instances)), map(broken_name, instances))
-    axes.set_ylabel("gap to the bound (%)")
-    axes.grid(False, axis="x")
+    _upright(axes, instances, "gap to the bound (%)")
     figure.legend(loc="outside upper center", ncols=4)
+    return figure
+
+
+def drop_backup(rows: Rows) -> Figure:
+    """Random play: the share of games with a dead end, per program where there are any.
+
+    Args:
+      rows: of `mmap.dropbackup`.
+    """
+    lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
+    met = [row for row in lost if row["value"] > 0]
+    figure, axes = new_figure(height=2.6)
+    bars(axes, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
+    axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
+    _upright(axes, [row["instance"] for row in met], "share of games with a dead end")
     return figure
 
 
@@ -166,16 +175,16 @@ def return_against_latency(rows: Rows) -> Figure:
     Args:
       rows: of `mmap.fig6`.
     """
-    groups = {g: distinct([row for row in rows if row["group"] == g], "instance") for g in distinct(rows, "group")}
+    groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
     figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
     handles: dict[str, Any] = {}
-    for line, (group, names) in zip(grid, groups.items()):
-        for axes in line[len(names) :]:
+    for line, (group, programs) in zip(grid, groups.items()):
+        for axes in line[len(programs) :]:
             axes.set_visible(False)
-        for axes, name in zip(line, names):
+        for axes, (name, shown) in zip(line, programs.items()):
             corner = []
-            for row in (row for row in rows if row["instance"] == name):
+            for row in shown:
                 if row["metric"] == "latency_s":
                     look = {"s": 22, "color": method_colour(row["method"]), "linewidth": 0}
                     handles.setdefault(row["method"], axes.scatter(row["return"], 1e3 * row["value"], **look))
@@ -184,25 +193,7 @@ def return_against_latency(rows: Rows) -> Figure:
             axes.set_title(name, fontsize=8.5, color=GROUP_COLOURS.get(group, INK))
             axes.text(0.97, 0.95, "\n".join(corner), transform=axes.transAxes, ha="right", va="top", fontsize=8)
             axes.tick_params(labelsize=7)
-    _margins(figure, RETURN, "latency (ms)", handles)
-    return figure
-
-
-def drop_backup(rows: Rows) -> Figure:
-    """Random play: the share of games with a dead end, per program where there are any.
-
-    Args:
-      rows: of `mmap.dropbackup`.
-    """
-    lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
-    met = [row for row in lost if row["value"] > 0]
-    figure, axes = new_figure(height=2.6)
-    bars(axes, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
-    axes.set_xticks(range(len(met)), [broken_name(row["instance"]) for row in met])
-    axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
-    axes.set_ylabel("share of games with a dead end")
-    axes.grid(False, axis="x")
-    return figure
+    return _margins(figure, RETURN, "latency (ms)", handles)
 
 
 def scaling(rows: Rows) -> Figure:
@@ -211,14 +202,12 @@ def scaling(rows: Rows) -> Figure:
     Args:
       rows: of `mmap.scaling`.
     """
-    figure, panels = new_panels(2, 2, height=3.0)
-    for axes, metric, label in zip(
-        panels, ("step_us", "games_per_s"), ("microseconds per game step", "games per CPU second")
-    ):
-        shown = [row for row in rows if row["metric"] == metric]
-        for method in distinct(shown, "method"):
-            mine = sorted((row["buffers"], row["value"]) for row in shown if row["method"] == method)
-            axes.plot(*np.array(mine).T, marker="o", markersize=4, color=method_colour(method), label=method)
+    figure, panels = charts.new_panels(2, 2, height=3.0)
+    labels = {"step_us": "microseconds per game step", "games_per_s": "games per CPU second"}
+    for axes, (metric, label) in zip(panels, labels.items()):
+        for method, mine in by(charts.of(rows, metric), "method").items():
+            points = np.array(sorted((row["buffers"], row["value"]) for row in mine)).T
+            axes.plot(*points, marker="o", markersize=4, color=method_colour(method), label=method)
         axes.set(xscale="log", yscale="log", xlabel="buffers", ylabel=label)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_formatter(NullFormatter())
@@ -235,8 +224,8 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
       trainings: as `companion.mmap.training.trainings` returns them.
       levels: program -> what reaches which return without learning; drawn across.
     """
-    programs = distinct(trainings, "program")
-    figure, panels = new_panels(len(programs), height=0.6 + 2.6 * -(-len(programs) // 2))
+    programs = charts.distinct(trainings, "program")
+    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.6 * -(-len(programs) // 2))
     handles: dict[str, Any] = {}
     for axes, program in zip(panels, programs):
         for record in (record for record in trainings if record["program"] == program):
@@ -250,8 +239,7 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
             handles.setdefault(name, level)
         axes.set_xscale("log")
         axes.set_title(program)
-    _margins(figure, "CPU seconds", RETURN, handles)
-    return figure
+    return _margins(figure, "CPU seconds", RETURN, handles)
 
 
 def _by_method(rows: Rows, metric: str) -> dict[str, dict[str, float]]:
@@ -307,3 +295,116 @@ def copy_rules(rows: Rows) -> Figure:
     axes.set_ylabel("the same, copies share bandwidth")
     figure.legend(loc="outside upper center", ncols=len(methods))
     return figure
+
+
+def buffers_figure(
+    names: Sequence[str],
+    buffers: Sequence[int],
+    families: Sequence[str],
+    *,
+    paper_range: tuple[int, int],
+    paper_buffers: Mapping[str, int],
+) -> Figure:
+    """Paper 1's figure 9: a bar per workload on a logarithmic scale, its colour the family.
+
+    Args:
+      names: [W] workloads, from top to bottom.
+      buffers: [W] number of buffers of each.
+      families: [W] family of each.
+      paper_range: the least and the most in the paper, drawn as a band.
+      paper_buffers: the paper's number for a workload of ours, drawn as a diamond.
+    """
+    figure, axes = new_figure(height=1.0 + ROW_INCHES * len(names))
+    colours = {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(sorted(set(families)))}
+    axes.axvspan(*paper_range, color=GRID, alpha=0.55, linewidth=0, zorder=0)
+    axes.barh(range(len(names)), buffers, color=[colours[each] for each in families], height=0.72, zorder=2)
+    for row, (name, count) in enumerate(zip(names, buffers)):
+        # Where the paper's diamond may stand at the bar's end, the number steps aside.
+        x = 1.16 * max(count, paper_buffers[name]) if name in paper_buffers else 1.05 * count
+        axes.text(x, row, f"{count:,}", va="center", fontsize=6.5, zorder=4)
+    marked = [row for row, name in enumerate(names) if name in paper_buffers]
+    diamond = {"marker": "D", "s": 20, "color": "white", "edgecolor": INK, "zorder": 3}
+    diamonds = axes.scatter([paper_buffers[names[row]] for row in marked], marked, **diamond)
+    diamonds.set_label("the paper's program of this name")
+    _log_sizes(axes)
+    axes.set_xlim(min(100, min(buffers) / 1.5), max(*buffers, paper_range[1]) * 1.8)
+    name_rows(axes, names, small=True)
+    axes.set_xlabel("buffers")
+    handles = [Patch(color=colour, label=each) for each, colour in colours.items()]
+    handles.append(Patch(color=GRID, label=f"the paper's {paper_range[0]:,} to {paper_range[1]:,}"))
+    figure.legend(handles=[*handles, diamonds], loc="outside upper center", ncols=3)
+    return figure
+
+
+def sizes_figure(groups: Mapping[str, np.ndarray], *, unit: str = "ops") -> Figure:
+    """How large the members of a set are: for each size, the share that is no larger.
+
+    Args:
+      groups: label, such as a split -> [members] sizes.
+      unit: of a size.
+    """
+    figure, axes = new_figure(height=2.6)
+    for i, (label, sizes) in enumerate(groups.items()):
+        ordered = np.sort(np.asarray(sizes, dtype=float))
+        share = np.arange(len(ordered) + 1) / len(ordered)
+        look = {"where": "post", "color": PALETTE[i % len(PALETTE)]}
+        axes.step([ordered[0], *ordered], share, label=f"{label} ({len(ordered):,})", **look)
+    _log_sizes(axes)
+    axes.set(xlabel=unit, ylabel="share of the set, no larger", ylim=(0, 1.02))
+    axes.legend(loc="lower right")
+    return figure
+
+
+def _log_sizes(axes: Axes) -> None:
+    """A logarithmic scale across, its ticks written as whole numbers."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def network(rows: Rows) -> Picture:
+    """What is seen at the left, the three networks with the shapes of their weights, and what they give at the right.
+
+    Args:
+      rows: of `mmap.fig4`.
+    """
+    modules = {(row["part"], row["module"]): row["shapes"] for row in rows if row["metric"] == "parameters"}
+    (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
+
+    def layer(part: str, name: str) -> str:
+        before, after = modules[part, name]["w"]
+        return f"{name.removesuffix('_out')}: {before:,} to {after:,}"
+
+    def count(part: str) -> str:
+        return f"{sum(row['value'] for row in rows if row.get('part') == part):,} parameters"
+
+    (tables,) = [
+        shapes for (part, _), shapes in modules.items() if part == "representation" and "place_table" in shapes
+    ]
+    seen = [f"{name} {numbers}" for name, numbers in whole["sees"].items()]
+    third = -(-len(seen) // 3)
+    words = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, 3 * third, 3))
+    embedded = "\n".join(
+        "{}: {:,} x {}".format(name, *tables[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")
+    )
+    place = "place: {:,} x {}, added".format(*tables["place_table"])
+    draw, grey, size = Canvas(3.9), PALETTE[7], 7.0
+    draw.box(1.0, 2.9, 1.9, 1.25, "observation", f"{sum(whole['sees'].values())} numbers\n{words}", grey, size)
+    draw.box(1.0, 1.2, 1.9, 1.25, "ids, embedded", f"{embedded}\n{place}", grey, size)
+    for title, part, names, y in (
+        ("representation", "representation", ("first", "second"), 3.2),
+        ("dynamics", "dynamics", ("first", "second", "reward_out"), 1.95),
+        ("prediction", "prediction", ("first", "policy_out", "value_out"), 0.6),
+    ):
+        text = "\n".join([*(layer(part, name) for name in names), count(part)])
+        draw.box(3.6, y, 1.9, 1.05, title, text, PALETTE[2 if part == "representation" else 0], size)
+    draw.arrow((1.95, 3.1), (2.65, 3.2))
+    draw.arrow((1.95, 1.4), (2.3, 1.4), (2.3, 2.9), (2.65, 2.9))
+    look = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
+    draw.arrow((4.55, 3.2), (5.15, 3.2))
+    draw.axes.text(5.3, 3.2, "h", **look)
+    draw.arrow((5.3, 3.05), (5.3, 1.95), (4.55, 1.95), words="with an action", at=(5.36, 2.45), fontsize=7, ha="left")
+    draw.arrow((5.3, 1.95), (5.3, 0.6), (4.55, 0.6))
+    draw.axes.text(5.36, 1.3, f"{whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
+    return draw.figure

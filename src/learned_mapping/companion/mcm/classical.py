@@ -1,7 +1,8 @@
-"""Paper 2's tables and figures, as far as they need no learning: the rules, sampling without a solver, the optimum."""
+"""Paper 2 without learning: the rules, sampling without a solver, the exact optimum, repairs; and PPO unsolved."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -10,30 +11,35 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.statistics import interquartile_mean, probability_of_improvement, summary_row
+from learned_mapping.companion.statistics import interquartile_mean, probability_of_improvement
+from learned_mapping.companion.table import Record, assembled, frame, of_profile, row, rows, summaries, sweep
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.unsolved import REWARDS, learn_unsolved
 from learned_mapping.mcm.bounds.optimum import lower_bound
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.constraints import valid_count
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.rules.constraints import is_valid, valid_count
 from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import ComputationGraph
 
-Record = dict[str, Any]
-
-PAPER_CHIPS = 36
+CHIPS = 36
+"""Of the paper's package."""
+BERT, CNN = "bert_large_inference", "resnet50_inference"
 UNCONSTRAINED_SAMPLES = 20_000
 """Per graph and seed."""
 UNCONSTRAINED_GRAPHS = {
-    "quick": ("lenet_inference", "resnet50_inference"),
+    "quick": ("lenet_inference", CNN),
     "full": (
-        "lenet_inference", "alexnet_inference", "squeezenet_inference", "resnet50_inference", "mobilenet_inference",
+        "lenet_inference", "alexnet_inference", "squeezenet_inference", CNN, "mobilenet_inference",
         "inception_inference", "densenet_small_inference", "unet_inference", "lstm_4_steps", "gru_4_steps",
-        "bidirectional_tagger_6_steps", "bert_large_inference",
+        "bidirectional_tagger_6_steps", BERT,
     ),
 }  # fmt: skip
-CNN = "resnet50_inference"
 CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
 LEAST_ROOM = 2.0
 """A graph is posed on C chips only where an equal share of its time is at least this many times its longest op: with
@@ -44,6 +50,30 @@ SEARCH_SAMPLES = {"quick": 200, "full": 5000}
 SOLVER_CHIPS = {"quick": (), "full": (4, 8)}
 SOLVER_SECONDS = 60.0
 """CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it."""
+CURVE_POINTS = 40
+ENGINES = {
+    "sample-chain": ("sample", "chain"),
+    "fix-chain": ("fix", "chain"),
+    "fix-general": ("fix", "general"),
+    "nearest-chain": ("nearest", "chain"),
+}
+"""Method -> mode and strength of `mcm.engine.repair_batch`."""
+REPAIR_GRAPHS = {
+    "quick": ("lenet_inference", CNN),
+    "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
+}
+REPAIRS = {"quick": 50, "full": 300}
+REDRAWN = 0.2
+"""Share of the ops whose chip is redrawn in a *near* candidate."""
+VALIDATED = 10
+"""Of so many repairs per run the independent validator judges; all others pass the fast check."""
+UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
+UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
+"""Of a run; five seeds of the profile ``full`` make 20,000."""
+LARGE_OPS = 1000
+"""A graph with more ops has one seed, but in the profile ``paper``, for the sake of time."""
+UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
+"""Reward of a policy that is trained without a solver -> its name as a method."""
 
 
 def room(graph: ComputationGraph, chips: int) -> float:
@@ -59,16 +89,34 @@ def _compile() -> None:
         solve(example_graph(), method, package=EXAMPLE_PACKAGE, samples=2)
 
 
-def _scale(table: dict[str, Any], profile: str) -> Any:
-    """The entry of a profile; ``paper`` needs no more than ``full`` where nothing is learned."""
-    return table.get(profile, table["full"])
-
-
 def example_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """The validator's verdict over one of the example's partitions."""
     graph, chips = example_graph(), EXAMPLE_PACKAGE.chips
     verdict = validate(graph, make_partition(EXAMPLE_PARTITIONS[method], chips), EXAMPLE_PACKAGE, memory=True)
     return {"assignment": list(EXAMPLE_PARTITIONS[method]), **verdict.to_json()}
+
+
+def plan_fig2(profile: str, seeds: int) -> list[Run]:
+    return sweep("mcm.example", EXAMPLE_PARTITIONS, ["six-ops"])
+
+
+def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
+    """Four of the five partitions are meant to be invalid; only the one that is not counts as a solution."""
+    found = []
+    for r in records:
+        faults = r["result"]["violations"]
+        text = "; ".join(f"{v['rule']}: {v['detail']} ({', '.join(v['culprits'])})" for v in faults) or "valid"
+        key = (r["instance"], r["method"])
+        found.append(row(*key, "verdict", text, n=1, assignment=r["result"]["assignment"]))
+        found.append(row(*key, "broken_rules", len({v["rule"] for v in faults}), n=1))
+    return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "valid"))
+
+
+def rule_panels(result: Record) -> list[dict[str, Any]]:
+    """The cases of a result of ``mcm.fig2`` as `figures.mcm.broken_rules` draws them."""
+    shown = [row for row in result["rows"] if row["metric"] == "verdict"]
+    rules = ["" if row["value"] == "valid" else row["value"].partition(":")[0] for row in shown]
+    return [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(shown, rules)]
 
 
 def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -81,6 +129,19 @@ def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: 
     return {"samples": samples, "valid": int(valid), "ops": graph.num_ops}
 
 
+def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
+    config = {"chips": CHIPS, "samples": UNCONSTRAINED_SAMPLES}
+    return sweep("mcm.unconstrained", ["unconstrained"], of_profile(UNCONSTRAINED_GRAPHS, profile), config, seeds)
+
+
+def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
+    found = []
+    for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
+        counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
+        found += rows(instance, method, counts, n=len(runs))
+    return assembled(found, [row(BERT, "unconstrained", "valid", 0)])
+
+
 def partition_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """One method on one graph: throughput as the validator finds it, and the bound no partition can beat."""
     graph, package = load_graph(instance), ChipPackage(chips=int(config["chips"]))
@@ -89,12 +150,11 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
     result = solve(graph, method, package=package, seed=seed, **budget, cpu="seconds" not in config)
     verdict = validate(graph, result.solution, package)
     proved = {"proved": bool(result.metrics["optimal"])} if "optimal" in result.metrics else {}
+    costs = {name: verdict.costs.get(name, 0.0) for name in ("throughput", "chips_used", "peak_bytes")}
     return {
         **proved,
         "valid": verdict.valid,
-        "throughput": verdict.costs.get("throughput", 0.0),
-        "chips_used": verdict.costs.get("chips_used", 0.0),
-        "peak_bytes": verdict.costs.get("peak_bytes", 0.0),
+        **costs,
         "samples": result.samples,
         "seconds": result.seconds,
         "curve": result.curve,
@@ -103,107 +163,138 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
     }
 
 
-def plan_fig2(profile: str, seeds: int) -> list[Run]:
-    return [Run("mcm.example", name, "six-ops", {}, 0) for name in EXAMPLE_PARTITIONS]
-
-
-def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
-    rows = []
-    for record in records:
-        found = record["result"]["violations"]
-        text = "; ".join(f"{v['rule']}: {v['detail']} ({', '.join(v['culprits'])})" for v in found) or "valid"
-        key = {"instance": record["instance"], "method": record["method"], "n": 1}
-        rows.append({**key, "metric": "verdict", "value": text, "assignment": record["result"]["assignment"]})
-        rows.append({**key, "metric": "broken_rules", "value": len({v["rule"] for v in found})})
-    # Four of the five are meant to be invalid; only the one that is not counts as a solution.
-    solutions = [r for r in records if r["method"] == "valid"]
-    invalid = sum(not r["result"]["valid"] for r in solutions)
-    return {"rows": rows, "paper": [], "validated": len(solutions), "invalid": invalid}
-
-
-def rule_panels(result: Record) -> list[dict[str, Any]]:
-    """The cases of a result of ``mcm.fig2`` as `figures.mcm.broken_rules` draws them."""
-    rows = [row for row in result["rows"] if row["metric"] == "verdict"]
-    rules = ["" if row["value"] == "valid" else row["value"].partition(":")[0] for row in rows]
-    return [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(rows, rules)]
-
-
-def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
-    config = {"chips": PAPER_CHIPS, "samples": UNCONSTRAINED_SAMPLES}
-    names = _scale(UNCONSTRAINED_GRAPHS, profile)
-    return [Run("mcm.unconstrained", "unconstrained", n, config, s) for n in names for s in range(seeds)]
-
-
-def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
-    rows = []
-    for instance in dict.fromkeys(record["instance"] for record in records):
-        found = [record["result"] for record in records if record["instance"] == instance]
-        key = {"instance": instance, "method": "unconstrained", "n": len(found)}
-        rows.append({**key, "metric": "ops", "value": found[0]["ops"]})
-        rows.append({**key, "metric": "samples", "value": sum(r["samples"] for r in found)})
-        rows.append({**key, "metric": "valid", "value": sum(r["valid"] for r in found)})
-    paper = [{"instance": "bert_large_inference", "method": "unconstrained", "metric": "valid", "value": 0}]
-    return {"rows": rows, "paper": paper, "validated": 0, "invalid": 0}
-
-
 def _optimum_cases(profile: str) -> list[tuple[str, int]]:
-    cases = [(CNN, chips) for chips in _scale(CNN_CHIPS, profile)]
-    return [*cases, ("bert_large_inference", PAPER_CHIPS)]
+    return [*((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)), (BERT, CHIPS)]
 
 
 def plan_optimum(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, chips in _optimum_cases(profile):
-        runs += [Run("mcm.partition", method, instance, {"chips": chips}, 0) for method in RULES]
-        config = {"chips": chips, "samples": _scale(SEARCH_SAMPLES, profile)}
-        for method in SEARCHES:
-            runs += [Run("mcm.partition", method, instance, config, seed) for seed in range(seeds)]
-        if instance == CNN and chips in _scale(SOLVER_CHIPS, profile):
-            config = {"chips": chips, "seconds": SOLVER_SECONDS}
-            runs.append(Run("mcm.partition", "cp-sat", instance, config, 0))
+        runs += sweep("mcm.partition", RULES, [instance], {"chips": chips})
+        config = {"chips": chips, "samples": of_profile(SEARCH_SAMPLES, profile)}
+        runs += sweep("mcm.partition", SEARCHES, [instance], config, seeds)
+        if instance == CNN and chips in of_profile(SOLVER_CHIPS, profile):
+            runs += sweep("mcm.partition", ["cp-sat"], [instance], {"chips": chips, "seconds": SOLVER_SECONDS})
     return runs
 
 
 def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
-    rows: list[Record] = []
-    for instance, chips in _optimum_cases(profile):
-        name = "bert" if instance.startswith("bert") else f"{instance.removesuffix('_inference')}-{chips}"
-        here = [r for r in records if r["instance"] == instance and r["config"]["chips"] == chips]
-        by_method = {m: [r["result"] for r in here if r["method"] == m] for m in (*RULES, "cp-sat", *SEARCHES)}
-        by_method = {method: found for method, found in by_method.items() if found}
-        single = {m: by_method[m][0]["throughput"] for m in RULES}
-        extra = {"chips": chips, "ops": here[0]["result"]["ops"]}
-        for method, results in by_method.items():
-            values = np.array([r["throughput"] for r in results])
-            curve = _mean_curve(results) if method in SEARCHES else {}
-            rows.append(summary_row(name, method, "throughput", values, **extra, **curve))
-            gap = (single["optimum"] / values - 1) * 100
-            rows.append(summary_row(name, method, "gap_percent", gap, **extra))
-            for rule in ("greedy-naive", "greedy-careful"):
-                metric = f"over_{rule.replace('-', '_')}"
-                rows.append(summary_row(name, method, metric, values / single[rule], **extra))
-            rows.append(summary_row(name, method, "seconds", [r["seconds"] for r in results], **extra))
-            rows.append(summary_row(name, method, "chips_used", [r["chips_used"] for r in results], **extra))
-            peaks = [r["peak_bytes"] / MIB for r in results]
-            rows.append(summary_row(name, method, "peak_mib", peaks, **extra))
-            if "proved" in results[0]:
-                key = {"instance": name, "method": method, "metric": "proved", "value": results[0]["proved"]}
-                rows.append({**key, "n": 1, **extra})
-        bound = here[0]["result"]["bound"]
-        key = {"instance": name, "method": "bound", "metric": "throughput", "value": bound}
-        rows.append({**key, "n": 1, **extra})
-        scores = [{"here": [r["throughput"] for r in by_method[m]]} for m in SEARCHES]
+    """By graph and number of chips: throughput, its ratio to the rules' and the optimum's, chips and memory used."""
+    found, table = [], frame(records)
+    for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
+        name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"
+        by_method = dict(list(here.groupby("method", sort=False)))
+        single = {rule: by_method[rule].throughput.iloc[0] for rule in RULES}
+        extra = {"chips": chips, "ops": here.ops.iloc[0].item()}
+        for method in (m for m in (*RULES, "cp-sat", *SEARCHES) if m in by_method):
+            runs = by_method[method]
+            values = runs.throughput.to_numpy()
+            curve = _mean_curve(runs.curve.tolist()) if method in SEARCHES else {}
+            found += summaries(name, method, {"throughput": values}, **extra, **curve)
+            columns = {"gap_percent": (single["optimum"] / values - 1) * 100}
+            columns |= {f"over_{rule.replace('-', '_')}": values / single[rule] for rule in RULES[:2]}
+            columns |= {"seconds": runs.seconds, "chips_used": runs.chips_used, "peak_mib": runs.peak_bytes / MIB}
+            found += summaries(name, method, columns, **extra)
+            if method == "cp-sat":
+                found.append(row(name, method, "proved", runs.proved.iloc[0], n=1, **extra))
+        found.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
+        scores = [{"here": by_method[method].throughput.tolist()} for method in SEARCHES]
         better = probability_of_improvement(*scores)
-        key = {"instance": name, "method": "random", "metric": "probability_over_sa", "value": better}
-        rows.append({**key, "n": len(scores[0]["here"]), **extra})
-    invalid = sum(not r["result"]["valid"] for r in records)
-    return {"rows": rows, "paper": [], "validated": len(records), "invalid": invalid}
+        found.append(row(name, "random", "probability_over_sa", better, n=len(scores[0]["here"]), **extra))
+    return assembled(found, valid=table.valid)
 
 
-def _mean_curve(results: Sequence[Record], points: int = 40) -> Record:
+def _mean_curve(curves: Sequence[Record]) -> Record:
     """Interquartile mean over seeds of the best throughput after 1, ..., samples partitions."""
-    end = results[0]["samples"]
-    x = np.unique(np.round(np.geomspace(1, end, points)).astype(int))
-    y = [np.asarray(r["curve"]["y"])[np.searchsorted(r["curve"]["samples"], x, side="right") - 1] for r in results]
-    means = interquartile_mean(np.array(y), axis=0)
-    return {"curve": {"x": x.tolist(), "y": means.tolist(), "x_unit": "samples"}}
+    x = np.unique(np.round(np.geomspace(1, max(c["samples"][-1] for c in curves), CURVE_POINTS)).astype(int))
+    y = [np.asarray(c["y"])[np.searchsorted(c["samples"], x, side="right") - 1] for c in curves]
+    return {"curve": {"x": x.tolist(), "y": interquartile_mean(np.array(y), axis=0).tolist(), "x_unit": "samples"}}
+
+
+def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+    """Repairs a batch of candidates: uniform ones, or the careful greedy's with some chips redrawn (``near``)."""
+    graph, chips, count = load_graph(instance), int(config["chips"]), int(config["repairs"])
+    mode, strength = ENGINES[method]
+    rng = np.random.default_rng(seed)
+    candidates = rng.integers(0, chips, (count, graph.num_ops), dtype=np.int32)
+    if config["candidates"] == "near":
+        start = careful_greedy(ChipModel(graph, ChipPackage(chips=chips)))
+        candidates = np.where(rng.random(candidates.shape) < REDRAWN, candidates, start)
+    options = {"mode": mode, "strength": strength, "rng": rng}
+    small, drawn = np.zeros((1, 6), np.int32), mode == "sample"
+    repair_batch(repair_arrays(example_graph()), chips, **options, count=1, candidates=None if drawn else small)
+    arrays = repair_arrays(graph)
+    begin = time.process_time()
+    repaired, attempts = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
+    seconds = time.process_time() - begin
+    judged = [validate(graph, make_partition(each, chips)).valid for each in repaired[:VALIDATED]]
+    valid = sum(judged) + sum(is_valid(each, graph.op_edges) for each in repaired[VALIDATED:])
+    return {
+        "ops": graph.num_ops,
+        "repairs": count,
+        "valid": int(valid),
+        "validated": len(judged),
+        "invalid": judged.count(False),
+        "seconds": seconds,
+        "agreement": None if drawn else float(np.mean(repaired == candidates)),
+        "fell_back": float(np.mean(attempts < 0)),
+    }
+
+
+def plan_repair(profile: str, seeds: int) -> list[Run]:
+    runs = []
+    for instance in of_profile(REPAIR_GRAPHS, profile):
+        for method in ENGINES:
+            for kind in ("uniform",) if method == "sample-chain" else ("uniform", "near"):
+                config = {"chips": CHIPS, "repairs": of_profile(REPAIRS, profile), "candidates": kind}
+                runs += sweep("mcm.repair", [method], [instance], config, seeds)
+    return runs
+
+
+def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
+    """Percentages are over all repairs of a run, the interval over runs; the rate is that of uniform candidates."""
+    found, table = [], frame(records)
+    keys = ["instance", "method", "config_candidates"]
+    for (instance, method, kind), runs in table.groupby(keys, sort=False):
+        columns = {"repairs_per_s": runs.repairs / runs.seconds.clip(lower=1e-9)} if kind == "uniform" else {}
+        columns[f"valid_percent_{kind}"] = 100 * runs.valid / runs.repairs
+        if method != "sample-chain":
+            columns[f"agreement_percent_{kind}"] = 100 * runs.agreement
+        if method.endswith("general"):
+            columns[f"fell_back_percent_{kind}"] = 100 * runs.fell_back
+        found += summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
+    counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
+    return {**assembled(found), **counts}
+
+
+def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+    """PPO without a solver, with ``config["reward"]`` (paper 2, Section 5.1)."""
+    graph = load_graph(instance)
+    env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
+    chosen = agent_config(config["network"], rollouts=100, epochs=4)
+    rng = np.random.default_rng(seed)
+    found = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
+    return found | {"ops": graph.num_ops}
+
+
+def plan_unsolved(profile: str, seeds: int) -> list[Run]:
+    """Both rewards on every graph; the small network but in the profile ``paper``."""
+    runs, paper = [], profile == "paper"
+    for name in of_profile(UNSOLVED_GRAPHS, profile):
+        large = not paper and load_graph(name).num_ops > LARGE_OPS
+        for kind in REWARDS:
+            config = {"chips": CHIPS, "samples": UNSOLVED_SAMPLES[profile], "reward": kind}
+            config |= {"network": "paper" if paper else "quick"}
+            runs += sweep("mcm.unsolved", [UNSOLVED[kind]], [name], config, 1 if large else seeds)
+    return runs
+
+
+def assemble_unsolved(profile: str, records: Sequence[Record]) -> Record:
+    """By graph and reward: samples and valid ones over all seeds, and per cent of edges that break the chain rule."""
+    found = []
+    for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
+        counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
+        found += rows(instance, method, counts, n=len(runs))
+        shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ("first", "last")}
+        found += summaries(instance, method, shares)
+    return assembled(found, [row(BERT, UNSOLVED["sparse"], "valid", 0)])

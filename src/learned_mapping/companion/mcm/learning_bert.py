@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.contrasts import ratio_rows
-from learned_mapping.companion.mcm.learning import LEARNT, available, checkpoint_of, learning_rows
-from learned_mapping.companion.mcm.levels import LEAST, at_least, curve_of, level_row, log_curves
-from learned_mapping.companion.statistics import summary_row
-
-Record = dict[str, Any]
+from learned_mapping.companion.mcm.learning import available, checkpoint_of, learning_rows, learnt_rows
+from learned_mapping.companion.mcm.levels import LEAST, at_least, curve_of, level_row, log_curves, paper_levels
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    frame,
+    from_part,
+    ratio_rows,
+    row,
+    summaries,
+    summary_row,
+    sweep,
+)
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
@@ -49,14 +56,13 @@ PAPER_SAMPLES = {
 
 def plan_fig6(profile: str, seeds: int) -> list[Run]:
     """Rules once, searches by seed."""
-    runs = [Run("silicon.solve", rule, GRAPH, {"samples": 1}) for rule in RULES]
+    runs = sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
     for method in available(SEARCHES):
         config = {"samples": SAMPLES[profile], **checkpoint_of(method)}
         config |= {} if profile == "full" else {"network": profile}
-        runs += [Run("silicon.solve", method, GRAPH, config, seed) for seed in range(seeds)]
+        runs += sweep("silicon.solve", [method], [GRAPH], config, seeds)
         if method in EARLY and profile != "quick":
-            config = config | {"samples": EARLY_SAMPLES}
-            runs += [Run("silicon.solve", method, GRAPH, config, seed) for seed in range(seeds)]
+            runs += sweep("silicon.solve", [method], [GRAPH], config | {"samples": EARLY_SAMPLES}, seeds)
     return runs
 
 
@@ -71,64 +77,48 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
             by_method.setdefault(record["method"], []).append(record)
     naive = records[0]["result"]["naive"]
     best = by_method["optimum"][0]["result"]["throughput"]
-    rows: list[Record] = []
+    plain = [(level, f"{level:.2f}") for level in LEVELS]
     shares = [(share, f"{100 * share:.0f}% of the optimum") for share in OVER_OPTIMUM]
     for method in SCRATCH:
         logs = log_curves(by_method.get(method, []), {GRAPH: best}, REACHED_AFTER)
         if logs.size:
             shares.append((float(np.exp(logs[..., -1].mean())), f"{method} after {REACHED_AFTER}"))
+    found: list[Row] = []
     for method, here in by_method.items():
-        found = [r["result"] for r in here]
-        values = np.array([r["throughput"] for r in found])
-        for metric, unit in {"throughput": 1.0, "improvement": naive, "over_optimum": best}.items():
-            if unit > 0:
-                rows.append(summary_row(INSTANCE, method, metric, values / unit))
-        rows.append(summary_row(INSTANCE, method, "fits_percent", [100.0 * r["fits"] for r in found]))
-        ran = [100.0 * r["ran"] / r["samples"] for r in found]
-        rows.append(summary_row(INSTANCE, method, "samples_that_run_percent", ran))
-        rows.append(summary_row(INSTANCE, method, "seconds", [r["seconds"] for r in found]))
-        rows += learning_rows(INSTANCE, method, here)
+        runs = frame(here)
+        units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
+        columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
+        columns |= {"fits_percent": 100.0 * runs.fits, "samples_that_run_percent": 100.0 * runs.ran / runs.samples}
+        found += summaries(INSTANCE, method, columns | {"seconds": runs.seconds})
+        found += learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
-        rows += _level_rows(method, here, naive, [(level, f"{level:.2f}") for level in LEVELS])
-        rows += _level_rows(method, here, best, shares)
-        logs = log_curves(here, {GRAPH: best}, found[0]["samples"])
+        for unit, levels in ((naive, plain), (best, shares)):
+            if unit > 0:
+                logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
+                found += [level_row(method, *level, logs, INSTANCE) for level in levels]
+        logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
-        row = summary_row(INSTANCE, method, "measured_over_optimum", np.exp(logs[0, :, -1]))
-        rows.append(row | {"curve": curve_of(mean)})
+        measured = np.exp(logs[0, :, -1])
+        found.append(summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
     whole = {method: [r["result"]["throughput"] for r in here] for method, here in by_method.items()}
-    for found, extra in ((whole, {}), (early, {"samples": EARLY_SAMPLES})):
-        rows += ratio_rows(INSTANCE, {method: {GRAPH: values} for method, values in found.items()}, CONTRASTS, **extra)
-    for method, values in early.items():
-        if best > 0:
-            extra = {"samples": EARLY_SAMPLES}
-            rows.append(summary_row(INSTANCE, method, "early_over_optimum", np.array(values) / best, **extra))
-    paper = []
-    for method, counts in PAPER_SAMPLES.items():
-        key = {"instance": INSTANCE, "method": method, "metric": "samples"}
-        paper += [{**key, "target": f"{level:.2f}", "value": count} for level, count in zip(LEVELS, counts)]
-    invalid = sum(not r["result"]["valid"] for r in records)
-    return {"rows": rows, "paper": paper, "validated": len(records), "invalid": invalid}
-
-
-def _level_rows(
-    method: str, records: Sequence[Record], unit: float, levels: Sequence[tuple[float, str]]
-) -> list[Record]:
-    if unit <= 0:
-        return []
-    logs = log_curves(records, {GRAPH: unit}, records[0]["result"]["samples"])
-    return [level_row(method, level, target, logs, INSTANCE) for level, target in levels]
+    for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES})):
+        scores = {method: {GRAPH: values} for method, values in throughput.items()}
+        found += ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    for method, values in early.items() if best > 0 else ():
+        over = np.array(values) / best
+        found.append(summary_row(INSTANCE, method, "early_over_optimum", over, samples=EARLY_SAMPLES))
+    paper = paper_levels(INSTANCE, LEVELS, PAPER_SAMPLES)
+    return assembled(found, paper, valid=(r["result"]["valid"] for r in records))
 
 
 def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
     """Samples to every level; minutes as the paper's package would take. ``samples_at_least`` as in ``mcm.table2``."""
     figure = results.load("mcm.fig6", profile)
-    rows = results.select(figure, metric="samples")
-    for row in list(rows):
-        key = {name: row[name] for name in ("instance", "method", "target", "n")}
-        rows.append(at_least(row))
-        minutes = None if row["value"] is None else row["value"] * SECONDS_A_SAMPLE / 60
-        rows.append({**key, "metric": "minutes", "value": minutes})
-    rows = rows + [row for metric in LEARNT for row in results.select(figure, metric=metric)]
-    return {"rows": rows, "paper": figure["paper"], "validated": figure["validated"], "invalid": figure["invalid"]}
+    found = results.select(figure, metric="samples")
+    for reached in list(found):
+        minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
+        more = {"target": reached["target"], "n": reached["n"]}
+        found += [at_least(reached), row(INSTANCE, reached["method"], "minutes", minutes, **more)]
+    return from_part(figure, found + learnt_rows(figure), figure["paper"])

@@ -1,15 +1,16 @@
-"""Curves over samples: the geometric mean over graphs, samples until it reaches a level, intervals over the seeds."""
+"""Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the tables of levels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from learned_mapping.companion import results
+from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.statistics import RESAMPLES
+from learned_mapping.companion.table import Record, Row, row
 
-Record = dict[str, Any]
 LEAST = 1e-12
 """In place of 0, which has no logarithm: what cannot run."""
 
@@ -46,18 +47,17 @@ def resampled_means(logs: np.ndarray, *, seed: int = 0, resamples: int = RESAMPL
     return np.array(found)
 
 
-def level_row(method: str, level: float, target: str, logs: np.ndarray, instance: str, **extra: Any) -> Record:
+def level_row(method: str, level: float, target: str, logs: np.ndarray, instance: str) -> Row:
     """Samples until the geometric mean reaches a level: None where it does not, with the interval over the seeds.
 
     ``censored`` and its ends count one more than the budget where a level is not reached, so that a ratio is a bound.
     """
     samples = logs.shape[-1]
     value = int(reached(np.exp(logs.mean((0, 1))), level))
-    low, high = np.percentile(reached(resampled_means(logs), level), (2.5, 97.5))
-    row = {"instance": instance, "method": method, "metric": "samples", "target": target, "censored": value}
-    row |= {"censored_low": float(low), "censored_high": float(high)}
-    ends = {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
-    return {**row, "value": _known(value, samples), **ends, "n": int(logs.shape[1]), **extra}
+    low, high = np.percentile(reached(resampled_means(logs), level), (2.5, 97.5)).tolist()
+    more = {"target": target, "censored": value, "censored_low": low, "censored_high": high, "n": logs.shape[1]}
+    more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
+    return row(instance, method, "samples", _known(value, samples), **more)
 
 
 def _known(count: float, samples: int) -> float | None:
@@ -70,8 +70,59 @@ def curve_of(mean: np.ndarray, points: int = 60) -> Record:
     return {"x": x.tolist(), "y": np.round(mean[x - 1], 6).tolist(), "x_unit": "samples"}
 
 
-def at_least(row: Record) -> Record:
+def at_least(level: Row) -> Row:
     """The row ``samples_at_least`` of a row of `level_row`, with its interval."""
-    key = {name: row[name] for name in ("instance", "method", "target", "n")}
-    ends = {"value": row["censored"], "low": row["censored_low"], "high": row["censored_high"]}
-    return {**key, "metric": "samples_at_least", **ends}
+    ends = {"value": level["censored"], "low": level["censored_low"], "high": level["censored_high"]}
+    return {name: level[name] for name in ("instance", "method", "target", "n")} | {"metric": "samples_at_least"} | ends
+
+
+def paper_levels(instance: str, levels: Sequence[float], counts: Mapping[str, Sequence[int | None]]) -> list[Row]:
+    """The paper's samples to each level, by method; None where it never reaches it."""
+    return [
+        row(instance, method, "samples", count, target=f"{level:.2f}")
+        for method, each in counts.items()
+        for level, count in zip(levels, each)
+    ]
+
+
+def level_table(
+    result: Record,
+    caption: str,
+    *,
+    levels: Collection[str] | None = None,
+    paper_seconds_a_sample: float | None = None,
+) -> Html:
+    """Samples to every level by method; a dash is a level not reached, an empty cell one that was not tried.
+
+    Args:
+      result: of ``mcm.table2`` or ``mcm.table3``; where it has rows ``minutes``, they stand beside the samples.
+      caption: the table's.
+      levels: which; all where None.
+      paper_seconds_a_sample: what turns the paper's samples into minutes; None leaves these out.
+    """
+    ours = _by_method_and_level(results.select(result, metric="samples"))
+    minutes = _by_method_and_level(results.select(result, metric="minutes"))
+    paper = _by_method_and_level(results.select(result, "paper", metric="samples"))
+    keys = [key for key in dict.fromkeys((*ours, *paper)) if levels is None or key[1] in levels]
+    down, across = (list(dict.fromkeys(key[place] for key in keys)) for place in (0, 1))
+    scale = None if paper_seconds_a_sample is None else paper_seconds_a_sample / 60
+    cells = {}
+    for key in keys:
+        lines = [_amount(ours[key], minutes.get(key))] if key in ours else []
+        if key in paper:
+            count = paper[key]
+            took = None if count is None or scale is None else count * scale
+            lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
+        cells[key] = "<br>".join(lines)
+    return grid(caption, down, across, cells)
+
+
+def _by_method_and_level(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
+    return {(row["method"], row["target"]): row["value"] for row in rows}
+
+
+def _amount(samples: float | None, minutes: float | None) -> str:
+    """``36, 16.2 min``; a dash where there are no samples."""
+    if samples is None:
+        return "–"
+    return f"{samples:,.0f}" if minutes is None else f"{samples:,.0f}, {minutes:.1f} min"

@@ -1,7 +1,7 @@
-"""Predicted against measured run time, and what the rules and searches of paper 2 are worth on silicon.
+"""BERT on simulated silicon: predicted against measured run time, what rules and searches are worth, scarce memory.
 
-The correlation and the share of invalid partitions are what the silicon was calibrated to
-(`mcm_silicon_calibration`), here on other partitions: a check, and no finding. What the methods reach is one.
+The correlation and the share of invalid partitions are what the silicon was calibrated to (``builders.mcm_tuning``),
+here on other partitions: a check, and no finding. What the methods reach is one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.statistics import interquartile_mean, summary_row
+from learned_mapping.companion.mcm.learning import checkpoint_of
+from learned_mapping.companion.statistics import interquartile_mean
+from learned_mapping.companion.table import (
+    Record,
+    assembled,
+    frame,
+    of_profile,
+    ratio_rows,
+    row,
+    summaries,
+    summary_row,
+    sweep,
+)
 from learned_mapping.hardware.chip_package import MIB, ChipModel
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.bounds.optimum import optimum
@@ -29,9 +41,7 @@ from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.random_search import random_search
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 
-Record = dict[str, Any]
-
-GRAPH, CHIPS = "bert_large_inference", 36
+GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
 PARTITIONS = {"quick": 200, "full": 2000}
 SAMPLES = {"quick": 100, "full": 400}
 PAPER_PEARSON, PAPER_INVALID = 0.91, 0.135
@@ -60,6 +70,19 @@ SEARCHES = {
 }
 SAMPLERS = ("near-balanced", "near-optimal", "uniform")
 """``uniform`` is SAMPLE without a policy, as the random search draws."""
+
+TIED = 1.0001
+"""A partition within so much of the optimum's predicted run time is one the model cannot tell from it."""
+TIE_PARTITIONS = {"quick": 200, "full": 500}
+TIE_BUDGETS = {"quick": (10, 20), "full": (10, 20, 50)}
+TIE_SEARCHES = ("random-balanced", "class-search")
+RATIOS = {"worst": np.min, "median": np.median, "best": np.max}
+
+SCARCE_MIB = {"quick": (64.0,), "full": (63.0, 64.0, 65.0, 66.0)}
+"""Memory of a chip, around what the static optimum needs, 65.5 MiB."""
+SCARCE_RULES = ("greedy-careful", "even-cut", "optimum")
+SCARCE_SEARCHES = ("random-balanced", "class-search", "costs-random", "costs-cem")
+SCARCE_SAMPLES = {"quick": 20, "full": 400}
 
 
 def _even(model: ChipModel, seconds: np.ndarray) -> np.ndarray:
@@ -124,12 +147,13 @@ def method_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
     """Samples of partitions, the rules, and the searches."""
-    base = {"chips": CHIPS}
-    partitions = base | {"partitions": PARTITIONS.get(profile, PARTITIONS["full"])}
-    samples = base | {"samples": SAMPLES.get(profile, SAMPLES["full"])}
-    runs = [Run("silicon.sample", m, GRAPH, partitions, seed) for m in SAMPLERS for seed in range(seeds)]
-    runs += [Run("silicon.measure", method, GRAPH, base, 0) for method in RULES]
-    return runs + [Run("silicon.measure", m, GRAPH, samples, seed) for m in SEARCHES for seed in range(seeds)]
+    partitions = {"chips": CHIPS, "partitions": of_profile(PARTITIONS, profile)}
+    samples = {"chips": CHIPS, "samples": of_profile(SAMPLES, profile)}
+    return [
+        *sweep("silicon.sample", SAMPLERS, [GRAPH], partitions, seeds),
+        *sweep("silicon.measure", RULES, [GRAPH], {"chips": CHIPS}),
+        *sweep("silicon.measure", SEARCHES, [GRAPH], samples, seeds),
+    ]
 
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
@@ -142,40 +166,35 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         by_method.setdefault(record["method"], []).append(record["result"])
     samples = by_method["near-balanced"]
     extra = {"chips": CHIPS, "ops": samples[0]["ops"], "partitions": len(samples[0]["predicted_ms"])}
-    scatter = {name: samples[0][f"{name}_ms"] for name in ("predicted", "measured")}
-    numbers = [_correlated(np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples]
-    rows = [
-        summary_row("bert", "near-balanced", metric, [n[metric] for n in numbers], **extra)
-        for metric in ("pearson", "invalid_percent", "false_positive_percent")
-    ]
-    rows[0]["scatter"] = scatter
+    numbers = _columns([_correlated(np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples])
+    found = summaries(INSTANCE, "near-balanced", numbers, **extra)
+    found[0]["scatter"] = {name: samples[0][f"{name}_ms"] for name in ("predicted", "measured")}
     for method in SAMPLERS:
-        found = by_method[method]
-        for memory in (*MEMORIES_MIB, found[0]["sram_mib"]):
-            fits = [100.0 * np.mean(np.array(r["peak_mib"]) <= memory) for r in found]
-            rows.append(summary_row("bert", method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
-        needed = [float(np.quantile(r["peak_mib"], 1 - PAPER_INVALID)) for r in found]
-        rows.append(summary_row("bert", method, "memory_for_paper_mib", needed, chips=CHIPS))
-    random = interquartile_mean([r["throughput"] for r in by_method["random-balanced"]])
+        peaks = [np.array(r["peak_mib"]) for r in by_method[method]]
+        for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
+            fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
+            found.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
+        needed = [float(np.quantile(peak, 1 - PAPER_INVALID)) for peak in peaks]
+        found.append(summary_row(INSTANCE, method, "memory_for_paper_mib", needed, chips=CHIPS))
+    over = {"over_random_balanced": interquartile_mean([r["throughput"] for r in by_method["random-balanced"]])}
+    over["over_optimum"] = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
-        found = by_method[method]
-        values = np.array([r["throughput"] for r in found])
-        over = {"over_random_balanced": random, "over_optimum": by_method["optimum"][0]["throughput"]}
-        rows.append(summary_row("bert", method, "throughput", values, chips=CHIPS))
-        rows += [summary_row("bert", method, name, values / v, chips=CHIPS) for name, v in over.items() if v > 0]
-        rows.append(summary_row("bert", method, "fits_percent", [100.0 * r["fits"] for r in found], chips=CHIPS))
-        predicted = [r["predicted_throughput"] for r in found]
-        rows.append(summary_row("bert", method, "predicted_throughput", predicted, chips=CHIPS))
-        rows.append(summary_row("bert", method, "peak_mib", [r["peak_mib"] for r in found], chips=CHIPS))
-    key = {"instance": "bert", "method": "near-balanced"}
-    paper = [
-        {**key, "metric": "pearson", "value": PAPER_PEARSON},
-        {**key, "metric": "invalid_percent", "value": 100 * PAPER_INVALID},
-    ]
-    solved = [r for m in (*RULES, *SEARCHES) for r in by_method[m]]
-    sampled = [r for m in SAMPLERS for r in by_method[m]]
-    invalid = sum(not r["valid"] for r in solved) + sum(r["broken"] for r in sampled)
-    return {"rows": rows, "paper": paper, "validated": len(solved), "invalid": invalid}
+        runs = _columns(by_method[method])
+        columns = {"throughput": runs["throughput"]}
+        columns |= {name: runs["throughput"] / unit for name, unit in over.items() if unit > 0}
+        columns |= {"fits_percent": 100.0 * runs["fits"]}
+        columns |= {name: runs[name] for name in ("predicted_throughput", "peak_mib")}
+        found += summaries(INSTANCE, method, columns, chips=CHIPS)
+    paper = {"pearson": PAPER_PEARSON, "invalid_percent": 100 * PAPER_INVALID}
+    solved = [r["valid"] for m in (*RULES, *SEARCHES) for r in by_method[m]]
+    result = assembled(found, [row(INSTANCE, "near-balanced", *each) for each in paper.items()], valid=solved)
+    return result | {"invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])}
+
+
+def _columns(results: Sequence[Record]) -> dict[str, np.ndarray]:
+    """The numbers of some results by name: [runs] each."""
+    names = [name for name, cell in results[0].items() if isinstance(cell, int | float)]
+    return {name: np.array([r[name] for r in results], float) for name in names}
 
 
 def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]:
@@ -188,3 +207,74 @@ def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]
         "invalid_percent": 100.0 * float(np.mean(~valid)),
         "false_positive_percent": 100.0 * float(np.mean(y[fastest] > np.median(y))),
     }
+
+
+def ties_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+    """Draws almost balanced partitions; those tied with the optimum: throughput on silicon, without noise, over its."""
+    graph, package = load_graph(instance), silicon_package(int(config["chips"]))
+    silicon, model = Silicon(graph, package), ChipModel(graph, package)
+    rng, best = np.random.default_rng(seed + SEED_OFFSET), optimum(model)
+    drawn = near_balanced(model, repair_arrays(graph), rng, int(config["partitions"]), NEAR_OPTIMUM_SPREAD)
+    limit = TIED * model.runtime(best)
+    tied = np.unique([best, *(each for each in drawn if model.runtime(each) <= limit)], axis=0)
+    ratios = np.array([silicon.throughput(each) for each in tied]) / silicon.throughput(best)
+    return {
+        "over_optimum": np.sort(ratios).round(6).tolist(),
+        "optimum_throughput": silicon.throughput(best),
+        "broken": sum(not is_valid(each, graph.op_edges) for each in tied),
+    }
+
+
+def plan_ties(profile: str, seeds: int) -> list[Run]:
+    """The ties by seed, and the searches with budgets far below that of ``mcm.fig7``."""
+    config = {"chips": CHIPS, "partitions": of_profile(TIE_PARTITIONS, profile)}
+    runs = sweep("silicon.ties", ["tied-with-optimum"], [GRAPH], config, seeds)
+    for samples in of_profile(TIE_BUDGETS, profile):
+        runs += sweep("silicon.measure", TIE_SEARCHES, [GRAPH], {"chips": CHIPS, "samples": samples}, seeds)
+    return runs
+
+
+def assemble_ties(profile: str, records: Sequence[Record]) -> Record:
+    """Why the static optimum loses on silicon; ratios are over the partition the exact method returns."""
+    ties = [r["result"] for r in records if r["method"] == "tied-with-optimum"]
+    columns = {f"{name}_over_optimum": [float(of(r["over_optimum"])) for r in ties] for name, of in RATIOS.items()}
+    columns["partitions"] = [len(r["over_optimum"]) for r in ties]
+    found = summaries(INSTANCE, "tied-with-optimum", columns)
+    searched = frame([r for r in records if r["method"] != "tied-with-optimum"])
+    searched["over"] = searched.throughput / ties[0]["optimum_throughput"]
+    for samples, here in searched.groupby("config_samples", sort=False):
+        over = {method: runs.over.tolist() for method, runs in here.groupby("method", sort=False)}
+        found += [summary_row(INSTANCE, method, "over_optimum", v, samples=samples) for method, v in over.items()]
+        scores = {method: {GRAPH: ratios} for method, ratios in over.items()}
+        found += ratio_rows(INSTANCE, scores, [("class-search", "random-balanced")], samples=samples)
+    result = assembled(found, valid=searched.valid)
+    return result | {"invalid": result["invalid"] + sum(r["broken"] for r in ties)}
+
+
+def plan_memory(profile: str, seeds: int) -> list[Run]:
+    """Rules once for each memory, searches by seed."""
+    runs = []
+    for memory in of_profile(SCARCE_MIB, profile):
+        runs += sweep("silicon.solve", SCARCE_RULES, [GRAPH], {"samples": 1, "sram_mib": memory})
+        for method in SCARCE_SEARCHES:
+            config = {"samples": of_profile(SCARCE_SAMPLES, profile), "sram_mib": memory, **checkpoint_of(method)}
+            config |= {"network": profile} if profile == "quick" else {}
+            runs += sweep("silicon.solve", [method], [GRAPH], config, seeds)
+    return runs
+
+
+def assemble_memory(profile: str, records: Sequence[Record]) -> Record:
+    """By memory and method: seeds that end with a partition that runs, samples that ran, the first of them, throughput.
+
+    Throughput is without noise and 0 where nothing ran. ``first_ran`` counts one more than the budget where none did.
+    """
+    found, table = [], frame(records)
+    for (memory, method), runs in table.groupby(["config_sram_mib", "method"], sort=False):
+        # A mean: an interquartile mean would hide one seed in five that ends without a partition.
+        fits = 100.0 * float(runs.fits.mean())
+        found.append(row(INSTANCE, method, "fits_percent", fits, n=len(runs), sram_mib=memory))
+        columns = {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "throughput": runs.throughput}
+        if method not in SCARCE_RULES:
+            columns["first_ran"] = runs.first_ran.fillna(runs.samples + 1)
+        found += summaries(INSTANCE, method, columns, sram_mib=memory)
+    return assembled(found, valid=table.valid)

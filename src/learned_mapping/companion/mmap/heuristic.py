@@ -15,8 +15,9 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.mmap.runs import load, program_digest
-from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, interquartile_mean
+from learned_mapping.companion.mmap.runs import counted, load, program_digest
+from learned_mapping.companion.statistics import Statistic, geometric_mean, interquartile_mean
+from learned_mapping.companion.table import Record, Row, assembled, row, rows, summary_row
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.compiler.legalise import legalise
@@ -86,74 +87,59 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 def plan_heuristic(profile: str, seeds: int) -> list[Run]:
     """Every method once: none of them draws."""
-    names = QUICK_PROGRAMS if profile == "quick" else compiled.names()
-    return [
-        Run(
-            "mmap.plan",
-            method,
-            name,
-            {"program": program_digest(name)}
-            | ({"samples": TUNING_GAMES[profile]} if method.startswith("greedy") else {}),
-        )
-        for name in names
-        for method in METHODS
-    ]
+    runs = []
+    for name in QUICK_PROGRAMS if profile == "quick" else compiled.names():
+        for method in METHODS:
+            games = {"samples": TUNING_GAMES[profile]} if method.startswith("greedy") else {}
+            runs.append(Run("mmap.plan", method, name, {"program": program_digest(name), **games}))
+    return runs
 
 
-def assemble_heuristic(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_heuristic(profile: str, records: list[Record]) -> Record:
     """Returns, latencies and speedups per program and method; agreement with the compiler; means over the programs.
 
     A program that fast memory cannot speed up by the tables returns 0 under any mapping; the mean leaves it out.
     """
-    rows: list[dict[str, Any]] = []
-    over: dict[tuple[str, str], list[float]] = {}
-
-    def add(instance: str, method: str, metric: str, value: float, **extra: Any) -> None:
-        rows.append({"instance": instance, "method": method, "metric": metric, "value": value, "n": 1, **extra})
-        over.setdefault((method, metric), []).append(value)
-
+    made: list[Row] = []
     xla = {record["instance"]: record["result"] for record in records if record["method"] == "xla"}
     for record in records:
-        instance, method, result = record["instance"], record["method"], record["result"]
-        made_for = {"program": record["config"]["program"], "buffers": result["buffers"]}
+        key, result = (record["instance"], record["method"]), record["result"]
         if result["possible_s"] > 0:
-            add(instance, method, "return", result["return"], placed=result["placed"], **made_for)
-        if method == "xla":
-            add(instance, method, "possible_share", result["possible_s"] / result["slow_s"])
+            about = {"program": record["config"]["program"], "buffers": result["buffers"]}
+            made.append(row(*key, "return", result["return"], n=1, placed=result["placed"], **about))
+        found = {"possible_share": result["possible_s"] / result["slow_s"]} if record["method"] == "xla" else {}
         for metric in LATENCIES:
-            add(instance, method, metric, result[metric])
-            kind = metric.removeprefix("latency").removesuffix("_s")
-            add(instance, method, f"speedup{kind}", result["slow_s"] / result[metric])
-            add(instance, method, f"speedup_over_xla{kind}", xla[instance][metric] / result[metric])
-        for metric in ("agreement", "agreement_bytes", "agreement_benefit", "kappa"):
-            if method.startswith(("xla-", "heuristic")):
-                add(instance, method, metric, result[metric])
+            found[metric] = result[metric]
+            found[f"speedup{_kind(metric)}"] = result["slow_s"] / result[metric]
+            found[f"speedup_over_xla{_kind(metric)}"] = xla[record["instance"]][metric] / result[metric]
+        if record["method"].startswith(("xla-", "heuristic")):
+            found |= {name: result[name] for name in ("agreement", "agreement_bytes", "agreement_benefit", "kappa")}
+        made += rows(*key, found, n=1)
         if "kept" in result:
-            more = {key: result[key] for key in ("changed", "resets") if key in result}
-            add(instance, method, "kept", result["kept"], **more)
-    rows += [_over_all(method, metric, values) for (method, metric), values in over.items()]
-    rows += cycle_rows([record for record in records if record["method"] == "xla"])
-    judged = [record["result"]["valid"] for record in records if record["result"]["judged"]]
-    return {"rows": rows, "paper": [], "validated": len(judged), "invalid": judged.count(False)}
+            more = {name: result[name] for name in ("changed", "resets") if name in result}
+            made.append(row(*key, "kept", result["kept"], n=1, **more))
+    over: dict[tuple[str, str], list[float]] = {}
+    for each in made:
+        over.setdefault((each["method"], each["metric"]), []).append(each["value"])
+    made += [summary_row("all", *key, values, statistic=_statistic(key[1])) for key, values in over.items()]
+    made += cycle_rows([record for record in records if record["method"] == "xla"])
+    return assembled(made) | counted(records)
 
 
-def _over_all(method: str, metric: str, values: Sequence[float]) -> dict[str, Any]:
+def _kind(metric: str) -> str:
+    """What tells a metric of `LATENCIES` from the first."""
+    return metric.removeprefix("latency").removesuffix("_s")
+
+
+def _statistic(metric: str) -> Statistic:
     """Over the programs: the geometric mean of times and their ratios, the interquartile mean of returns (a share of
-    next to nothing can be anything), else the mean; bootstrap interval."""
+    next to nothing can be anything), else the mean."""
     if metric.startswith(("speedup", "latency")):
-        statistic = geometric_mean
-    else:
-        statistic = interquartile_mean if metric == "return" else _mean
-    low, high = bootstrap_interval(values, statistic)
-    row = {"instance": "all", "method": method, "metric": metric, "value": float(statistic(values))}
-    return {**row, "low": low, "high": high, "n": len(values)}
+        return geometric_mean
+    return interquartile_mean if metric == "return" else np.mean
 
 
-def _mean(values: Any, axis: int = -1) -> Any:
-    return np.asarray(values, float).mean(axis=axis)
-
-
-def cycle_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def cycle_rows(records: Sequence[Record]) -> list[Row]:
     """Our times against full compilations, where ``checks.json`` has them: ours, in cycles, over the compiler's.
 
     ``cycles_ratio_slow`` is of everything in HBM, ``cycles_ratio`` and its kin of the compiler's own mapping under
@@ -162,20 +148,15 @@ def cycle_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     Args:
       records: of method ``xla``.
     """
-    checks = read_checks(SETS["compiled"].path / CHECKS)
-    rows = []
+    checks, made = read_checks(SETS["compiled"].path / CHECKS), []
     for record in records:
         check, result = checks.get(record["instance"], {}), record["result"]
         full, slow = check.get("compiled_cycles"), check.get("compiled_slow_cycles")
-        if not full or not slow:
-            continue
-        ratios = {
-            "cycles_ratio_slow": result["slow_s"] * CLOCK_HZ / slow,
-            "cycles_ratio_tables": (result["slow_s"] - result["saving_s"]) * CLOCK_HZ / full,
-        }
-        for metric in LATENCIES:
-            kind = metric.removeprefix("latency").removesuffix("_s")
-            ratios[f"cycles_ratio{kind}"] = result[metric] * CLOCK_HZ / full
-        for metric, value in ratios.items():
-            rows.append({"instance": record["instance"], "method": "xla", "metric": metric, "value": value, "n": 1})
-    return rows
+        if full and slow:
+            ratios = {
+                "cycles_ratio_slow": result["slow_s"] * CLOCK_HZ / slow,
+                "cycles_ratio_tables": (result["slow_s"] - result["saving_s"]) * CLOCK_HZ / full,
+                **{f"cycles_ratio{_kind(metric)}": result[metric] * CLOCK_HZ / full for metric in LATENCIES},
+            }
+            made += rows(record["instance"], "xla", ratios, n=1)
+    return made

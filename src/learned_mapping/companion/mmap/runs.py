@@ -14,6 +14,7 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import manifest
 from learned_mapping.companion.mmap.training import thinned
+from learned_mapping.companion.table import Record, Row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
@@ -141,18 +142,15 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
     return {name: float(getattr(latency, name)) for name in STALLS}
 
 
-def learning_rows(instance: str, method: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     """Rows ``games`` and ``updates`` of a method that learns: the least of its runs, which a claim asks for."""
     if any("updates" not in result for result in found):
         return []
     least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
-    return [
-        {"instance": instance, "method": method, "metric": metric, "value": float(value), "n": len(found)}
-        for metric, value in least.items()
-    ]
+    return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
 
 
-def counted(records: list[dict[str, Any]]) -> dict[str, int]:
+def counted(records: list[Record]) -> dict[str, int]:
     """How many mappings were judged, and how many of them are invalid."""
     valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]
     return {"validated": len(valid), "invalid": valid.count(False)}

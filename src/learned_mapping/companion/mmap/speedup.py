@@ -1,28 +1,39 @@
-"""Paper 1's Tables 3 and 4 and Figure 10: searches against the compiler's own mapping of the sixty programs.
+"""Paper 1's Tables 3, 4 and 5 and Figures 6, 8 and 10: searches against the compiler's mapping of the sixty programs.
 
 Latencies are those of our model. ``speedup`` is over the compiler's mapping as it stands (``xla``), ``speedup_kept``
 over the same within the rules that the searches keep to (``xla-kept``); `mmap.runs` says how both are timed. ``prod``
 is the better of the agent's and that compiler's mapping, run for run; ``edit-search-prod`` that of the edit search.
+
+Figure 6 asks whether a larger return means a shorter latency. The paper takes ten solutions from the stages of a
+training run, on the three best and three worst programs of its Table 4. Ours are the best games of eight runs, fixed
+beforehand in `SOLUTIONS`, on the programs at the ends of our own Table 4. The rank correlation stands beside Pearson's,
+which a single bad solution can make. Figure 8 shows the program on which `OURS` is furthest ahead, and marks the tensor
+that it gives most separate stays in fast memory; the paper shows alexnet_train_batch_32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import rankdata
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, plan_run
-from learned_mapping.companion.mmap.table2 import grouped
-from learned_mapping.companion.statistics import bootstrap_interval, summary_row
+from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, load, plan_run
+from learned_mapping.companion.statistics import bootstrap_interval
+from learned_mapping.companion.table import Record, Row, from_part, grouped, row, rows, summaries, summary_row
+from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.rules.actions import COPY, NO_OFFSET
+from learned_mapping.programs.program import Program
 
 AGENT, PROD = "muzero", "prod"
 OURS, OURS_PROD = "edit-search", "edit-search-prod"
 PRODS = {AGENT: PROD, OURS: OURS_PROD}
 """A search -> the better of its mapping and the compiler's, run for run."""
+SEARCHES = (*PRODS, *PRODS.values())
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program of the edit search, whatever the program's size, one core."""
@@ -50,6 +61,36 @@ PAPER_TABLE4 = {
     "rnn_2": 0.9343,
 }  # fmt: skip
 
+GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
+ENDS = 3
+"""Programs of each group."""
+QUICK = (
+    *(("random", 0.02), ("greedy", 0.1), ("greedy-tuned", 0.1), ("evolution-policy", 0.1), ("evolution-policy", 0.3)),
+    *(("edit-search", 0.1), ("edit-search", 0.3), ("edit-search", 0.5), ("evolution-logits", 0.3)),
+)
+FULL = (
+    *(("random", 1.0), ("greedy", 1.0), ("greedy-tuned", 10.0), ("evolution-policy", 3.0), ("evolution-policy", 10.0)),
+    *(("edit-search", 1.0), ("edit-search", 10.0), ("edit-search", 30.0)),
+)
+SOLUTIONS = {"quick": QUICK, "full": FULL, "paper": FULL}
+"""Method and CPU seconds of each run; the same on every program."""
+SCATTER = "mixed"
+"""The method of rows that are over solutions of several methods."""
+
+PAPER_TABLE5 = {
+    "inference_lstm": -0.9957, "wavenet_coherent_batch32": -0.9994, "alexnet_train_batch_32": -0.9581,
+    "rnn_7": -0.0774, "rnn_6": 0.0299, "mlperf_nmt_1_shard_batch_64": -0.5422,
+}  # fmt: skip
+
+WITHOUT_OFFSETS = "heuristic"
+"""What stands for the compiler where its mapping does not say at which offsets."""
+SHARE = 0.02
+"""A tensor is marked if it takes at least this share of the fast memory, so that it can be seen."""
+FIELDS = ("action", "offset", "start", "end")
+
+PAPER_FIG8 = ("alexnet_train_batch_32", 1.17)
+"""Figure 8: the agent's latency improvement of 17%, on a chip."""
+
 
 def programs(profile: str) -> tuple[str, ...]:
     """The programs of a profile."""
@@ -67,108 +108,264 @@ def plan_table3(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def assemble_table3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_table3(profile: str, records: list[Record]) -> Record:
     """Per program: latency, stalls, return and both speedups of the compiler, the searches and prod; over all programs.
 
     Rows over all: the mean of the programs' speedups with its interval over programs, the largest, the smallest, and
     how many programs gain; with ``_kept`` against the compiler within the rules.
     """
-    rows: list[dict[str, Any]] = []
+    made: list[Row] = []
     over: dict[tuple[str, str], list[float]] = {}
     groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
         present = [method for method in (*COMPILER, *PRODS) if (name, method) in groups]
         found = {method: [r["result"] for r in groups[name, method]] for method in present}
+        times = {method: np.array([latency_s(r) for r in groups[name, method]]) for method in present}
         extra = {"program": groups[name, COMPILER[0]][0]["config"]["program"]}
-        for method, list_of in found.items():
-            rows.append(_row(name, method, "latency_s", [_latency(result) for result in list_of], **extra))
-            rows.append(_row(name, method, "stall_s", [sum(result["stalls"].values()) for result in list_of]))
-            rows.append(_row(name, method, "return", [result["costs"].get("return", 0.0) for result in list_of]))
+        for method, runs in found.items():
+            made.append(summary_row(name, method, "latency_s", times[method], statistic=np.mean, **extra))
+            columns = {"stall_s": [sum(result["stalls"].values()) for result in runs]}
+            columns["return"] = [result["costs"].get("return", 0.0) for result in runs]
+            made += summaries(name, method, columns, statistic=np.mean)
         for metric, compiler in BASELINES.items():
-            baseline = _latency(found[compiler][0])
+            baseline = times[compiler][0]
             for search in [method for method in PRODS if method in found]:
-                own = np.array([_latency(result) for result in found[search]])
-                more = extra | {"seconds": groups[name, search][0]["config"]["seconds"]}
-                speeds = {search: baseline / own, PRODS[search]: baseline / np.minimum(own, baseline)}
+                more = extra | {"seconds": groups[name, search][0]["config"]["seconds"], "baseline": compiler}
+                speeds = {search: baseline / times[search]}
+                speeds[PRODS[search]] = baseline / np.minimum(times[search], baseline)
                 if metric == "speedup":
-                    rows += [row for method in speeds for row in learning_rows(name, method, found[search])]
+                    made += [each for method in speeds for each in learning_rows(name, method, found[search])]
                 for method, values in speeds.items():
-                    rows.append(_row(name, method, metric, values.tolist(), baseline=compiler, **more))
+                    made.append(summary_row(name, method, metric, values, statistic=np.mean, **more))
                     over.setdefault((method, metric), []).append(float(values.mean()))
-            rows.append(_row(name, compiler, metric, [1.0], baseline=compiler))
+            made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
-        rows += summaries(method, metric, values)
+        made += over_all(method, metric, values)
     paper = [
-        {"instance": "all", "method": method, "metric": metric, "value": value}
-        for method, values in PAPER_TABLE3.items()
-        for metric, value in zip(SUMMARIES, values)
+        each for method, values in PAPER_TABLE3.items() for each in rows("all", method, dict(zip(SUMMARIES, values)))
     ]
-    return {"rows": rows, "paper": paper, **counted(records)}
+    return {"rows": made, "paper": paper, **counted(records)}
 
 
-def summaries(method: str, metric: str, values: Sequence[float]) -> list[dict[str, Any]]:
+def over_all(method: str, metric: str, values: Sequence[float]) -> list[Row]:
     """Rows over all programs from one mean speedup each."""
     low, high = bootstrap_interval(values, np.mean)
     numbers = {
-        metric: float(np.mean(values)),
         metric.replace("speedup", "speedup_max"): max(values),
         metric.replace("speedup", "speedup_min"): min(values),
         metric.replace("speedup", "improved"): sum(value > 1.0 + AGAINST_ITSELF for value in values),
     }
-    rows = [
-        {"instance": "all", "method": method, "metric": name, "value": value, "n": len(values)}
-        for name, value in numbers.items()
-    ]
-    return [{**rows[0], "low": low, "high": high}, *rows[1:]]
+    mean = row("all", method, metric, np.mean(values), low=low, high=high, n=len(values))
+    return [mean, *rows("all", method, numbers, n=len(values))]
 
 
-def _latency(result: dict[str, Any]) -> float:
-    """An invalid mapping, which stops the table, counts as everything in HBM."""
-    return float(result["costs"].get("latency_s", result["slow_s"]))
+def latency_s(record: Record) -> float:
+    """Of a record of `mmap.runs.run_method`; an invalid mapping, which stops a table, counts as everything in HBM."""
+    return float(record["result"]["costs"].get("latency_s", record["result"]["slow_s"]))
 
 
-def _row(instance: str, method: str, metric: str, values: Sequence[float], **extra: Any) -> dict[str, Any]:
-    return summary_row(instance, method, metric, values, statistic=np.mean, **extra)
-
-
-def leading(table: dict[str, Any]) -> str:
+def leading(table: Record) -> str:
     """The agent, where a result of `mmap.table3` has it on every program; else the edit search."""
-    programs = {row["instance"] for row in table["rows"]}
-    return AGENT if programs == {row["instance"] for row in results.select(table, method=AGENT)} else OURS
+    known = {each["instance"] for each in table["rows"]}
+    return AGENT if known == {each["instance"] for each in results.select(table, method=AGENT)} else OURS
 
 
-def ranked(table: dict[str, Any], metric: str = "speedup") -> list[dict[str, Any]]:
+def ranked(table: Record, metric: str = "speedup") -> list[Row]:
     """The rows of the `leading` method of a result of `mmap.table3`, fastest program first."""
-    rows = [row for row in results.select(table, method=leading(table), metric=metric) if row["instance"] != "all"]
-    return sorted(rows, key=lambda row: (-row["value"], row["instance"]))
+    found = [each for each in results.select(table, method=leading(table), metric=metric) if each["instance"] != "all"]
+    return sorted(found, key=lambda each: (-each["value"], each["instance"]))
 
 
-def assemble_table4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_table4(profile: str, records: list[Record]) -> Record:
     """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows."""
     table = results.load("mmap.table3", profile)
-    order = [row["instance"] for row in ranked(table)]
+    order = [each["instance"] for each in ranked(table)]
     ends = min(NAMED, len(order) // 2)
     group = {name: "best" for name in order[:ends]} | {name: "worst" for name in reversed(order[len(order) - ends :])}
-    rows = [
-        {**row, "group": group[name]}
+    found = [
+        {**each, "group": group[name]}
         for name in group
         for metric in (*BASELINES, "games", "updates")
-        for row in results.select(table, instance=name, metric=metric)
-        if row["method"] in (*PRODS, *PRODS.values())
+        for each in results.select(table, instance=name, metric=metric)
+        if each["method"] in SEARCHES
     ]
-    paper = [
-        {"instance": name, "method": AGENT, "metric": "speedup", "value": value} for name, value in PAPER_TABLE4.items()
-    ]
-    return {"rows": rows, "paper": paper, "validated": table["validated"], "invalid": table["invalid"]}
+    return from_part(table, found, [row(name, AGENT, "speedup", value) for name, value in PAPER_TABLE4.items()])
 
 
-def assemble_fig10(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_fig10(profile: str, records: list[Record]) -> Record:
     """The speedups of all programs, searches and prod, fastest first."""
     table = results.load("mmap.table3", profile)
-    rows = []
+    found = []
     for metric in BASELINES:
-        for row in ranked(table, metric):
-            rows.append(row)
-            others = results.select(table, instance=row["instance"], metric=metric)
-            rows += [r for r in others if r["method"] in (*PRODS, *PRODS.values()) and r["method"] != row["method"]]
-    return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
+        for leader in ranked(table, metric):
+            others = results.select(table, instance=leader["instance"], metric=metric)
+            found += [leader, *(r for r in others if r["method"] in SEARCHES and r["method"] != leader["method"])]
+    return from_part(table, found)
+
+
+def groups(profile: str) -> dict[str, str]:
+    """Program -> group, from the stored `mmap.table4`; without one, the paper's programs (in ``quick``, one each)."""
+    table = results.stored("mmap.table4", profile)
+    if table is None:
+        names = list(PAPER_TABLE5)
+        if profile == "quick":
+            return {"alexnet_train_batch_32": "best", "rnn_0": "worst"}
+        return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:], "worst")
+    found: dict[str, str] = {}
+    for group in GROUPS:
+        shown = results.select(table, method=OURS, metric="speedup", group=group)
+        found |= {each["instance"]: group for each in shown[:ENDS]}
+    return found
+
+
+def plan_fig6(profile: str, seeds: int) -> list[Run]:
+    """The runs on each program, numbered by their seeds, so that two runs of one method differ."""
+    return [
+        plan_run(method, name, {"seconds": seconds, "group": group}, number)
+        for name, group in groups(profile).items()
+        for number, (method, seconds) in enumerate(SOLUTIONS[profile])
+    ]
+
+
+def assemble_fig6(profile: str, records: list[Record]) -> Record:
+    """Every solution's return and latency, and per program both correlations."""
+    made: list[Row] = []
+    of_program: dict[str, str] = {}
+    for (name, method), group in grouped(records).items():
+        of_program[name] = group[0]["config"]["group"]
+        for record in group:
+            costs, config = record["result"]["costs"], record["config"]
+            if record["result"]["valid"]:
+                more = {key: config[key] for key in ("seconds", "group", "program")} | {"return": costs["return"]}
+                made.append(row(name, method, "latency_s", costs["latency_s"], n=1, **more))
+    for name, group in of_program.items():
+        points = np.array([[each["return"], each["value"]] for each in made if each["instance"] == name]).T
+        found = {"correlation": pearson(*points), "rank_correlation": pearson(*rankdata(points, axis=1))}
+        made += rows(name, SCATTER, found, n=points.shape[1], group=group)
+    return {"rows": made, "paper": _paper_correlations(), **counted(records)}
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
+    """Pearson's correlation; None where one side does not vary."""
+    return None if np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+
+
+def assemble_table5(profile: str, records: list[Record]) -> Record:
+    """The correlations of `mmap.fig6` beside the speedups of `mmap.table4`."""
+    figure, table = results.load("mmap.fig6", profile), results.stored("mmap.table4", profile)
+    found = results.select(figure, method=SCATTER)
+    for name in dict.fromkeys(each["instance"] for each in found) if table else ():
+        found += results.select(table, instance=name, method=OURS, metric="speedup")
+    paper = [row(name, AGENT, "speedup", PAPER_TABLE4[name]) for name in PAPER_TABLE5]
+    return from_part(figure, found, _paper_correlations() + paper)
+
+
+def _paper_correlations() -> list[Row]:
+    return [row(name, SCATTER, "correlation", value) for name, value in PAPER_TABLE5.items()]
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One uninterrupted stay of a tensor in fast memory."""
+
+    start: int
+    end: int
+    """Steps, both included."""
+    offset: int
+    """Bytes."""
+    loaded: bool
+    """Copied in from HBM; else written there by its instruction."""
+
+
+def stays(program: Program, mapping: Mapping, tensor: int) -> list[Stay]:
+    """The stays of a tensor, in order.
+
+    A placed output or an input's Copy begins one; an input's NoCopy extends the one before.
+    """
+    found: list[Stay] = []
+    for b in np.flatnonzero((program.buffer_tensor == tensor) & mapping.placed).tolist():
+        start, end, offset = int(mapping.start[b]), int(mapping.end[b]), int(mapping.offset[b])
+        loaded = not program.buffer_is_output[b] and int(mapping.action[b]) == COPY
+        if loaded or program.buffer_is_output[b] or not found:
+            found.append(Stay(start, end, offset, loaded))
+        elif end > found[-1].end:
+            found[-1] = Stay(found[-1].start, end, found[-1].offset, found[-1].loaded)
+    return found
+
+
+def marked_tensor(program: Program, mapping: Mapping) -> int:
+    """The tensor of most stays among those of at least `SHARE` of the fast memory; of equals the largest, then first.
+
+    Where no tensor of that size is placed, all tensors count.
+    """
+    counts = np.array([len(stays(program, mapping, tensor)) for tensor in range(program.num_tensors)])
+    large = (program.tensor_bytes >= SHARE * program.fast_bytes) & (counts > 0)
+    candidates = np.flatnonzero(large if large.any() else np.ones_like(large)).tolist()
+    return max(candidates, key=lambda tensor: (counts[tensor], program.tensor_bytes[tensor], -tensor))
+
+
+def chosen_program(profile: str) -> str:
+    """The program of the largest speedup in the stored `mmap.table3`; without one, the table's first."""
+    table = results.stored("mmap.table3", profile)
+    order = [] if table is None else ranked(table)
+    return order[0]["instance"] if order else programs(profile)[0]
+
+
+def has_offsets(mapping: Mapping) -> bool:
+    """Whether every placed buffer has a place that can be drawn."""
+    return bool((mapping.offset[mapping.placed] > NO_OFFSET).all())
+
+
+def plan_fig8(profile: str, seeds: int) -> list[Run]:
+    """One run of `OURS` with the seconds of `mmap.table3`, its mapping kept; the compiler's mapping."""
+    name, config = chosen_program(profile), {"seconds": SECONDS[profile], "keep": True}
+    runs = [plan_run(OURS, name, config)]
+    if has_offsets(load(name)[1]):
+        return runs + [plan_run(method, name, {}) for method in COMPILER]
+    return [*runs, plan_run(WITHOUT_OFFSETS, name, config)]
+
+
+def assemble_fig8(profile: str, records: list[Record]) -> Record:
+    """Two rows with mappings and the marked tensor's stays; what it holds under both; returns and speedups.
+
+    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory.
+    """
+    agent, compiler, *within = records
+    name = agent["instance"]
+    program, own = load(name)
+    mapping = make_mapping(program, **agent["result"]["mapping"])
+    stored = compiler["result"].get("mapping")
+    mappings = {OURS: mapping, compiler["method"]: own if stored is None else make_mapping(program, **stored)}
+    tensor = marked_tensor(program, mapping)
+    size = int(program.tensor_bytes[tensor])
+    made: list[Row] = []
+    for record in (agent, compiler):
+        method = record["method"]
+        found, shown = stays(program, mappings[method], tensor), mappings[method]
+        about = {
+            "program": record["config"]["program"],
+            "seconds": record["config"].get("seconds"),
+            "mapping": {field: getattr(shown, field).tolist() for field in FIELDS},
+            "tensor": program.tensor_names[tensor],
+            "tensor_bytes": size,
+            "live": program.tensor_live[tensor].tolist(),
+            "stays": [[stay.start, stay.end, stay.offset] for stay in found],
+        }
+        made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
+        numbers = {
+            "latency_s": latency_s(record),
+            "placed": int(shown.placed.sum()),
+            "stays": len(found),
+            "loads": sum(stay.loaded for stay in found),
+            "held_byte_steps": size * held_steps(found),
+        }
+        made += rows(name, method, numbers, n=1)
+    for metric, record in zip(BASELINES, (compiler, *within)):
+        speed = latency_s(record) / latency_s(agent)
+        made.append(row(name, OURS, metric, speed, n=1, baseline=record["method"]))
+    return {"rows": made, "paper": [row(PAPER_FIG8[0], AGENT, "speedup", PAPER_FIG8[1], n=1)], **counted(records)}
+
+
+def held_steps(found: Sequence[Stay]) -> int:
+    """Steps in at least one of the stays."""
+    return len({step for stay in found for step in range(stay.start, stay.end + 1)})

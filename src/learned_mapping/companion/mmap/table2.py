@@ -1,4 +1,4 @@
-"""Paper 1's Table 2 and Figure 5: every method on four compiled programs, for equal CPU seconds on one core.
+"""Paper 1's Table 2 and Figures 5 and 7: every method on four compiled programs, for equal CPU seconds on one core.
 
 There are two clocks. Every search has the short one. The agent has the long one alone, and so have its rivals where a
 run of that length is stored. A row is of a method's longest runs; two searches are compared for equal seconds only.
@@ -7,13 +7,11 @@ run of that length is stored. A row is of a method's longest runs; two searches 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.contrasts import mean_difference, mean_ratio
 from learned_mapping.companion.mmap.runs import (
     COMPILER,
     LEARNED,
@@ -27,9 +25,11 @@ from learned_mapping.companion.statistics import (
     Scores,
     improvement_interval,
     interquartile_mean,
+    mean_difference,
+    mean_ratio,
     probability_of_improvement,
-    summary_row,
 )
+from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summaries, summary_row
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
@@ -55,6 +55,9 @@ LONG = (*EVOLUTION, "edit-search", *LEARNED)
 LARGE = 3000
 Returns = dict[str, dict[str, list[float]]]
 CURVE_POINTS = 40
+AGENT, ARMS = "muzero", ("learning-only", "muzero-frozen")
+ABLATED = ("wavenet_coherent_batch32", "AlphaTensor")
+"""Programs of Figure 7, and what is run there besides the agent."""
 
 PAPER_TABLE2 = {
     "alexnet_train_batch_32": (300, 0.5834, 0.5426, 0.4100),
@@ -93,51 +96,50 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def assemble_table2(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_table2(profile: str, records: list[Record]) -> Record:
     """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
 
     ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
     """
-    rows: list[dict[str, Any]] = []
+    made: list[Row] = []
     groups = {key: longest(group) for key, group in grouped(records).items()}
-    for (instance, method), group in groups.items():
+    for key, group in groups.items():
         found = [record["result"] for record in group]
-        rows.append(return_row(instance, method, group))
-        rows += learning_rows(instance, method, found)
+        made.append(return_row(*key, group))
+        made += learning_rows(*key, found)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
-        rows.append(summary_row(instance, method, "latency_s", latencies))
+        made.append(summary_row(*key, "latency_s", latencies))
         for metric, compiler in (("speedup", "xla"), ("speedup_kept", "xla-kept")):
-            if (instance, compiler) in groups:
-                (baseline,) = groups[instance, compiler]
+            if (key[0], compiler) in groups:
+                (baseline,) = groups[key[0], compiler]
                 speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-                rows.append(summary_row(instance, method, metric, speeds, baseline=compiler))
-        rows.append(summary_row(instance, method, "samples", [float(result["samples"]) for result in found]))
-        rows.append(summary_row(instance, method, "seconds", [result["seconds"] for result in found]))
+                made.append(summary_row(*key, metric, speeds, baseline=compiler))
+        made += summaries(*key, {name: [float(result[name]) for result in found] for name in ("samples", "seconds")})
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            rows.append(summary_row("all", method, "return", scores))
+            made.append(summary_row("all", method, "return", scores))
             if method != "xla":  # which does not keep to the game's rules
-                rows.append(_improvement("all", method, scores, returns["greedy-tuned"]))
+                made.append(_improvement(method, scores, returns["greedy-tuned"]))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
-        rows += contrasts(long if method in long else short, method)
-    paper = []
-    for instance, (buffers, *values) in PAPER_TABLE2.items():
-        for method, value in zip(("muzero", "evolution-logits", "random"), values):
-            row = {"instance": instance, "method": method, "metric": "return", "value": value}
-            paper.append({**row, "buffers": buffers})
-    return {"rows": rows, "paper": paper, **counted(records)}
+        made += contrasts(long if method in long else short, method)
+    paper = [
+        row(instance, method, "return", value, buffers=buffers)
+        for instance, (buffers, *values) in PAPER_TABLE2.items()
+        for method, value in zip(("muzero", "evolution-logits", "random"), values)
+    ]
+    return assembled(made, paper) | counted(records)
 
 
-def clocks(profile: str, records: Sequence[dict[str, Any]]) -> tuple[Returns, Returns]:
+def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
     """Method -> program -> returns of its runs by the short clock, and by the long one with what needs no clock.
 
     Of the evolutions only the one that leads by the short clock need run by the long one, the others count as they are.
     """
     long_clocks = {SECONDS[profile][1], SECONDS_LARGE[profile][1]} - {SECONDS[profile][0]}
-    short: list[dict[str, Any]] = []
-    long: list[dict[str, Any]] = []
+    short: list[Record] = []
+    long: list[Record] = []
     for record in records:
         by_long = record["config"].get("seconds") in long_clocks
         if not by_long:
@@ -158,7 +160,7 @@ def clocks(profile: str, records: Sequence[dict[str, Any]]) -> tuple[Returns, Re
     return by_short, by_long
 
 
-def returns_of(groups: Iterable[Sequence[dict[str, Any]]]) -> Returns:
+def returns_of(groups: Iterable[Sequence[Record]]) -> Returns:
     """Method -> program -> the return of each seed."""
     found: Returns = {}
     for group in groups:
@@ -167,31 +169,29 @@ def returns_of(groups: Iterable[Sequence[dict[str, Any]]]) -> Returns:
     return found
 
 
-def longest(group: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def longest(group: Sequence[Record]) -> list[Record]:
     """Of a method's records on a program those with the most seconds."""
     most = max(record["config"].get("seconds", 0.0) for record in group)
     return [record for record in group if record["config"].get("seconds", 0.0) == most]
 
 
-def return_row(instance: str, method: str, group: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
     """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
     found = [record["result"] for record in group]
-    extra: dict[str, Any] = {"program": group[0]["config"]["program"]}
+    extra: Record = {"program": group[0]["config"]["program"]}
     if all(result.get("curve", {"x": ()})["x"] for result in found):
         extra["curve"] = mean_curve(found, "x", "s")
         extra["games_curve"] = mean_curve(found, "samples", "games")
-    values = [result["costs"].get("return", 0.0) for result in found]
-    return summary_row(instance, method, "return", values, **extra)
+    return summary_row(instance, method, "return", [r["costs"].get("return", 0.0) for r in found], **extra)
 
 
-def _improvement(instance: str, method: str, scores: Scores, baseline: Scores) -> dict[str, Any]:
+def _improvement(method: str, scores: Scores, baseline: Scores) -> Row:
     low, high = improvement_interval(scores, baseline)
-    value = probability_of_improvement(scores, baseline)
-    row = {"instance": instance, "method": method, "metric": "improvement", "value": value, "low": low, "high": high}
-    return {**row, "n": sum(map(len, scores.values())), "baseline": "greedy-tuned"}
+    more = {"low": low, "high": high, "n": sum(map(len, scores.values())), "baseline": "greedy-tuned"}
+    return row("all", method, "improvement", probability_of_improvement(scores, baseline), **more)
 
 
-def contrasts(returns: Returns, method: str) -> list[dict[str, Any]]:
+def contrasts(returns: Returns, method: str) -> list[Row]:
     """Rows ``ratio`` and ``difference`` of mean returns, per program and over all, with 95% bootstrap intervals, and
     ``ahead``, the share of programs on which the mean is larger.
 
@@ -199,7 +199,7 @@ def contrasts(returns: Returns, method: str) -> list[dict[str, Any]]:
       returns: method -> program -> return of each seed.
       method: what is compared with each of `CONTRASTS` that is there.
     """
-    rows: list[dict[str, Any]] = []
+    made: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
             continue
@@ -207,16 +207,15 @@ def contrasts(returns: Returns, method: str) -> list[dict[str, Any]]:
         shared = [name for name in returns.get(method, {}) if name in theirs]
         everywhere = [("all", shared)] if {*shared} == {name for scores in returns.values() for name in scores} else []
         for instance, names in [*((name, [name]) for name in shared), *everywhere]:
-            ours = {name: returns[method][name] for name in names}
-            against = {name: theirs[name] for name in names}
-            row = {"instance": instance, "method": method, "baseline": baseline, "n": sum(map(len, ours.values()))}
+            ours, against = ({name: scores[name] for name in names} for scores in (returns[method], theirs))
+            more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
             for metric, contrast in (("ratio", mean_ratio), ("difference", mean_difference)):
-                found = contrast(ours, against)
-                if found is not None:
-                    rows.append({**row, "metric": metric, **dict(zip(("value", "low", "high"), found))})
-            ahead = float(np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names]))
-            rows.append({**row, "metric": "ahead", "value": ahead})
-    return rows
+                if (found := contrast(ours, against)) is not None:
+                    value, low, high = found
+                    made.append(row(instance, method, metric, value, low=low, high=high, **more))
+            ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
+            made.append(row(instance, method, "ahead", ahead, **more))
+    return made
 
 
 def best_evolution(returns: Returns) -> dict[str, list[float]]:
@@ -229,44 +228,52 @@ def best_evolution(returns: Returns) -> dict[str, list[float]]:
     return found
 
 
-def plan_fig5(profile: str, seeds: int) -> list[Run]:
-    """Nothing of its own: the curves are those of the runs of `mmap.table2`."""
-    return []
-
-
-def assemble_fig5(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``).
-
-    ``lead`` is how far a method ends above the best evolution, for programs up to `LARGE` buffers and above.
-    """
+def assemble_fig5(profile: str, records: list[Record]) -> Record:
+    """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``): the curves of
+    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`."""
     table = results.load("mmap.table2", profile)
-    rows: list[dict[str, Any]] = []
-    for row in results.select(table, metric="return"):
-        if "curve" in row:
-            plain = {key: value for key, value in row.items() if key != "games_curve"}
-            rows += [plain, {**plain, "metric": "return_by_games", "curve": row["games_curve"]}]
-    rows += [row for metric in ("games", "updates") for row in results.select(table, metric=metric)]
-    sizes: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
-        if row["instance"] != "all":
-            size = "large" if num_buffers(row["instance"]) > LARGE else "small"
-            sizes.setdefault((row["method"], size), []).append(row)
-    for (method, size), found in sizes.items():
-        values = [row["value"] for row in found]
-        row = {"instance": size, "method": method, "metric": "lead", "value": float(np.mean(values))}
-        rows.append({**row, "n": len(values), "baseline": BEST_EVOLUTION})
-    return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
+    made: list[Row] = []
+    for each in results.select(table, metric="return"):
+        if "curve" in each:
+            plain = {key: value for key, value in each.items() if key != "games_curve"}
+            made += [plain, {**plain, "metric": "return_by_games", "curve": each["games_curve"]}]
+    made += [each for metric in ("games", "updates") for each in results.select(table, metric=metric)]
+    leads: dict[tuple[str, str], list[float]] = {}
+    for each in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
+        if each["instance"] != "all":
+            size = "large" if num_buffers(each["instance"]) > LARGE else "small"
+            leads.setdefault((size, each["method"]), []).append(each["value"])
+    made += [row(*key, "lead", np.mean(v), n=len(v), baseline=BEST_EVOLUTION) for key, v in leads.items()]
+    return from_part(table, made)
 
 
-def grouped(records: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """(instance, method) -> its records, in their order."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for record in records:
-        groups.setdefault((record["instance"], record["method"]), []).append(record)
-    return groups
+def plan_fig7(profile: str, seeds: int) -> list[Run]:
+    """What `mmap.table2` has not: the agent without a search or a learned model, and without learning, by its long
+    clock; long runs, and in ``quick`` none."""
+    return [
+        plan_run(method, name, {"seconds": seconds_for(profile, name)[1]}, seed)
+        for name in ABLATED
+        for method in ARMS
+        for seed in range(0 if profile == "quick" else seeds)
+    ]
 
 
-def mean_curve(found: Sequence[dict[str, Any]], key: str, unit: str) -> dict[str, Any]:
+def assemble_fig7(profile: str, records: list[Record]) -> Record:
+    """Returns with their curves over CPU seconds, games and updates, of all arms; the agent's are of `mmap.table2`."""
+    table = results.load("mmap.table2", profile)
+    metrics = ("return", "games", "updates")
+    made = [
+        each
+        for name in ABLATED
+        for m in metrics
+        for each in results.select(table, instance=name, method=AGENT, metric=m)
+    ]
+    for key, group in grouped(records).items():
+        made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
+    return assembled(made) | counted(records)
+
+
+def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
     """The best return so far: interquartile mean, least and most over the seeds, at places even in the logarithm.
 
     Args:
@@ -279,10 +286,6 @@ def mean_curve(found: Sequence[dict[str, Any]], key: str, unit: str) -> dict[str
     x = np.geomspace(first, last, CURVE_POINTS)
     x[-1] = last
     y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)] for c in curves])
-    return {
-        "x": [round(float(v), 5) for v in x],
-        "y": [round(float(v), 6) for v in interquartile_mean(y, axis=0)],
-        "low": [round(float(v), 6) for v in y.min(axis=0)],
-        "high": [round(float(v), 6) for v in y.max(axis=0)],
-        "x_unit": unit,
-    }
+    shown = {"y": interquartile_mean(y, axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
+    places = [round(float(v), 5) for v in x]
+    return {"x": places, **{name: [round(float(v), 6) for v in each] for name, each in shown.items()}, "x_unit": unit}

@@ -1,19 +1,37 @@
-"""Paper 1's tables and figures: what is run for each, and how the records become rows."""
+"""Paper 1's smaller tables: random play with Drop-backup and without, what a step costs, proven bounds, a long search.
+
+Without Drop-backup a dead end ends the game with a return of 0 (section 4.3.2). Up to the first dead end both games are
+the same, so one set of games tells both: a game is lost if it meets a dead end at all.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Any
+
+import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import counted, load, plan_run, program_digest
+from learned_mapping.companion.mmap.runs import counted, load, manifest, num_buffers, plan_run, program_digest
 from learned_mapping.companion.mmap.table2 import workloads
+from learned_mapping.companion.table import Record, Row, assembled, from_part, row, summary_row
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
 BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 """Wall-clock limit of branch and bound, per program."""
+SIZES = (
+    "rnn_0", "alexnet_train_batch_32", "inference_resnet", "inference_lstm", "wavenet_coherent_batch32",
+    "mlperf_bert_batch_16", "AlphaTensor", "fleet_transformer_46_layers",
+)  # fmt: skip
+QUICK_SIZES = ("rnn_0", "alexnet_train_batch_32")
+PLAY_SECONDS = {"quick": 0.2, "full": 3.0, "paper": 3.0}
+SEARCH_SECONDS = {"quick": 0.5, "full": 10.0, "paper": 10.0}
+QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
+RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 
 
 def workload(name: str) -> Program:
@@ -45,23 +63,24 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
     ]
 
 
-def assemble_bound(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_bound(profile: str, records: list[Record]) -> Record:
     """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below it."""
     table = results.load("mmap.table2", profile)
-    rows = []
+    found: list[Row] = []
+    bounds: dict[str, float] = {}
     for record in records:
-        instance, result = record["instance"], record["result"]
+        key, result = (record["instance"], record["method"]), record["result"]
         extra = {name: result[name] for name in ("exact", "variables", "constraints")}
-        extra["program"] = record["config"]["program"]
-        rows.append({**_row(instance, record["method"], "return", result["return"]), **extra})
-        rows.append(_row(instance, record["method"], "seconds", result["seconds"]))
-    bounds = {record["instance"]: record["result"]["return"] for record in records if record["method"] == "bound"}
-    for row in results.select(table, metric="return"):
-        if bounds.get(row["instance"], 0.0) > 0 and row["method"] != "xla":  # which does not follow the game's rules
-            gap = {end: 100.0 * (1.0 - row[end] / bounds[row["instance"]]) for end in ("value", "low", "high")}
-            new = _row(row["instance"], row["method"], "gap_percent", gap["value"])
-            rows.append({**new, "low": gap["high"], "high": gap["low"], "n": row["n"]})
-    return {"rows": rows, "paper": [], "validated": table["validated"], "invalid": table["invalid"]}
+        found.append(row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra))
+        found.append(row(*key, "seconds", result["seconds"], n=1))
+        if record["method"] == "bound":
+            bounds[record["instance"]] = result["return"]
+    for each in results.select(table, metric="return"):
+        bound = bounds.get(each["instance"], 0.0)
+        if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
+            gap, high, low = (100.0 * (1.0 - each[end] / bound) for end in ("value", "low", "high"))
+            found.append(row(each["instance"], each["method"], "gap_percent", gap, low=low, high=high, n=each["n"]))
+    return from_part(table, found)
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
@@ -70,14 +89,97 @@ def plan_fig1(profile: str, seeds: int) -> list[Run]:
     return [plan_run("edit-search", "alexnet_train_batch_32", config)]
 
 
-def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """One row that carries the mapping itself."""
     (record,) = records
     result = record["result"]
-    row = _row(record["instance"], record["method"], "return", result["costs"].get("return", 0.0))
-    row["program"] = record["config"]["program"]
-    return {"rows": [{**row, "mapping": result["mapping"]}], "paper": [], **counted(records)}
+    about = {"program": record["config"]["program"], "mapping": result["mapping"]}
+    value = result["costs"].get("return", 0.0)
+    return {"rows": [row(record["instance"], record["method"], "return", value, n=1, **about)], "paper": []} | counted(
+        records
+    )
 
 
-def _row(instance: str, method: str, metric: str, value: float) -> dict[str, Any]:
-    return {"instance": instance, "method": method, "metric": metric, "value": value, "n": 1}
+def run_play(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Random play on the compiled kernel: CPU seconds and steps, those taken back included."""
+    program, _ = load(instance)
+    game, rng = Game(program), np.random.default_rng(seed)
+    game.play_random(rng)
+    start, steps, games = time.process_time(), 0, 0
+    while time.process_time() - start < config["seconds"] or games == 0:
+        game.restart()
+        game.play_random(rng)
+        steps += game.played().moves
+        games += 1
+    return {"seconds": time.process_time() - start, "steps": steps, "games": games}
+
+
+def plan_scaling(profile: str, seeds: int) -> list[Run]:
+    """Two kinds of runs on each program: random play, and the edit search."""
+    runs = []
+    for name in QUICK_SIZES if profile == "quick" else SIZES:
+        play = {"seconds": PLAY_SECONDS[profile], "program": program_digest(name)}
+        runs.append(Run("mmap.play", "random", name, play))
+        runs.append(plan_run("edit-search", name, {"seconds": SEARCH_SECONDS[profile]}))
+    return runs
+
+
+def assemble_scaling(profile: str, records: list[Record]) -> Record:
+    """Rows ``step_us`` of random play, and games a second of the edit search, with ``buffers``."""
+    found = []
+    for record in records:
+        name, method, result = record["instance"], record["method"], record["result"]
+        if method == "random":
+            metric, value = "step_us", 1e6 * result["seconds"] / result["steps"]
+        else:
+            metric, value = "games_per_s", result["samples"] / result["seconds"]
+        about = {"buffers": num_buffers(name), "program": record["config"]["program"]}
+        found.append(row(name, method, metric, value, low=value, high=value, n=1, **about))
+    return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] != "random"))
+
+
+def with_alias_groups() -> tuple[str, ...]:
+    """The compiled programs in which a dead end is possible, smallest first."""
+    items = [item for item in manifest().items if item.facts["alias_groups"]]
+    return tuple(item.name for item in sorted(items, key=lambda item: (item.facts["buffers"], item.name)))
+
+
+def run_random(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Games of random legal moves with Drop-backup: the return and the number of dead ends of each."""
+    program, _ = load(instance)
+    game, rng = Game(program), np.random.default_rng(seed)
+    values, dead_ends = [], []
+    for _ in range(config["games"]):
+        game.restart()
+        game.play_random(rng)
+        values.append(float(game.value))
+        dead_ends.append(int(game.resets))
+    return {"returns": values, "dead_ends": dead_ends}
+
+
+def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
+    """Random play on every program with alias groups, once."""
+    names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
+    return [
+        Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": program_digest(name)})
+        for name in names
+    ]
+
+
+def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
+    """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with Drop-backup
+    (``random``) and without (``random-no-backup``)."""
+    found: list[Row] = []
+    for record in records:
+        values = np.array(record["result"]["returns"])
+        dead_ends = np.array(record["result"]["dead_ends"], float)
+        lost, extra = dead_ends > 0, {"program": record["config"]["program"]}
+        columns = {
+            ("random", "dead_ends"): dead_ends,
+            ("random", "mean_return"): values,
+            ("random-no-backup", "lost"): lost.astype(float),
+            ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
+        }
+        for key, column in columns.items():
+            found.append(summary_row(record["instance"], *key, column, statistic=np.mean, **extra))
+    return assembled(found)

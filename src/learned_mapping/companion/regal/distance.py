@@ -10,15 +10,15 @@ import numpy as np
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.distance_sets import graph_of, members
 from learned_mapping.companion.regal.methods import brought
-from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean
+from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
+from learned_mapping.companion.statistics import geometric_mean
+from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.regal.methods import EVALUATIONS, schedule_costs, solve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.list_schedule import upward_rank
 from learned_mapping.regal.validate import validate
-
-Record = dict[str, Any]
 
 METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
@@ -105,20 +105,19 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     return {"graphs": found, "refused": ""}
 
 
-def assemble_distance(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_distance(profile: str, records: list[Record]) -> Record:
     """Rows by distance and network, named ``network's dataset/distance``, over the graphs that leave BRKGA room.
 
     ``improvement_percent`` over BRKGA with as many evaluations; ``over_spectral_percent``, the network's over the law
     that has learned nothing; ``gap_percent`` to the best cost any of the methods found: geometric means, with intervals
     over the graphs. ``refused`` where a method takes no such instance.
     """
-    rows: list[dict[str, Any]] = []
+    found: list[Row] = []
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
             mine = [r for r in records if r["instance"] == _instance(distance, name) and _serves(r, dataset)]
-            rows += _rows(f"{dataset}/{distance}", mine)
-    valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
-    return {"rows": rows, "paper": [], "validated": len(valid), "invalid": valid.count(False)}
+            found += _rows(f"{dataset}/{distance}", mine)
+    return assembled(found, valid=outcomes(records).valid)
 
 
 def _serves(record: Record, dataset: str) -> bool:
@@ -127,51 +126,36 @@ def _serves(record: Record, dataset: str) -> bool:
     return network is None or network.rpartition("-")[0] == dataset
 
 
-def _rows(instance: str, records: list[Record]) -> Iterator[dict[str, Any]]:
-    costs: dict[str, dict[str, list[float]]] = {}
-    facts: dict[str, dict[str, Any]] = {}
-    refused: dict[str, str] = {}
-    for record in records:
-        if record["result"]["refused"]:
-            refused[record["method"]] = record["result"]["refused"]
-        for graph, outcome in record["result"]["graphs"].items():
-            costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["cost"])
-            facts[graph] = outcome
+def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
+    table = outcomes(records)
+    costs, facts = costs_of(table), table.drop_duplicates("graph", keep="last").set_index("graph")
+    refused = {r["method"]: r["result"]["refused"] for r in records if r["result"]["refused"]}
     plain = costs["brkga"]
-    room = [graph for graph in plain if geometric_mean(plain[graph]) > ROOM * facts[graph]["floor"]]
+    room = [graph for graph in plain if geometric_mean(plain[graph]) > ROOM * facts.floor[graph]]
     common = {"graphs": len(room), "without_room": len(plain) - len(room)}
-    if room:
-        common["median_ops"] = float(np.median([facts[graph]["ops"] for graph in room]))
-    best = {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in room}
+    common |= {"median_ops": float(np.median(facts.ops[room]))} if room else {}
+    best = best_known({method: {graph: found[graph] for graph in room} for method, found in costs.items()})
     mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
+
+    def over(method: str, baseline: str) -> list[float]:
+        return [mean[method][graph] / mean[baseline][graph] for graph in room]
+
     for method in METHODS:
         networks = {r["config"]["network"] for r in records if r["method"] == method and "network" in r["config"]}
         more = common | ({"training_seeds": len(networks)} if networks else {})
         if method in refused:
-            row = {"instance": instance, "method": method, "metric": "refused", "value": True}
-            yield row | {"says": refused[method]} | more
+            yield row(instance, method, "refused", True, says=refused[method], **more)
         elif room and method in costs:
-            gaps = [mean[method][graph] / best[graph] for graph in room]
-            yield _above(instance, method, "gap_percent", gaps) | more
+            yield gap_row(
+                instance, method, "gap_percent", [mean[method][graph] / best[graph] for graph in room], **more
+            )
             if method == "brkga":
                 continue
-            yield _below(instance, method, "improvement_percent", mean[method], mean["brkga"]) | more
+            gains = over(method, "brkga")
+            yield gap_row(instance, method, "improvement_percent", gains, below=True, **more)
             if networks and "spectral-law" in mean:
-                yield _below(instance, method, "over_spectral_percent", mean[method], mean["spectral-law"]) | more
-            for graph in room:
-                value = 100 * (1 - mean[method][graph] / mean["brkga"][graph])
-                row = {"instance": f"{instance}/{graph}", "method": method, "metric": "graph_improvement_percent"}
-                yield row | {"value": value, "ops": facts[graph]["ops"], "n": len(costs[method][graph])}
-
-
-def _above(instance: str, method: str, metric: str, ratios: list[float]) -> dict[str, Any]:
-    """By how many percent the geometric mean of ratios is above 1; the interval is over the ratios."""
-    low, high = bootstrap_interval(ratios, geometric_mean)
-    row = {"instance": instance, "method": method, "metric": metric, "value": 100 * float(geometric_mean(ratios) - 1)}
-    return row | {"low": 100 * (low - 1), "high": 100 * (high - 1), "n": len(ratios)}
-
-
-def _below(instance: str, method: str, metric: str, ours: dict[str, float], theirs: dict[str, float]) -> dict[str, Any]:
-    """By how many percent ours is below theirs."""
-    row = _above(instance, method, metric, [ours[graph] / theirs[graph] for graph in ours])
-    return row | {"value": -row["value"], "low": -row["high"], "high": -row["low"]}
+                spectral = over(method, "spectral-law")
+                yield gap_row(instance, method, "over_spectral_percent", spectral, below=True, **more)
+            for graph, gain in zip(room, gains):
+                cells = {"ops": facts.ops[graph], "n": len(costs[method][graph])}
+                yield row(f"{instance}/{graph}", method, "graph_improvement_percent", 100 * (1 - gain), **cells)

@@ -1,4 +1,4 @@
-"""What a learner of paper 3 brings to a run besides its name: its network, and how that is used."""
+"""What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.companion.table import Record, Row, gap_row, row
+from learned_mapping.folders import data_folder
 from learned_mapping.learning.checkpoint import read_checkpoint
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
@@ -18,27 +23,15 @@ LAWS = ("constant-law", "spectral-law", "priority-law")
 REINFORCED = ("regal", "regal-average", "regal-untrained")
 """The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
 NETWORKS = (
-    *REINFORCED,
-    "gas",
-    "regal-imitation",
-    "regal-imitation-as-printed",
-    "regal-imitation-mean",
-    "regal-imitation-initial",
-    "regal-imitation-local-search",
-    "idrs",
-)
+    *REINFORCED, "gas", "regal-imitation", "regal-imitation-as-printed", "regal-imitation-mean",
+    "regal-imitation-initial", "regal-imitation-local-search", "idrs",
+)  # fmt: skip
 """What asks a network, in the order of the tables."""
 CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")
 """Those that use it as validation graphs chose."""
 LEARNERS = (
-    *LAWS,
-    *REINFORCED,
-    "idrs",
-    "gas",
-    "regal-imitation-as-printed",
-    "regal-imitation",
-    "regal-imitation-local-search",
-)
+    *LAWS, *REINFORCED, "idrs", "gas", "regal-imitation-as-printed", "regal-imitation", "regal-imitation-local-search",
+)  # fmt: skip
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation-as-printed", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)
@@ -46,6 +39,8 @@ TRAINING_SEEDS = (0, 1, 2)
 SEARCH_SEEDS = 3
 """Of a search with each network, at most."""
 DIGEST_LENGTH = 16
+CONTRASTS = (("regal", "brkga"), ("regal", "regal-average"), ("regal", "regal-untrained"))
+"""Against uniform mutants; against its own average law, which knows no graph; against random weights."""
 _PREFIXES = {"gas": "gas-", "regal": "reinforce-", "regal-average": "reinforce-", "regal-untrained": "reinforce-"}
 
 
@@ -86,7 +81,7 @@ def _digest(path: str, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_LENGTH]
 
 
-def networks_of(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
+def networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
     """(instance, method) -> the networks that its runs asked."""
     found: dict[tuple[str, str], set[str]] = {}
     for record in records:
@@ -96,12 +91,37 @@ def networks_of(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], set[
     return found
 
 
-def updates_rows(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def updates_rows(records: Iterable[Record]) -> list[Row]:
     """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
-    rows = []
+    found = []
     for (instance, method), networks in networks_of(records).items():
         if method in ("regal", "regal-average"):
             updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
-            row = {"instance": instance, "method": method, "metric": "updates", "value": min(updates)}
-            rows.append(row | {"n": len(updates), "training_seeds": len(updates)})
-    return rows
+            found.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
+    return found
+
+
+def training_records() -> list[Record]:
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained."""
+    folder, found = data_folder() / "training" / "regal", []
+    for dataset in DATASETS:
+        for path in sorted(folder.glob(f"reinforce-{dataset}-*.json")):
+            seed = int(path.stem.rpartition("-")[2])
+            found.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
+    return found
+
+
+def validation_rows(records: list[Record]) -> list[Row]:
+    """`CONTRASTS` on validation graphs after the training, by dataset: ``improvement_percent``.
+
+    By how much the cost is lower; geometric means over the trainings of a dataset, then over its graphs, with an
+    interval over the graphs.
+    """
+    found = []
+    for dataset in DATASETS:
+        mine = [record["validation"]["log_ratio_to_brkga"] for record in records if record["dataset"] == dataset]
+        for one, other in CONTRASTS if mine else ():
+            ratios = np.exp(np.mean([np.subtract(each[one], each[other]) for each in mine], axis=0))
+            more = {"against": other, "training_seeds": len(mine)}
+            found.append(gap_row(dataset, one, "improvement_percent", ratios, below=True, **more))
+    return found

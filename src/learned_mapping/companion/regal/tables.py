@@ -1,4 +1,4 @@
-"""Paper 3's tables: REGAL and its baselines on traced and synthetic graphs."""
+"""Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas
 
+from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
-from learned_mapping.companion.statistics import bootstrap_interval, geometric_mean, probability_of_improvement
+from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
+from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
 from learned_mapping.regal.methods import EVALUATIONS
 
-Record = dict[str, Any]
 Costs = dict[str, dict[str, list[float]]]
 """Method -> graph -> cost of each seed."""
 
@@ -39,6 +41,25 @@ TABLE_1 = {
     "idrs": (28.60, 12.39, 39.72), "regal": (11.04, 4.44, 18.57),
 }  # fmt: skip
 """The paper's table 1, percent, in the order of `DATASETS`."""
+ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
+
+MEMORY = "traced-memory"
+"""The paper's dataset of both figures."""
+LIMIT_DATASETS = (MEMORY, "traced-runtime")
+"""Of the right one; the second is not in the paper."""
+COMPARED = ("regal", "regal-imitation", "regal-imitation-as-printed", "spectral-law")
+"""With BRKGA, in the histogram."""
+LIMITS = {"quick": (1_000, 2_000, 5_000)} | dict.fromkeys(("full", "paper"), (5_000, 10_000, 20_000, 50_000))
+LIMIT_METHODS = {"quick": ("brkga", "regal", "regal-imitation")} | dict.fromkeys(("full", "paper"), (
+    "brkga", "regal", "regal-imitation", "regal-imitation-as-printed", "regal-imitation-mean",
+    "regal-imitation-initial",
+))  # fmt: skip
+"""The paper's learner; of imitation the use that validation graphs chose, the paper's use, the mean of its laws,
+and the first population drawn too."""
+LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
+"""Runs of a method, at most: the last limit is ten times that of table 1. A learner takes its networks in turn."""
+LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
+"""Largest graph taken."""
 
 
 def _graphs(kind: str, profile: str, split: str = "test") -> list[str]:
@@ -71,12 +92,35 @@ def _per_graph(task: str, method: str, instance: str, config: dict[str, Any]) ->
     return [Run(task, method, instance, config | {"graphs": [g]}, 0) for g in config["graphs"]]
 
 
+def outcomes(records: Iterable[Record]) -> pandas.DataFrame:
+    """A line per run and graph: instance, method and graph, and what the run says of the graph."""
+    return pandas.DataFrame([
+        {"instance": record["instance"], "method": record["method"], "graph": graph, **outcome}
+        for record in records
+        for graph, outcome in record["result"]["graphs"].items()
+    ])  # fmt: skip
+
+
+def costs_of(table: pandas.DataFrame) -> Costs:
+    """The costs among `outcomes`, in the order of the runs."""
+    found: Costs = {}
+    for method, graph, cost in zip(table.method, table.graph, table.cost):
+        found.setdefault(method, {}).setdefault(graph, []).append(cost)
+    return found
+
+
+def best_known(costs: Costs) -> dict[str, float]:
+    """Graph -> the least cost of any method."""
+    return {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in next(iter(costs.values()))}
+
+
 def plan_table1(profile: str, seeds: int) -> list[Run]:
     runs = []
+    learners, networks = regal_methods.LEARNERS, None
+    if profile == "quick":
+        learners, networks = regal_methods.QUICK_LEARNERS, 1
     for dataset, (kind, objective) in DATASETS.items():
         config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        learners = regal_methods.QUICK_LEARNERS if profile == "quick" else regal_methods.LEARNERS
-        networks = 1 if profile == "quick" else None
         runs += _runs("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
         runs += _per_graph("regal.long", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
@@ -84,38 +128,36 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def assemble_table1(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Gaps to the best known cost, which is the least of any method, the long searches included."""
-    rows = []
-    for dataset in DATASETS:
-        costs, outcomes = _collect(records, dataset)
-        best = _best_known(costs)
-        rows += _gap_rows(dataset, costs, best)
-        rows += _gap_rows(dataset, _large(dataset, costs), best, metric="large_gap_percent", compare=False)
-        rows += _seconds_rows(dataset, outcomes)
-        rows += _proof_rows(dataset, outcomes.get("cp-sat", {}))
-        for method in costs:
-            ratios = {graph: np.array(v) / best[graph] for graph, v in costs[method].items()}
-            for graph, ratio in ratios.items():
-                row = {"instance": f"{dataset}/{graph}", "method": method, "metric": "graph_gap_percent"}
-                rows.append(row | {"value": 100 * (float(geometric_mean(ratio)) - 1), "n": len(ratio)})
+    found: list[Row] = []
+    for dataset, here in _by_instance(records, DATASETS):
+        costs, kind = costs_of(here), DATASETS[dataset][0]
+        best = best_known(costs)
+        large = {name for name in graph_names(kind) if load_graph(kind, name).num_ops > LARGE_OPS}
+        found += _gap_rows(dataset, costs, best, compare=True)
+        found += _gap_rows(dataset, costs, best, metric="large_gap_percent", graphs=large)
+        found += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
+        for method, graphs in costs.items():
+            for graph, values in graphs.items():
+                gap = 100 * (float(geometric_mean(np.array(values) / best[graph])) - 1)
+                found.append(row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values)))
     paper = [
-        {"instance": dataset, "method": method, "metric": "gap_percent", "value": value}
+        row(dataset, method, "gap_percent", value)
         for method, values in TABLE_1.items()
         for dataset, value in zip(DATASETS, values)
     ]
-    return _result(rows, paper, records)
+    return _result(found, records, paper)
 
 
-def _large(dataset: str, costs: Costs) -> Costs:
-    """The costs on graphs of more than `LARGE_OPS` ops."""
-    kind = DATASETS[dataset][0]
-    large = {graph for graph in graph_names(kind) if load_graph(kind, graph).num_ops > LARGE_OPS}
-    kept = {method: {g: v for g, v in found.items() if g in large} for method, found in costs.items()}
-    return {method: found for method, found in kept.items() if found}
+def _by_instance(records: Iterable[Record], instances: Iterable[str]) -> list[tuple[str, pandas.DataFrame]]:
+    table = outcomes(records)
+    return [(instance, table[table.instance == instance]) for instance in instances]
 
 
-ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
+def _readings() -> dict[str, tuple[str, str]]:
+    kinds, readings = ("synthetic", "traced"), ("rendezvous", "free")
+    return {f"{kind}-{reading}": (kind, reading) for kind in kinds for reading in readings}
 
 
 def plan_room(profile: str, seeds: int) -> list[Run]:
@@ -127,20 +169,14 @@ def plan_room(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def assemble_room(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_room(profile: str, records: list[Record]) -> Record:
     """Gaps to the best known, and to what no schedule can beat: half the work, or the longest path."""
-    rows = []
-    for instance in _readings():
-        costs, outcomes = _collect(records, instance)
-        rows += _gap_rows(instance, costs, _best_known(costs))
-        floors = {graph: each[0]["floor"] for graph, each in outcomes["long-search"].items()}
-        rows += _gap_rows(instance, costs, floors, metric="floor_gap_percent", compare=False)
-    return _result(rows, [], records)
-
-
-def _readings() -> dict[str, tuple[str, str]]:
-    kinds, readings = ("synthetic", "traced"), ("rendezvous", "free")
-    return {f"{kind}-{reading}": (kind, reading) for kind in kinds for reading in readings}
+    found: list[Row] = []
+    for instance, here in _by_instance(records, _readings()):
+        costs, long = costs_of(here), here[here.method == "long-search"]
+        found += _gap_rows(instance, costs, best_known(costs), compare=True)
+        found += _gap_rows(instance, costs, dict(zip(long.graph, long.floor)), metric="floor_gap_percent")
+    return _result(found, records)
 
 
 def plan_time(profile: str, seeds: int) -> list[Run]:
@@ -151,142 +187,177 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     return runs + _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
 
 
-def assemble_time(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_time(profile: str, records: list[Record]) -> Record:
     """CPU seconds per graph, compilation apart: per size, and the mean over the traced test graphs."""
-    rows = []
-    _, outcomes = _collect(records, "layered")
-    for method, graphs in outcomes.items():
-        for ops, each in graphs.items():
-            rows.append(
-                _spread_row(f"{ops} ops", method, "seconds_by_size", [o["seconds"] for o in each], ops=int(ops))
-            )
-    _, outcomes = _collect(records, "traced-runtime")
-    rows += _seconds_rows("traced-runtime", outcomes)
-    paper = [
-        {"instance": "traced-runtime", "method": method, "metric": "seconds", "value": value}
-        for method, value in (("brkga", 0.87), ("regal", 1.01))
+    (_, sizes), (_, traced) = _by_instance(records, ("layered", "traced-runtime"))
+    found = [
+        _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
+        for (method, ops), runs in sizes.groupby(["method", "graph"], sort=False)
     ]
-    return _result(rows, paper, records)
+    paper = [row("traced-runtime", *each) for each in (("brkga", "seconds", 0.87), ("regal", "seconds", 1.01))]
+    return _result(found + _seconds_rows("traced-runtime", traced), records, paper)
+
+
+def _exact_sets(profile: str) -> dict[str, tuple[str, str]]:
+    return {f"{split}-{o}": (split, o) for split, o in itertools.product(EXACT_SETS[profile], ("runtime", "memory"))}
 
 
 def plan_exact(profile: str, seeds: int) -> list[Run]:
     runs = []
-    for split, objective in itertools.product(EXACT_SETS[profile], ("runtime", "memory")):
-        graphs = graph_names("synthetic", split)
-        graphs = graphs[::3] if profile == "quick" else graphs
+    for instance, (split, objective) in _exact_sets(profile).items():
+        graphs = graph_names("synthetic", split)[:: 3 if profile == "quick" else 1]
         config = _config("synthetic", objective, graphs, EVALUATIONS, split=split)
-        runs += _runs("regal.schedule", (*SEARCHES, *RULES), f"{split}-{objective}", config, seeds)
-        runs += _per_graph(
-            "regal.prove", "cp-sat", f"{split}-{objective}", config | {"solver_time": EXACT_TIME[profile]}
-        )
+        runs += _runs("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
+        runs += _per_graph("regal.prove", "cp-sat", instance, config | {"solver_time": EXACT_TIME[profile]})
     return runs
 
 
-def assemble_exact(profile: str, records: list[Record]) -> dict[str, Any]:
+def assemble_exact(profile: str, records: list[Record]) -> Record:
     """Gaps to CP-SAT's cost, which is the optimum where it says so; only such graphs count."""
-    rows = []
-    for split, objective in itertools.product(EXACT_SETS[profile], ("runtime", "memory")):
-        instance = f"{split}-{objective}"
-        costs, outcomes = _collect(records, instance)
-        proofs = outcomes["cp-sat"]
-        rows += _proof_rows(instance, proofs)
-        optimum = {graph: each[0]["cost"] for graph, each in proofs.items() if each[0]["optimal"]}
-        if optimum:
-            proven = {m: {g: v for g, v in graphs.items() if g in optimum} for m, graphs in costs.items()}
-            rows += _gap_rows(instance, proven, optimum, compare=False)
-        rows += _seconds_rows(instance, outcomes)
-        for graph, each in proofs.items():
-            proven = each[0]["optimal"]
-            rows.append(
-                {"instance": f"{instance}/{graph}", "method": "cp-sat", "metric": "proved", "value": bool(proven)}
-            )
-    return _result(rows, [], records)
-
-
-def _collect(records: list[Record], instance: str) -> tuple[Costs, dict[str, dict[str, list[dict[str, Any]]]]]:
-    """Costs and whole outcomes of one instance: method -> graph -> one entry per seed."""
-    costs: Costs = {}
-    outcomes: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for record in records:
-        if record["instance"] == instance:
-            for graph, outcome in record["result"]["graphs"].items():
-                costs.setdefault(record["method"], {}).setdefault(graph, []).append(outcome["cost"])
-                outcomes.setdefault(record["method"], {}).setdefault(graph, []).append(outcome)
-    return costs, outcomes
-
-
-def _best_known(costs: Costs) -> dict[str, float]:
-    graphs = next(iter(costs.values()))
-    return {graph: min(min(by_graph[graph]) for by_graph in costs.values()) for graph in graphs}
+    found: list[Row] = []
+    for instance, here in _by_instance(records, _exact_sets(profile)):
+        solved = here[here.method == "cp-sat"].drop_duplicates("graph")
+        optimal = solved[solved.optimal.astype(bool)]
+        found += _proof_rows(instance, here)
+        if len(optimal):
+            optimum = dict(zip(optimal.graph, optimal.cost))
+            found += _gap_rows(instance, costs_of(here), optimum, graphs=set(optimum))
+        found += _seconds_rows(instance, here)
+        for graph, proven in zip(solved.graph, solved.optimal):
+            found.append(row(f"{instance}/{graph}", "cp-sat", "proved", bool(proven)))
+    return _result(found, records)
 
 
 def _gap_rows(
-    instance: str, costs: Costs, reference: Mapping[str, float], *, metric: str = "gap_percent", compare: bool = True
-) -> list[dict[str, Any]]:
+    instance: str,
+    costs: Costs,
+    reference: Mapping[str, float],
+    *,
+    metric: str = "gap_percent",
+    graphs: set[str] | None = None,
+    compare: bool = False,
+) -> list[Row]:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
 
-    With `compare`, also the probability that a run beats one of BRKGA on the same graph.
+    Of `graphs` alone, where given. With `compare` also the probability that a run beats BRKGA's on the same graph.
     """
-    rows = []
-    for method, graphs in costs.items():
-        ratios = {graph: (np.array(v) / reference[graph]).tolist() for graph, v in graphs.items()}
-        low, high = bootstrap_interval(ratios, geometric_mean)
-        value = float(geometric_mean(np.concatenate([*map(np.asarray, ratios.values())])))
-        rows.append(
-            {
-                "instance": instance,
-                "method": method,
-                "metric": metric,
-                "value": 100 * (value - 1),
-                "low": 100 * (low - 1),
-                "high": 100 * (high - 1),
-                "n": sum(map(len, ratios.values())),
-            }
-        )
-        if compare and method != "brkga" and method != "long-search":
-            better = probability_of_improvement(_negated(graphs), _negated(costs["brkga"]))
-            rows.append({"instance": instance, "method": method, "metric": "beats_brkga", "value": better})
-    return rows
+    found = []
+    for method, known in costs.items():
+        ratios = {g: (np.array(v) / reference[g]).tolist() for g, v in known.items() if graphs is None or g in graphs}
+        if ratios:
+            found.append(gap_row(instance, method, metric, ratios))
+        if compare and method not in ("brkga", "long-search"):
+            ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
+            found.append(row(instance, method, "beats_brkga", probability_of_improvement(ours, theirs)))
+    return found
 
 
-def _negated(graphs: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    return {graph: [-cost for cost in costs] for graph, costs in graphs.items()}
-
-
-def _seconds_rows(instance: str, outcomes: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> list[dict[str, Any]]:
+def _seconds_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     """Mean CPU seconds per graph, one value per seed."""
-    rows = []
-    for method, graphs in outcomes.items():
-        seeds = min(len(each) for each in graphs.values())
-        values = [float(np.mean([each[s]["seconds"] for each in graphs.values()])) for s in range(seeds)]
-        rows.append(_spread_row(instance, method, "seconds", values))
-    return rows
+    found = []
+    for method, runs in table.groupby("method", sort=False):
+        turn = runs.groupby("graph").cumcount()
+        whole = runs.groupby("graph").size().min()
+        values = [float(np.mean(each.seconds.to_numpy())) for _, each in runs[turn < whole].groupby(turn)]
+        found.append(_spread_row(instance, method, "seconds", values))
+    return found
 
 
-def _spread_row(instance: str, method: str, metric: str, values: list[float], **more: Any) -> dict[str, Any]:
-    row = {"instance": instance, "method": method, "metric": metric, "value": float(np.median(values))}
-    return row | {"low": min(values), "high": max(values), "n": len(values)} | more
+def _spread_row(instance: str, method: str, metric: str, values: list[float], **more: Any) -> Row:
+    ends = {"low": min(values), "high": max(values), "n": len(values)}
+    return row(instance, method, metric, float(np.median(values)), **ends, **more)
 
 
-def _proof_rows(instance: str, proofs: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     """For CP-SAT: on how many graphs it proved the optimum, and how far its bound is below its cost on the others."""
-    if not proofs:
+    solved = table[table.method == "cp-sat"].drop_duplicates("graph")
+    if solved.empty:
         return []
-    each = [outcomes[0] for outcomes in proofs.values()]
-    proved = 100 * sum(outcome["optimal"] for outcome in each) / len(each)
-    rows = [{"instance": instance, "method": "cp-sat", "metric": "proved_percent", "value": proved, "n": len(each)}]
-    open_gaps = [100 * (1 - outcome["bound"] / outcome["cost"]) for outcome in each if not outcome["optimal"]]
-    if open_gaps:
-        value = float(np.mean(open_gaps))
-        row = {"instance": instance, "method": "cp-sat", "metric": "open_bound_percent", "value": value}
-        rows.append(row | {"n": len(open_gaps)})
-    return rows
+    optimal = solved.optimal.astype(bool)
+    found = [row(instance, "cp-sat", "proved_percent", 100 * int(optimal.sum()) / len(solved), n=len(solved))]
+    gaps = [100 * (1 - bound / cost) for bound, cost in zip(solved.bound[~optimal], solved.cost[~optimal])]
+    return found + ([row(instance, "cp-sat", "open_bound_percent", np.mean(gaps), n=len(gaps))] if gaps else [])
 
 
-def _result(rows: list[dict[str, Any]], paper: list[dict[str, Any]], records: list[Record]) -> dict[str, Any]:
+def _result(found: list[Row], records: list[Record], paper: Iterable[Row] = ()) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
     trained = {key: {"training_seeds": len(networks)} for key, networks in networks_of(records).items()}
-    rows = [row | trained.get((row["instance"].partition("/")[0], row["method"]), {}) for row in rows]
-    rows += updates_rows(records)
-    valid = [outcome["valid"] for record in records for outcome in record["result"]["graphs"].values()]
-    return {"rows": rows, "paper": paper, "validated": len(valid), "invalid": valid.count(False)}
+    found = [each | trained.get((each["instance"].partition("/")[0], each["method"]), {}) for each in found]
+    return assembled(found + updates_rows(records), paper, valid=outcomes(records).valid)
+
+
+def assemble_fig1(profile: str, records: list[Record]) -> Record:
+    """One row per module of the policy, the same for every dataset: its weights."""
+    from learned_mapping.regal.agent.network import ROUNDS
+    from learned_mapping.regal.agent.use import untrained
+    from learned_mapping.regal.rules.instance import Instance
+
+    policy = untrained(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
+    counts: dict[str, int] = {}
+    for module, arrays in policy.parameters.items():
+        name = module.split("/")[0]
+        counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
+    found = [row(name, "network", "parameters", count, n=1) for name, count in counts.items()]
+    return assembled([*found, row("rounds", "network", "rounds", ROUNDS, n=1)])
+
+
+def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
+    """By how much less memory each test graph needs than with BRKGA, in percent; from table 1's rows."""
+    table = results.load("regal.table1", profile)
+    ratios = {
+        (gap["instance"], gap["method"]): (1 + gap["value"] / 100, gap["n"])
+        for gap in results.select(table, metric="graph_gap_percent")
+    }
+    trained = {each["method"]: each.get("training_seeds") for each in results.select(table, instance=MEMORY)}
+    found = results.select(table, instance=MEMORY, metric="updates")
+    for method in COMPARED:
+        values, more = [], {"training_seeds": trained[method]} if trained.get(method) else {}
+        for graph in graph_names("traced"):
+            ours, base = (ratios.get((f"{MEMORY}/{graph}", m)) for m in (method, "brkga"))
+            if ours is not None and base is not None:
+                values.append(100 * (1 - ours[0] / base[0]))
+                found.append(row(graph, method, "improvement_percent", values[-1], n=ours[1], **more))
+        if values:
+            share = np.mean(np.array(values) > 0)
+            found.append(row("all", method, "improved_share", share, n=len(values), **more))
+    extremes = (("best graph", 54.3), ("worst graph", -17.9))
+    return from_part(table, found, [row(name, "regal", "improvement_percent", value) for name, value in extremes])
+
+
+def limit_graphs(profile: str) -> list[str]:
+    """The traced test graphs of at most `LIMIT_OPS` ops."""
+    return [name for name in graph_names("traced") if load_graph("traced", name).num_ops <= LIMIT_OPS[profile]]
+
+
+def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
+    """One search per method and seed with the last limit; it has passed the others on its way."""
+    limits, runs = LIMITS[profile], []
+    for dataset in LIMIT_DATASETS:
+        config = _config("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
+        for method in LIMIT_METHODS[profile]:
+            networks = brought(method, dataset)
+            for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):
+                more = networks[seed % len(networks)]
+                runs.append(Run("regal.schedule", method, dataset, config | more, seed))
+    return runs
+
+
+def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
+    """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
+    found, networks = [], networks_of(records)
+    for dataset, here in _by_instance(records, LIMIT_DATASETS):
+        plain = here[here.method == "brkga"]
+        base = {
+            graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain.groupby("graph").costs
+        }
+        for method, runs in here.groupby("method", sort=False):
+            trained = networks.get((dataset, method))
+            more = {"graphs": runs.graph.nunique(), "dataset": dataset}
+            more |= {"training_seeds": len(trained)} if trained else {}
+            for k, limit in enumerate(LIMITS[profile]):
+                ratios: dict[str, list[float]] = {}
+                for graph, costs in zip(runs.graph, runs.costs):
+                    ratios.setdefault(graph, []).append(costs[k] / base[graph])
+                found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
+        found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
+    return assembled(found, valid=outcomes(records).valid)

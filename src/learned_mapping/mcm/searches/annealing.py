@@ -21,7 +21,7 @@ from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
 
 @dataclass(frozen=True)
 class AnnealingParameters:
-    """Chosen on synthetic graphs alone, by `experiments.mcm_tuning`; `data/mcm/annealing.json` is the record."""
+    """Chosen on synthetic graphs alone, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
 
     redrawn: float = 0.5
     """Share of the ops whose distribution an iteration redraws."""

@@ -1,7 +1,7 @@
 """``make bench``: each paper's benchmarks, one after the other, each in a fresh process.
 
-A paper's ``benchmark.py`` exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and, where a row needs
-two cores, says so by ``CORES = 2`` in the module; all others are pinned to one core. ``bar`` is what the project wants
+A module of this folder exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and, where a row needs
+two cores, says so by ``CORES = 2``; all others are pinned to one core. ``bar`` is what the project wants
 to reach, or None; a value in seconds has to stay below its bar, any other has to reach it.
 """
 
@@ -15,13 +15,13 @@ import subprocess
 import sys
 from typing import Any
 
-from learned_mapping.companion.provenance import machine
+from learned_mapping.companion.results import machine
 from learned_mapping.companion.worker import SINGLE_THREAD
 
 MODULES = (
-    "learned_mapping.companion.mmap.benchmark",
-    "learned_mapping.companion.mcm.benchmark",
-    "learned_mapping.companion.regal.benchmark",
+    "benchmarks.mmap",
+    "benchmarks.mcm",
+    "benchmarks.regal",
 )
 
 _SCRIPT = """
@@ -64,7 +64,7 @@ def verdict(row: dict[str, Any]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the benchmarks and prints a table; exit 1 where a bar is missed or a benchmark fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=MODULES, help="such as learned_mapping.companion.mcm.benchmark")
+    parser.add_argument("modules", nargs="*", default=MODULES, help="such as benchmarks.mcm")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     rows, faults = [], []

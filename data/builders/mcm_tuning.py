@@ -1,6 +1,6 @@
 """Chooses simulated annealing's parameters, and how silicon differs from the analytical model.
 
-    python -m learned_mapping.companion.training.mcm_tuning annealing | silicon
+    python -m builders.mcm_tuning annealing | silicon        (in the folder ``data``)
 
 Annealing is tuned on synthetic graphs, none of which is in any table. Of silicon, what paper 2 reports of its chips is
 the target: on near-balanced random partitions of BERT 13.5% do not run, and a Pearson correlation of .91 between the

@@ -1,7 +1,12 @@
-"""Paper 1's table 1 and figures 2 and 3 from real states of a compiled program: what a buffer is, what a move does."""
+"""What paper 1's programs, game and agent are: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
+
+Table 1 and Figures 2 and 3 come from real states of a compiled program. The agent of Figure 4 and Table 6 is the light
+one; the paper's size, a ResNet with 400 simulations, is not there yet.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +15,15 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
+from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 INSTANCE = "alexnet_train_batch_32"
+"""Whose states and network are shown: the network's tables of ids grow with the program, nothing else does."""
 EXAMPLES = 5
 """Buffers shown in table 1."""
 FEATURES = {
@@ -32,6 +40,49 @@ FEATURES = {
 STATISTICS = ("min", "median", "mean", "max")
 ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
+
+PAPER_RANGE = (169, 16_490)
+"""Buffers of the smallest and of the largest workload (section 5.1)."""
+PAPER_BUFFERS = {
+    "alexnet_train_batch_32": 300, "wavenet_coherent_batch32": 3020, "AlphaTensor": 9084,
+    "tensor2tensor_transformer_bf16": 9888,
+}  # fmt: skip
+"""The four whose number the paper gives (table 2)."""
+FAMILIES = {
+    "recurrent": (
+        "inference_lstm", "inference_gru", "mlperf_nmt_1_shard_batch_64", "rnn_0", "rnn_1", "rnn_2", "rnn_3", "rnn_4",
+        "rnn_5", "rnn_6", "rnn_7", "seq2seq_train_batch_128",
+    ),
+    "attention": (
+        "tensor2tensor_transformer_bf16", "tensor2tensor_transformer", "inference_vit", "inference_bert",
+        "mlperf_bert_batch_16", "vit_train_batch_32_bf16", "transformer_train_batch_16", "AlphaTensor",
+        "fleet_transformer_46_layers", "fleet_bert_large", "fleet_vit_large", "fleet_mixture_of_experts",
+        "fleet_decoder_batch_32",
+    ),
+    "tables, points, mixing": (
+        "inference_mixer", "mlperf_dlrm_batch_8192", "tabnet_train_batch_16384", "pointnet_train_batch_32",
+        "graph_network_train",
+    ),
+}  # fmt: skip
+"""What a workload's operations are mostly; all others are `CONVOLUTIONAL`."""
+CONVOLUTIONAL = "convolutional"
+
+PAPER_TABLE6 = {
+    "discount": (0.9999, "discount"),
+    "simulations": (400, "simulations"),
+    "initial temperature": (1.0, None),
+    "steps over which it falls": (400_000, None),
+    "final temperature": (0.2, None),
+    "share of root noise": (0.25, None),
+    "alpha of root noise": (0.03, None),
+    "training steps": (1_000_000, None),
+    "batch size": (512, "batch"),
+    "learning rate": (0.0002, "learning_rate"),
+    "weight decay": (0.0001, "weight_decay"),
+    "replay size": (20_000, "replay"),
+    "share reanalysed": (0.5, "reanalyse"),
+}
+"""The paper's settings in its order, and which of `AgentConfig` is the same; besides, its optimiser is Adam."""
 
 
 def buffer_features(program: Program) -> dict[str, np.ndarray]:
@@ -139,9 +190,8 @@ def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
 
 def _plan_state(is_output: bool) -> list[Run]:
-    program, _ = compiled.load(INSTANCE)
-    config = {"program": program.digest[:16], "is_output": is_output}
-    return [Run("mmap.state", "state", INSTANCE, config)]
+    config = {"program": compiled.load(INSTANCE)[0].digest[:DIGEST_LENGTH], "is_output": is_output}
+    return sweep("mmap.state", ["state"], [INSTANCE], config)
 
 
 def plan_fig2(profile: str, seeds: int) -> list[Run]:
@@ -154,49 +204,95 @@ def plan_fig3(profile: str, seeds: int) -> list[Run]:
     return _plan_state(False)
 
 
-def assemble_state(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per action: the reward; steps of memory, seconds of the copy engine and the place as further keys. The
+def assemble_fig2(profile: str, records: list[Record]) -> Record:
+    """A row per action: the reward; steps of memory, seconds of the copy engine and the place as further cells. The
     first row has the moves that lead to the state."""
     (record,) = records
     result = record["result"]
-    rows = []
-    for name, outcome in result["actions"].items():
-        place = {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
-        about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
-        row = {"instance": record["instance"], "method": name.lower(), "metric": "reward_s"}
-        rows.append({**row, "value": outcome["reward_s"], "n": 1, **about, **place})
-    rows[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
-    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+    about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
+    found = [
+        row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], n=1, **about)
+        | {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
+        for name, outcome in result["actions"].items()
+    ]
+    found[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
+    return assembled(found)
 
 
-def plan_table1(profile: str, seeds: int) -> list[Run]:
-    """Nothing to run: the features are facts of the program."""
-    return []
+assemble_fig3 = assemble_fig2
 
 
-def assemble_table1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
     program, _ = compiled.load(INSTANCE)
-    columns = buffer_features(program)
-    rows = []
+    columns, found = buffer_features(program), []
     for feature, (unit, meaning) in FEATURES.items():
         column = columns[feature]
         # Of a live range the length counts.
         numbers = column if column.ndim == 1 else column[:, 1] - column[:, 0] + 1
+        about = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}
         for statistic in STATISTICS:
             value = float(getattr(np, statistic)(numbers))
-            about = {"unit": unit, "meaning": meaning, "program": program.digest[:16]}
-            rows.append(_row(statistic, feature, value, n=len(numbers), **about))
+            found.append(row(INSTANCE, statistic, feature, value, n=len(numbers), **about))
         for b in examples(program):
             value = column[b].tolist()
             shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
             tensor = program.tensor_names[program.buffer_tensor[b]]
-            rows.append(_row(f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
-    return {"rows": rows, "paper": [], "validated": 0, "invalid": 0}
+            found.append(row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
+    return assembled(found)
 
 
-def _row(method: str, metric: str, value: float | str, **more: Any) -> dict[str, Any]:
-    return {"instance": INSTANCE, "method": method, "metric": metric, "value": value, **more}
+def family(name: str) -> str:
+    """The family of a workload."""
+    return next((each for each, names in FAMILIES.items() if name in names), CONVOLUTIONAL)
 
 
-assemble_fig2 = assemble_fig3 = assemble_state
+def assemble_fig9(profile: str, records: list[Record]) -> Record:
+    """How many buffers each of the sixty workloads has, the smallest first, and the paper's numbers.
+
+    Raises:
+      InputError: the manifest of the compiled programs is missing or damaged, or lacks a number.
+    """
+    counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
+    for name, count in counts.items():
+        if not isinstance(count, int):
+            raise InputError("set compiled", name, "has no number of buffers")
+    order = sorted(counts, key=lambda name: (counts[name], name))
+    found = [row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order]
+    paper = {**dict(zip(("smallest", "largest"), PAPER_RANGE)), **PAPER_BUFFERS}
+    return assembled(found, [row(name, "xla", "buffers", value, n=1) for name, value in paper.items()])
+
+
+def assemble_table6(profile: str, records: list[Record]) -> Record:
+    """A row per setting of both configurations of the agent: the paper's first, no value for those it does not have."""
+    from learned_mapping.mmap.agent.config import WHOLE, WINDOWS
+
+    found = []
+    known = {ours for _, ours in PAPER_TABLE6.values()}
+    for method, config in (("whole games", WHOLE), ("windows", WINDOWS)):
+        numbers = dataclasses.asdict(config)
+        shown = {name: (ours, True) for name, (_, ours) in PAPER_TABLE6.items()}
+        shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in known}
+        for name, (ours, in_paper) in shown.items():
+            found.append(row(name, method, "hyperparameter", numbers.get(ours), n=1, in_paper=in_paper))
+    return assembled(found, [row(name, "paper", "hyperparameter", value) for name, (value, _) in PAPER_TABLE6.items()])
+
+
+def assemble_fig4(profile: str, records: list[Record]) -> Record:
+    """A row per module: how many parameters it has, and their shapes; a row for the whole, with what the agent sees."""
+    from learned_mapping.mmap.agent.config import config_for
+    from learned_mapping.mmap.agent.network import Networks
+    from learned_mapping.mmap.agent.observation import PARTS
+
+    program, _ = compiled.load(INSTANCE)
+    counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
+    parameters = Networks(config_for(program.num_buffers), counts).init(np.random.default_rng(0))
+    found = []
+    for part, modules in parameters.items():
+        for module, arrays in modules.items():
+            shapes = {name: list(array.shape) for name, array in arrays.items()}
+            count = sum(int(np.prod(shape)) for shape in shapes.values())
+            about = {"part": part, "module": module, "shapes": shapes}
+            found.append(row(INSTANCE, "network", "parameters", count, n=1, **about))
+    total = sum(each["value"] for each in found)
+    return assembled([*found, row(INSTANCE, "network", "parameters_total", total, n=1, sees=dict(PARTS))])

@@ -1,0 +1,151 @@
+"""Tidy rows: from records of runs in a pandas frame to rows of one schema, summarised and contrasted in one way.
+
+A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number; a word or nothing where its metric
+says so), and where it has them the ends of its 95% interval, ``low`` and ``high``, the number of runs behind it, ``n``,
+and a ``curve``; further cells as its table needs them. `results.check_result` holds every stored row to these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.statistics import (
+    Scores,
+    Statistic,
+    bootstrap_interval,
+    geometric_mean,
+    interquartile_mean,
+    mean_ratio,
+)
+
+Row = dict[str, Any]
+Record = dict[str, Any]
+
+
+def frame(records: Sequence[Record]) -> pandas.DataFrame:
+    """A line per record: ``instance``, ``method``, the cells of its result, and of its config (``config_X``)."""
+    lines = [
+        {**{f"config_{name}": cell for name, cell in record["config"].items()}, **record["result"]}
+        | {name: record.get(name) for name in ("instance", "method")}
+        for record in records
+    ]
+    return pandas.DataFrame(lines, dtype=object).infer_objects()
+
+
+def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    """(instance, method) -> its records, in their order."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["instance"], record["method"]), []).append(record)
+    return groups
+
+
+def sweep(
+    task: str,
+    methods: Iterable[str],
+    instances: Iterable[str],
+    config: Record | None = None,
+    seeds: int = 1,
+    **more: Any,
+) -> list[Run]:
+    """A run for each instance, method and seed, in this order, all with one configuration."""
+    methods, config = list(methods), {} if config is None else config
+    return [Run(task, m, i, config, seed) for i in instances for m in methods for seed in range(seeds)]
+
+
+def of_profile(choices: Mapping[str, Any], profile: str) -> Any:
+    """The entry of a profile; of ``full`` where ``paper`` has none of its own."""
+    return choices.get(profile, choices["full"])
+
+
+def row(instance: str, method: str, metric: str, value: Any, **more: Any) -> Row:
+    """One row; NumPy's scalars become Python's."""
+    cells = {"instance": instance, "method": method, "metric": metric, "value": value, **more}
+    return {name: cell.item() if isinstance(cell, np.generic) else cell for name, cell in cells.items()}
+
+
+def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> list[Row]:
+    """A row per metric, with the same further cells."""
+    return [row(instance, method, metric, value, **more) for metric, value in values.items()]
+
+
+def summary_row(
+    instance: str,
+    method: str,
+    metric: str,
+    values: Sequence[float] | Scores,
+    *,
+    statistic: Statistic = interquartile_mean,
+    **more: Any,
+) -> Row:
+    """The statistic of the runs' values, its 95% interval, and their number.
+
+    Args:
+      values: one value per run, or task -> values for a row over several instances.
+      **more: further cells of the row.
+    """
+    pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
+    low, high = bootstrap_interval(values, statistic)
+    return row(instance, method, metric, float(statistic(pooled)), low=low, high=high, n=len(pooled), **more)
+
+
+def summaries(instance: str, method: str, columns: Mapping[str, Sequence[float]], **options: Any) -> list[Row]:
+    """A `summary_row` per metric."""
+    return [summary_row(instance, method, metric, values, **options) for metric, values in columns.items()]
+
+
+def gap_row(
+    instance: str, method: str, metric: str, ratios: Sequence[float] | Scores, *, below: bool = False, **more: Any
+) -> Row:
+    """By how many percent the geometric mean of ratios is above 1, or with `below` under it, and its interval."""
+    pooled = np.concatenate([*map(np.asarray, ratios.values())]) if isinstance(ratios, Mapping) else ratios
+    ends = (float(geometric_mean(pooled)), *bootstrap_interval(ratios, geometric_mean))
+    value, low, high = (100 * (1 - end) if below else 100 * (end - 1) for end in ends)
+    low, high = (high, low) if below else (low, high)
+    return row(instance, method, metric, value, low=low, high=high, n=len(pooled), **more)
+
+
+def ratio_rows(instance: str, scores: Mapping[str, Scores], pairs: Iterable[tuple[str, str]], **more: Any) -> list[Row]:
+    """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says something.
+
+    Args:
+      instance: of the rows.
+      scores: method -> task -> the values of its runs.
+      pairs: who is compared with whom.
+      **more: further cells of the rows.
+    """
+    found = []
+    for ours, other in pairs:
+        ratio = mean_ratio(scores[ours], scores[other]) if {ours, other} <= set(scores) else None
+        if ratio is not None:
+            value, low, high = ratio
+            runs = len(next(iter(scores[ours].values())))
+            found.append(row(instance, ours, "ratio", value, baseline=other, low=low, high=high, n=runs, **more))
+    return found
+
+
+def side(ratio: Row) -> str:
+    """Of a ratio: ``ahead`` or ``behind`` where its whole interval is on that side of 1, else ``not apart``."""
+    return "ahead" if ratio["low"] > 1 else "behind" if ratio["high"] < 1 else "not apart"
+
+
+def told(ratio: Row) -> str:
+    """A row of a ratio in words: ``rl against sa: -1.2 % (-2.0 to -0.4), behind``."""
+    value, low, high = (f"{100 * (ratio[end] - 1):+.1f}" for end in ("value", "low", "high"))
+    return f"{ratio['method']} against {ratio['baseline']}: {value} % ({low} to {high}), {side(ratio)}"
+
+
+def assembled(found: Iterable[Row], paper: Iterable[Row] = (), *, valid: Iterable[bool] = ()) -> Record:
+    """What an assemble function returns: rows, the paper's rows, and how many solutions were judged and invalid."""
+    judged = [bool(each) for each in valid]
+    return {"rows": list(found), "paper": list(paper), "validated": len(judged), "invalid": judged.count(False)}
+
+
+def from_part(part: Record, found: Iterable[Row], paper: Iterable[Row] = ()) -> Record:
+    """As `assembled`, of an artifact made from another's rows: the solutions are that one's."""
+    return {**assembled(found, paper), "validated": part["validated"], "invalid": part["invalid"]}
