@@ -10,7 +10,7 @@ from typing import Any
 from learned_mapping.errors import shown
 
 LISTED = 20
-"""At most so many violations of one rule are listed, and so many culprits of one violation, unless all are asked for."""
+"""At most so many violations of one rule are listed, and so many culprits of each, unless all are asked for."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ MAX_EDGES = 2_000_000
 MAX_BYTES = 2**50
 """Largest tensor, or weights of one op, in bytes: a pebibyte."""
 MAX_TOTAL_BYTES = 2**61
-"""Largest sum over everything a graph or a program reads, writes and holds: 64-bit sums of its parts cannot overflow."""
+"""Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
 

@@ -314,6 +314,17 @@ def _remove_stale(folder: Path) -> None:
             pass
 
 
+def check_writable(folder: str | os.PathLike) -> None:
+    """Makes a folder where there is none; raises `InputError` where nothing can be written to it."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        fault = "" if os.access(folder, os.W_OK | os.X_OK) else "no permission"
+    except OSError as error:
+        fault = str(error.strerror)
+    if fault:
+        raise InputError(folder, "", f"cannot be written ({fault})")
+
+
 def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None) -> None:
     """Writes JSON atomically; raises ValueError for NaN and infinities rather than write them."""
     separators = (",", ":") if indent is None else None
