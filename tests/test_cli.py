@@ -109,11 +109,12 @@ def test_python_m_is_lmap():
         (["solve", "regal", "graph.json", "--method", "random", "--out", "o.txt"], "o.txt"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json"], "overwrite"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json/o.json"], "graph.json/o.json"),
-        (["check", "mmap", "program.json"], "SOLUTION"),
+        (["check", "program.json", "mapping.json"], "SOLUTION"),
+        (["check", "mmap", "graph.json", "mapping.json", "mapping.json"], "SOLUTION"),
         (["check", "mmap", "schedule.json", "mapping.json"], "schedule.json: schema"),
         (["check", "regal", "graph.json", "mapping.json"], "mapping.json: schema"),
         (["check", "mmap", "graph.json", "mapping.json"], "mapping.json: instance"),
-        (["show", "program.json", "--out", "picture.png"], ".svg"),
+        (["show", "program.json", "--out", "picture.gif"], ".svg"),
         (["show", "program.json", "graph.json", "--out", "picture.svg"], "graph.json: schema"),
         (["show", "program.json", "schedule.json", "--out", "picture.svg"], "program.json: schema"),
         (["show", "mapping.json", "--out", "picture.svg"], "mapping.json: schema"),
@@ -138,13 +139,13 @@ def test_extract_without_its_extra_says_so(capsys, folder, monkeypatch):
         importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else found(name, *rest)
     )
     code, _out, err = run(capsys, "extract", "json:dumps", "--out", "p.json")
-    assert code == 2 and "learned-mapping[tpu]" in one_line(err)
+    assert code == 2 and "'.[tpu]'" in one_line(err)
 
 
 def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     code, _out, err = run(capsys, "make", "toy.table", "--cluster", "127.0.0.1:1")
-    assert code == 2 and "learned-mapping[cluster]" in err.splitlines()[-1]
+    assert code == 2 and "'.[cluster]'" in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

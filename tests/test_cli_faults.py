@@ -50,7 +50,7 @@ JSON_FAULTS = [
     ("graph", ("metadata",), [1], "metadata"),
     ("program", ("memory",), None, "memory"),
     ("program", ("memory", "fast_bytes"), -5, "memory.fast_bytes"),
-    ("program", ("memory", "fast_bytes"), 1e3, "memory.fast_bytes"),
+    ("program", ("memory", "fast_bytes"), 1000.5, "memory.fast_bytes"),
     ("program", ("memory", "copy_bytes_per_s"), 0, "memory.copy_bytes_per_s"),
     ("program", ("tensors", 1, "name"), "p", "tensors[1]"),
     ("program", ("tensors", 1, "bytes"), "1K", "tensors[1].bytes"),

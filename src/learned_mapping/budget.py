@@ -17,6 +17,7 @@ class Budget:
       cpu: count the process's own CPU seconds, which do not depend on what else the machine does, instead of the wall
         clock's. Experiments do; a user's ``--seconds`` does not.
       progress: called with (samples, seconds, best value) at most twice a second and once at the end.
+      checkpoint: file in which a learner keeps its state.
 
     Raises:
       InputError: neither limit is given, or one is not positive.
@@ -29,6 +30,7 @@ class Budget:
         samples: int | None = None,
         cpu: bool = False,
         progress: Callable[[int, float, float | None], None] | None = None,
+        checkpoint: str | None = None,
     ):
         if seconds is None and samples is None:
             raise InputError("budget", "", "give a limit in seconds or in samples")
@@ -37,7 +39,7 @@ class Budget:
         if samples is not None and not samples > 0:
             raise InputError("budget", "samples", f"must be above 0, got {samples}")
         self.limit_s, self.limit_samples = seconds, samples
-        self.cpu, self.progress = cpu, progress
+        self.cpu, self.progress, self.checkpoint = cpu, progress, checkpoint
         self._clock = time.process_time if cpu else time.perf_counter
         self._start = self._clock()
         self._last_progress = float("-inf")
@@ -51,6 +53,10 @@ class Budget:
     def seconds(self) -> float:
         """Seconds since the start."""
         return self._clock() - self._start
+
+    def spent_before(self, seconds: float) -> None:
+        """Counts what an earlier part of the same run took."""
+        self._start -= seconds
 
     @property
     def remaining_samples(self) -> int | None:

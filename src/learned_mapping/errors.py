@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+MAX_SHOWN = 1000
+"""Characters of a message's part that are shown: names and paths come from strangers and may be endless."""
+
+
+def shown(text: object, limit: int = 80) -> str:
+    """Text as one printable line of about `limit` characters, the middle left out where it is longer."""
+    text = str(text)
+    if len(text) > limit:
+        text = f"{text[: limit // 2]}...({len(text):,} characters)...{text[-limit // 4 :]}"
+    return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+
 
 class LearnedMappingError(Exception):
     """Base of every exception this package raises on purpose."""
@@ -20,7 +31,8 @@ class InputError(LearnedMappingError):
         self.source = str(source)
         self.field = field
         self.fault = fault
-        super().__init__(": ".join(part for part in (self.source, field, fault) if part).replace("\n", " "))
+        parts = [shown(part, MAX_SHOWN) for part in (self.source, field)] + [shown(fault, 2 * MAX_SHOWN)]
+        super().__init__(": ".join(part for part in parts if part))
 
 
 class MissingNetworkError(InputError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.renamed import RENAMED
-from learned_mapping.verdict import Verdict
+from learned_mapping.verdict import LISTED, Verdict
 
 RULE = "rule"
 SEARCH = "search"
@@ -25,6 +25,9 @@ PAPER = "paper's learner"
 OURS = "our learner"
 KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)
 """What a method is. Colours and dashes of the figures follow it."""
+
+RULE_SAMPLES = 1000
+"""Of a rule of `Problem.net` that tries a few of its kind."""
 
 Found = tuple[Any, dict[str, float]]
 Progress = Callable[[int, float, float | None], None]
@@ -48,6 +51,10 @@ class Method:
     """Whether the seed matters."""
     prepare: Callable[[], None] = field(default=_nothing, repr=False)
     """Compiles what the method needs, so that no budget pays for it."""
+    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], Found] | None = field(default=None, repr=False)
+    """The same from the best of these solutions on, of a method that can."""
+    resumable: bool = False
+    """Whether the method keeps its state in `Budget.checkpoint` and goes on from there."""
     version: int = 1
     """Set by hand when behaviour changes in a way that the small frozen instances do not show."""
 
@@ -69,6 +76,8 @@ class Result:
     samples: int
     """Games, partitions or schedules evaluated."""
     seconds: float
+    by: str = ""
+    """The rule whose solution this is, where the method itself found none better."""
 
 
 class Problem(ABC):
@@ -81,6 +90,8 @@ class Problem(ABC):
     seconds: float | None = None
     samples: int | None = None
     """A search's limits unless it is told others."""
+    net: tuple[str, ...] = ()
+    """Rules that take a moment: what a user gets is at least as good, see `solve`."""
 
     @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
@@ -112,8 +123,12 @@ class Problem(ABC):
         """What is measured of every solution, by the code the methods use."""
 
     @abstractmethod
-    def validate(self, task: Any, solution: Any) -> Verdict:
-        """The independent judge."""
+    def value(self, task: Any, solution: Any) -> float:
+        """What a solution is worth: more is better, and what searches look for."""
+
+    @abstractmethod
+    def validate(self, task: Any, solution: Any, listed: int | None = LISTED) -> Verdict:
+        """The independent judge; lists so many violations of each rule, all where None."""
 
     @abstractmethod
     def read_solution(self, path: str, instance: Any) -> Any:
@@ -135,6 +150,8 @@ def solve(
     cpu: bool = False,
     progress: Progress | None = None,
     profile: str = "full",
+    alone: bool = True,
+    checkpoint: str | None = None,
 ) -> Result:
     """Solves a task.
 
@@ -146,23 +163,52 @@ def solve(
       seconds, samples: the budget; the problem's own where both are None.
       cpu, progress: as in `Budget`.
       profile: the size of the networks: quick, full or paper.
+      alone: the method as it is, as tables show it. Otherwise a search or a learner first sees what the rules of
+        `Problem.net` find, within its time, goes on from there if it can, and the better solution counts.
+      checkpoint: file in which a learner keeps its state, and from which it goes on.
 
     Raises:
-      InputError: an unknown method, or a budget that is not positive.
+      InputError: an unknown method, a budget that is not positive, or a checkpoint for a method that keeps none.
     """
     chosen = problem.method(method, profile)
+    if checkpoint is not None and not chosen.resumable:
+        able = [name for name, each in problem.methods(profile).items() if each.resumable]
+        raise InputError(
+            "--checkpoint", "", f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
+        )
     if seconds is None and samples is None:
         seconds, samples = problem.seconds, problem.samples
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
-    chosen.prepare()
+    rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
+    for each in (chosen, *map(problem.method, rules)):
+        each.prepare()
     rng = problem.randomness(task, seed)
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress)
-    outcome = chosen.run(task, rng, budget)
+    since = Budget(samples=1, cpu=cpu)
+    fallen = []
+    for rule in rules:
+        limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
+        fallen.append(problem.method(rule).run(task, np.random.default_rng(seed), limit)[0])
+    if seconds is not None:
+        seconds = max(seconds - since.seconds, 0.05 * seconds)
+    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint)
+    going_on = chosen.go_on is not None and fallen
+    outcome = chosen.go_on(task, rng, budget, fallen) if going_on else chosen.run(task, rng, budget)
     if isinstance(outcome, Result):
-        return outcome
-    solution, found = outcome
-    metrics = problem.metrics(task, solution) | found
-    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+        result = outcome
+    else:
+        solution, found = outcome
+        metrics = problem.metrics(task, solution) | found
+        result = Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+    if not rules:
+        return result
+    values = [problem.value(task, solution) for solution in fallen]
+    best = int(np.argmax(values))
+    result = replace(result, seconds=since.seconds)
+    if values[best] <= problem.value(task, result.solution):
+        return result
+    bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
+    metrics = bounds | problem.metrics(task, fallen[best])
+    return replace(result, solution=fallen[best], metrics=metrics, by=rules[best])
 
 
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import io
+import warnings
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+
+from learned_mapping.errors import shown
 
 COLUMN_INCHES = 6.8
 """Width of the text column at 100 dots per inch."""
@@ -46,12 +50,36 @@ def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.2, width: f
     return figure, figure.subplots(rows, columns, **kwargs)
 
 
+PICTURES = (".svg", ".png", ".pdf", ".html")
+"""Endings of the files a picture can go to."""
+_UNDATED = {
+    ".svg": {"Date": None, "Creator": None},
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def picture_bytes(figure: Figure, ending: str, title: str = "") -> bytes:
+    """A figure as the file of one of `PICTURES`; the same figure gives the same bytes."""
+    if ending == ".html":
+        head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{html.escape(shown(title))}</title>'
+        return f"{head}<body>{svg_text(figure)}</body></html>\n".encode()
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's own fonts draw text in SVG
+        figure.savefig(stream, format=ending[1:], metadata=_UNDATED[ending])
+    return stream.getvalue()
+
+
 def svg_text(figure: Figure) -> str:
     """A figure as SVG text; the same figure gives the same text."""
-    stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
+    text = picture_bytes(figure, ".svg").decode()
     return text[text.index("<svg") :]
+
+
+def written(name: object, limit: int = 60) -> str:
+    """A name from a file as a picture's text: on one line, not too long, and its dollars no formula."""
+    return shown(name, limit).replace("$", r"\$")
 
 
 def time_unit(seconds: float) -> tuple[float, str]:

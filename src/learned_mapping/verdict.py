@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from learned_mapping.errors import shown
+
+LISTED = 20
+"""At most so many violations of one rule are listed, and so many culprits of each, unless all are asked for."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,35 @@ class Violation:
     """One line that says how the rule is broken, with the values."""
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.detail} [{', '.join(self.culprits)}]"
+        return f"{self.rule}: {self.detail} [{', '.join(shown(name) for name in self.culprits)}]"
+
+
+class Violations:
+    """Collects violations, a limited number of each rule."""
+
+    def __init__(self, listed: int | None = LISTED):
+        self.listed = listed
+        self._found: list[Violation] = []
+        self._count: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def full(self, rule: str) -> bool:
+        """Whether more violations of this rule would not be listed, so that nobody need look for them."""
+        return self.listed is not None and self._count[rule] > self.listed
+
+    def add(self, rule: str, culprits: Iterable[str], detail: str) -> None:
+        self._count[rule] += 1
+        if self.listed is None or self._count[rule] <= self.listed:
+            names = tuple(culprits)
+            more = () if self.listed is None or len(names) <= self.listed else (f"and {len(names) - self.listed} more",)
+            self._found.append(Violation(rule, names[: self.listed] + more, detail))
+
+    def all(self) -> tuple[Violation, ...]:
+        """What is listed, and for each rule with more of it a last one that says so."""
+        cut = [rule for rule in self._count if self.listed is not None and self._count[rule] > self.listed]
+        return (*self._found, *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut))
 
 
 @dataclass(frozen=True)

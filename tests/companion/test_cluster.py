@@ -20,7 +20,7 @@ def runs_of(function: str, seeds: range, **config) -> list[Run]:
 
 def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"--cluster.*learned-mapping\[cluster\]"):
+    with pytest.raises(InputError, match=r"--cluster.*'\.\[cluster\]'"):
         execute(runs_of("square", range(1)), store=tmp_path, cluster="auto", progress=False)
 
 

@@ -11,7 +11,8 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
 from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
-from learned_mapping.mcm.validate import longest_paths, validate
+from learned_mapping.mcm.validate import longest_path, validate
+from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 RULES = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
@@ -36,19 +37,31 @@ def test_everything_on_chip_0_is_valid():
 
 def test_longest_paths_by_hand():
     """Catches shortest paths in place of longest."""
-    delta = longest_paths(4, {(0, 1), (1, 2), (0, 2), (2, 3)})
+    edges = {(0, 1), (1, 2), (0, 2), (2, 3)}
+    delta = {start: longest_path(edges, start) for start in range(4)}
     assert delta[0][2] == 2 and delta[0][3] == 3 and delta[3][0] == -np.inf and delta[1][1] == 0
-    assert longest_paths(2, {(0, 1), (1, 0)}) is None
+    assert longest_path({(0, 1), (1, 0)}, 0) is None
+
+
+def chips_as_ops(pairs):
+    """A graph of four ops with these edges."""
+    return make_graph(
+        name="chips", op_names=list("abcd"), op_kinds=["add"] * 4, op_flop=[1.0] * 4,
+        tensor_names=list("wxyz"), tensor_producer=range(4), tensor_bytes=[1] * 4,
+        edge_tensor=[a for a, _ in pairs], edge_consumer=[b for _, b in pairs],
+    )  # fmt: skip
 
 
 def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():
-    """Catches a gap between Eq. 4 as printed and the bit-set check, over every graph of four chips."""
+    """Catches a gap between Eq. 4 as printed and the bit-set checks, over every graph of four chips."""
     pairs = list(itertools.combinations(range(4), 2))
     for bits in range(1 << len(pairs)):
         chosen = [p for i, p in enumerate(pairs) if bits >> i & 1]
-        delta = longest_paths(4, set(chosen))
-        printed = all(delta[a][b] == 1 for a, b in chosen)
+        printed = all(longest_path(set(chosen), a)[b] == 1 for a, b in chosen)
         assert obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2)) == printed
+        if chosen:
+            verdict = validate(chips_as_ops(chosen), make_partition(range(4), 4))
+            assert (not any(v.rule.startswith("Eq. 4") for v in verdict.violations)) == printed
 
 
 def partitions(graph, rng, count):

@@ -10,20 +10,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from learned_mapping.cli.parser import make_parser
-from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
+from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
 
 DONE, NO, BAD_INPUT, FAULT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+LONGEST = 10_000
+"""Characters of an error's line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Imports what the command needs, and only that."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets every line
     try:
-        options = make_parser().parse_args(arguments)
-        return options.run(options)
-    except SystemExit as end:  # argparse has said what there is to say
-        return end.code if isinstance(end.code, int) else DONE
+        options = _options(arguments)
+        code = options if isinstance(options, int) else options.run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except InputError as error:
         return _complain(error, BAD_INPUT)
     except UnfinishedError as error:
@@ -35,15 +41,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _complain("not enough memory", BAD_INPUT)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return DONE
-    except Exception as error:
+    except BaseException as error:
         if os.environ.get("LMAP_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and not _writable(sys.stdout):
+            return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
         return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
 
 
+def _options(arguments: Sequence[str] | None) -> Any:
+    try:
+        return make_parser().parse_args(arguments)
+    except SystemExit as end:  # argparse has said what there is to say
+        return end.code if isinstance(end.code, int) else DONE
+
+
+def _writable(stream: object) -> bool:
+    """Whether what stands in a stream's buffer can be written; what cannot is discarded."""
+    try:
+        stream.flush()
+    except (OSError, AttributeError):
+        _discard(stream)
+        return False
+    return True
+
+
+def _discard(stream: object) -> None:
+    """From here on a stream ends in nothing, so that the interpreter's end has nothing to complain of."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
 def _complain(message: object, code: int) -> int:
-    text = "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in str(message))
-    print(f"lmap: {text}", file=sys.stderr)
+    if sys.stderr is not None:
+        try:
+            print(f"lmap: {shown(message, LONGEST)}", file=sys.stderr, flush=True)
+        except (OSError, ValueError):  # nobody can be told; the code says it
+            _discard(sys.stderr)
     return code

@@ -34,6 +34,9 @@ def artifacts(options: Any) -> int:
             )
         )
     print_table(table)
+    for row in rows:
+        if row["state"] == "damaged":
+            print(f"{row['id']}: {row['changed'][0]}")
     return 0
 
 

@@ -9,16 +9,37 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from learned_mapping.errors import shown
+
 PAPERS = ("mmap", "mcm", "regal")
+TRUST = (
+    "Files are checked and never executed. `trace` and `extract` import and run the module you name: name none that "
+    "you would not run. `make --cluster` sends code to a Ray cluster, which asks nobody for a password: keep its "
+    "ports to yourself. The book's page on trust says more."
+)
+"""What a user has to know before files and machines of others come into it."""
 PROFILES = ("quick", "full", "paper")
 
 
 class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse, which takes the value of ``--seconds=--`` for an empty list."""
+        args = sys.argv[1:] if args is None else list(args)
+        for argument in args:
+            if argument.startswith("--") and argument.endswith("=--"):
+                self.error(f"{argument[:-3]}: expected a value, got '--'")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        text = message.removeprefix("argument ")
-        print(f"lmap: {text} (lmap {' '.join(self.prog.split()[1:])} --help)".replace("  ", " "), file=sys.stderr)
+        text = shown(message.removeprefix("argument "), 2000)
+        try:
+            if sys.stderr is not None:
+                help_command = f"lmap {' '.join(self.prog.split()[1:])} --help".replace("  ", " ")
+                print(f"lmap: {text} ({help_command})", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass
         raise SystemExit(2)
 
 
@@ -71,7 +92,8 @@ def _late(module: str, function: str) -> Callable[[Any], int]:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.")
+    parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.",
+                     epilog=TRUST)  # fmt: skip
     parser.add_argument("--version", action="version", version=f"lmap {_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _experiment_commands(commands)
@@ -156,18 +178,32 @@ def _solution_commands(commands: Any) -> None:
     solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
     _hardware_options(solve)
     solve.add_argument("--start", choices=("greedy-careful",), help="mcm: a search judges this partition first")
+    solve.add_argument(
+        "--alone",
+        action="store_true",
+        help="the method as it is: without, a search or a learner that ends behind a simple rule gives the rule's",
+    )
+    solve.add_argument(
+        "--checkpoint",
+        metavar="FILE.npz",
+        help="muzero and its kind, rl, finetune: keep the learner's state here, and go on from it",
+    )
     solve.add_argument("--objective", choices=("runtime", "memory"), help="regal: what to minimise (default: runtime)")
 
     check = _add(commands, "check", "judge a solution by the independent validator", _late("solutions", "check"))
-    check.add_argument("paper", choices=PAPERS)
-    check.add_argument("instance", metavar="INSTANCE")
-    check.add_argument("solution", metavar="SOLUTION")
+    check.add_argument(
+        "files",
+        nargs="+",
+        metavar="[mmap|mcm|regal] INSTANCE [SOLUTION]",
+        help="a solution with its instance and problem, or an instance alone",
+    )
+    check.add_argument("--all", action="store_true", help="list every violation, not the first 20 of each rule")
     _hardware_options(check, chips=False)
 
     show = _add(commands, "show", "draw a program, a graph or a solution", _late("solutions", "show"))
     show.add_argument("instance", metavar="INSTANCE")
     show.add_argument("solution", metavar="SOLUTION", nargs="?")
-    show.add_argument("--out", required=True, metavar="FILE.svg")
+    show.add_argument("--out", required=True, metavar="FILE", help="ends in .svg, .png, .pdf or .html")
 
 
 def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -> None:
@@ -179,7 +215,9 @@ def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -
     if chips:
         command.add_argument("--chips", type=integer(1, 4096), help="mcm: chips in the package (default: 36)")
         command.add_argument(
-            "--fold", action="store_true", help="mcm: replicate cheap shared ops, such as an attention mask, first"
+            "--fold",
+            action="store_true",
+            help="mcm: first put weights that are ops of their own, and cheap shared ops, where they are used",
         )
         command.add_argument("--devices", type=integer(1, 8), help="regal: devices (default: 2)")
     command.add_argument(

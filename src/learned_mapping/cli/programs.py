@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, steps_progress
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, shown
+from learned_mapping.programs.graph import check_text
 
 JSON_ENDINGS = (".json", ".json.gz")
 
@@ -24,6 +25,9 @@ def positions(text: str) -> tuple[int, ...]:
 def trace(options: Any) -> int:
     """Traces a user's function into a graph file, or with ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
+    if options.name is not None:
+        check_text("--name", "name", [options.name])
+    parameters = positions(options.parameters)
     limits = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
@@ -31,7 +35,8 @@ def trace(options: Any) -> int:
         from learned_mapping.programs.trace.schedule import schedule_function
 
         machine = MemoryHierarchy()
-        program = schedule_function(options.function, options.arg, machine=machine, name=options.name, **limits)
+        named = {"name": options.name, "parameters": parameters}
+        program = schedule_function(options.function, options.arg, machine=machine, **named, **limits)
         write_program(out, program)
         report = {
             "name": program.name,
@@ -43,7 +48,6 @@ def trace(options: Any) -> int:
         from learned_mapping.programs.formats import write_graph
         from learned_mapping.programs.trace.graph import trace_function
 
-        parameters = positions(options.parameters)
         graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
         write_graph(out, graph)
         report = {
@@ -57,7 +61,7 @@ def trace(options: Any) -> int:
         print_json({**report, "out": str(out)})
     else:
         name, *facts = report.items()
-        print(f"{name[1]}: " + ", ".join(f"{value:,.6g} {key}" for key, value in facts) + f" -> {out}")
+        print(f"{name[1]}: " + ", ".join(f"{value:,.6g} {key}" for key, value in facts) + f" -> {shown(out, 1000)}")
     return 0
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, search_progress
-from learned_mapping.errors import InputError, LearnedMappingError
+from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs.json_io import Node, read_json, schema_name, write_bytes
+from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}
 """Kind of a solution's file -> whose it is."""
+PAPER_NAMES = tuple(PAPERS.values())
+BOUND_SECONDS = 60.0
+"""Of the search for a bound where the exact method is out of reach and no time was given."""
 OPTIONS = {
     "mmap": (),
     "mcm": ("chips", "fold", "start", "hardware"),
@@ -38,9 +43,9 @@ def _hardware(options: Any) -> dict[str, Any]:
 
 
 def _folded(graph: Any) -> Any:
-    from learned_mapping.mcm.rules.fold import fold_cheap_sources
+    from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 
-    return fold_cheap_sources(graph)
+    return fold_cheap_sources(fold_weights(graph))
 
 
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
@@ -57,53 +62,95 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 
 def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
-    out = check_out(options.out, SOLUTION_ENDINGS, [options.instance])
+    out = check_out(options.out, SOLUTION_ENDINGS, [options.instance, *filter(None, [options.checkpoint])])
+    if options.checkpoint is not None:
+        check_out(options.checkpoint, (".npz",), [options.instance])
     paper = _problem(options)
     paper.method(options.method)
     instance = paper.read(options.instance)
     if options.fold:
         instance = _folded(instance)
+    elif options.paper == "mcm":
+        _tell_of_weights(instance)
     task = paper.task(instance, **_hardware(options))
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
-    with search_progress(options.method, options.seconds, options.samples) as progress:
+    limits |= {"alone": options.alone, "checkpoint": options.checkpoint}
+    method = options.method
+    with search_progress(method, options.seconds, options.samples) as progress:
         try:
-            result = solve_task(paper, task, options.method, **limits, progress=progress)
+            result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
-            if type(error).__name__ != "TooManyIdealsError" or options.fold:
+            if type(error).__name__ != "TooManyIdealsError":
                 raise
-            raise LearnedMappingError(f"{error}; --fold makes many graphs narrower") from None
+            if options.alone:
+                hint = "" if options.fold else "; --fold makes many graphs narrower"
+                raise LearnedMappingError(f"{error}{hint}") from None
+            method, limits["seconds"] = "cp-sat", options.seconds or BOUND_SECONDS
+            print(f"{shown(error, 300)}: cp-sat, with a bound, for {limits['seconds']:g} s instead", file=sys.stderr)
+            result = solve_task(paper, task, method, **limits, progress=progress)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     paper.write_solution(out, result.solution, instance)
+    gap = _gap(result.metrics, verdict.costs, options)
     report = {
         "instance": instance.name,
-        "method": options.method,
+        "method": method,
+        "by": result.by or method,
         "seed": options.seed,
         "samples": result.samples,
         "seconds": round(result.seconds, 3),
         "metrics": dict(result.metrics),
         "costs": dict(verdict.costs),
         "out": str(out),
-    }
+    } | ({} if gap is None else {"gap": gap})
     if options.json:
         print_json(report)
     else:
-        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s -> {out}")
+        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s -> {shown(out, 1000)}")
+        if result.by:
+            print(f"this is what {result.by} finds, a rule; {method} found nothing better (--alone gives that)")
+        if gap is not None:
+            print(f"at most {100 * gap:.3g}% above the optimum's cost" if gap > 1e-9 else "the optimum")
     return 0
 
 
+def _gap(metrics: Any, costs: Any, options: Any) -> float | None:
+    """Share of the cost by which the optimum may be lower; None where the method proved no bound."""
+    bound = metrics.get("bound_s", metrics.get("bound"))
+    memory = options.paper == "regal" and options.objective == "memory"
+    cost = costs.get("peak_bytes" if memory else "makespan_s" if options.paper == "regal" else "runtime_s")
+    if bound is None or cost is None:
+        return None
+    return max(1.0 - bound / cost, 0.0) if cost > 0 else 0.0
+
+
+def _tell_of_weights(graph: Any) -> None:
+    from learned_mapping.mcm.rules.fold import weight_sources
+
+    count = int(weight_sources(graph).sum())
+    if count:
+        print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
+
+
 def check(options: Any) -> int:
-    """Judges a solution; exit 1 where it is invalid."""
-    paper = _problem(options)
-    instance = _judged_instance(options.paper, options.solution, paper.read(options.instance))
-    solution = paper.read_solution(options.solution, instance)
+    """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
+    named = options.files[0] in PAPER_NAMES
+    paper, files = (options.files[0], options.files[1:]) if named else (None, options.files)
+    if not 1 <= len(files) <= (2 if named else 1):
+        raise InputError("check", "", f"expected INSTANCE, or {'|'.join(PAPER_NAMES)} INSTANCE [SOLUTION]")
+    options.paper = paper or _paper_of_files(files[0], None)
+    chosen = _problem(options)
+    if len(files) == 1:
+        return _check_instance(chosen, files[0], options)
+    instance = _judged_instance(options.paper, files[1], chosen.read(files[0]))
+    solution = chosen.read_solution(files[1], instance)
     hardware = _hardware(options)
     if options.paper == "mcm":
         hardware["chips"] = solution.chips
     elif options.paper == "regal":
         hardware["devices"] = solution.devices
-    verdict = paper.validate(paper.task(instance, **hardware), solution)
+    verdict = chosen.validate(chosen.task(instance, **hardware), solution, None if options.all else LISTED)
     if options.json:
         print_json(verdict.to_json())
     else:
@@ -111,21 +158,38 @@ def check(options: Any) -> int:
     return 0 if verdict.valid else 1
 
 
+def _check_instance(paper: Problem, path: str, options: Any) -> int:
+    """Reads an instance, which is all that can be wrong with it, and says what it holds."""
+    instance = paper.read(path)
+    paper.task(instance, **_hardware(options))
+    names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
+    facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
+    if options.json:
+        print_json({"valid": True, "instance": instance.name, "digest": instance.digest} | facts)
+    else:
+        counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
+        print(f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}")
+    return 0
+
+
 def show(options: Any) -> int:
-    """Draws an instance, with a solution where one is given, as SVG."""
+    """Draws an instance, with a solution where one is given, in the format that the output's ending names."""
+    from learned_mapping.style import PICTURES, picture_bytes
+
     inputs = [options.instance, *([options.solution] if options.solution else [])]
-    out = check_out(options.out, (".svg",), inputs)
+    out = check_out(options.out, PICTURES, inputs)
     paper = _paper_of_files(options.instance, options.solution)
     instance, solution = problem(paper).read(options.instance), None
     if options.solution:
         instance = _judged_instance(paper, options.solution, instance)
         solution = problem(paper).read_solution(options.solution, instance)
-    svg = import_module(f"learned_mapping.{paper}.draw").show(instance, solution)
-    write_bytes(out, svg.encode("utf-8"))
+    figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution)
+    data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
+    write_bytes(out, data)
     if options.json:
-        print_json({"out": str(out), "bytes": len(svg)})
+        print_json({"out": str(out), "bytes": len(data)})
     else:
-        print(f"{len(svg) / 1024:.0f} KiB -> {out}")
+        print(f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}")
     return 0
 
 

@@ -136,7 +136,7 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
     path = claims_path() if path is None else Path(path)
     try:
         value = yaml.safe_load(read_bytes(path).decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError) as error:
         raise InputError(path, "", f"not YAML ({' '.join(str(error).split())[:200]})") from None
     top = Node(value, path).object(("claims",))
     claims = [_claim(node) for node in top["claims"].array(MAX_CLAIMS)]

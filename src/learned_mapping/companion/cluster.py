@@ -28,7 +28,7 @@ def on_cluster(
     try:
         import ray
     except ImportError:
-        raise InputError("--cluster", "", "needs Ray: pip install 'learned-mapping[cluster]'") from None
+        raise InputError("--cluster", "", "needs Ray: pip install -e '.[cluster]' in the checkout") from None
     own = not ray.is_initialized()
     if own:
         try:

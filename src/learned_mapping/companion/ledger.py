@@ -6,8 +6,9 @@ from typing import Any
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import PAPERS, TABLE
+from learned_mapping.errors import InputError
 
-STATES = ("fresh", "stale", "not yet run")
+STATES = ("fresh", "stale", "not yet run", "damaged")
 
 
 def entries(profile: str = "full") -> list[dict[str, Any]]:
@@ -23,11 +24,16 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
     """
     rows = []
     for artifact_id, title, _, _ in TABLE:
-        result = results.stored(artifact_id, profile)
+        fault = ""
+        try:
+            result = results.stored(artifact_id, profile)
+        except InputError as error:
+            result, fault = None, str(error)
         row: dict[str, Any] = {"id": artifact_id, "paper": PAPERS[artifact_id.partition(".")[0]], "title": title}
         row["command"] = f"lmap make {artifact_id} --profile {profile}"
-        row["changed"] = [] if result is None else results.staleness(result)
+        row["changed"] = [fault] * bool(fault) if result is None else results.staleness(result)
         row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
+        row["state"] = "damaged" if fault else row["state"]
         for key in ("profile", "seeds", "created", "seconds", "peak_bytes", "validated"):
             row[key] = None if result is None else result[key]
         row["runs"] = None if result is None else len(result["runs"])
@@ -38,7 +44,7 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
 def totals(profile: str = "full") -> dict[str, Any]:
     """Sums over the ledger: artifacts, how many are stored and fresh, seconds of work, solutions validated."""
     rows = entries(profile)
-    stored = [row for row in rows if row["state"] != "not yet run"]
+    stored = [row for row in rows if row["created"] is not None]
     return {
         "artifacts": len(rows),
         "stored": len(stored),

@@ -103,7 +103,11 @@ def make(
         options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "long": long, "limit": limit}
         options["progress"] = progress
         parts.append(make(part, profile, seeds=own_seeds, **options))
-    assembled = artifact.assemble(profile, records)
+    try:
+        assembled = artifact.assemble(profile, records)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        fault = f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again without it"
+        raise InputError(runs_folder(artifact.id, profile), "result", fault) from error
     distinct = {record["digest"]: record for record in records}.values()
     result = {
         "schema": SCHEMA,
@@ -240,9 +244,11 @@ def check_result(node: Node, artifact_id: str) -> None:
     top["seconds"].number(0, LARGEST)
     top["peak_bytes"].integer(0, 2**60)
     try:
-        datetime.datetime.fromisoformat(top["created"].string())
+        zone = datetime.datetime.fromisoformat(top["created"].string()).tzinfo
     except ValueError:
         top["created"].fail(f"not a time: {top['created'].value!r}")
+    if zone is None:
+        top["created"].fail(f"a time without a zone: {top['created'].value!r}")
     top["machine"].metadata()
     for version in top["versions"].mapping(1000).values():
         version.string()

@@ -19,7 +19,7 @@ from typing import Any
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.worker import SINGLE_THREAD, perform
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
-from learned_mapping.programs.json_io import read_json, write_json
+from learned_mapping.programs.json_io import check_writable, read_json, write_json
 
 SCHEMA = "learned-mapping/run/1"
 ATTEMPTS = 2
@@ -117,6 +117,7 @@ def execute(
             records[digest] = record
     tasks = [run for digest, run in distinct.items() if digest not in records and chosen(run)]
     if tasks:
+        check_writable(store)
         if cluster is not None:
             from learned_mapping.companion.cluster import on_cluster
 
@@ -171,6 +172,7 @@ def read_record(store: str | os.PathLike, run: Run) -> dict[str, Any] | None:
         record = read_json(path, "run").value
         same = all(record[name] == value for name, value in task_of(run).items())
         whole = isinstance(record["result"], dict) and record["seconds"] >= 0 and record["peak_bytes"] >= 0
+        whole = whole and len(record["result"]) > 0
         return record if same and whole and isinstance(record["fingerprint"], str) else None
     except (InputError, KeyError, TypeError):
         return None

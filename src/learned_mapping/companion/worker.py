@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -26,6 +27,9 @@ SINGLE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
 """Environment of a process that keeps to one core; read by the libraries when they are first imported."""
+
+
+PR_SET_PDEATHSIG = 1
 
 
 def perform(task: dict[str, Any]) -> dict[str, Any]:
@@ -79,10 +83,19 @@ def _peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def _die_with_parent() -> None:
+    """Has the kernel kill this process when its parent is (Linux); elsewhere it ends once its run is done."""
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    except (AttributeError, OSError, TypeError):
+        pass
+
+
 def main(descriptor: int) -> None:
     """Performs the tasks that arrive on the pipe until it closes."""
     from multiprocessing.connection import Connection
 
+    _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted and ends its workers itself
     # What a library prints must not mix with the progress bar's line or with `--json` on stdout.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -90,9 +103,9 @@ def main(descriptor: int) -> None:
     while True:
         try:
             task = json.loads(connection.recv_bytes())
-        except EOFError:
+            connection.send_bytes(json.dumps(perform(task)).encode())
+        except (EOFError, OSError):  # the parent has gone
             return
-        connection.send_bytes(json.dumps(perform(task)).encode())
 
 
 if __name__ == "__main__":

@@ -14,14 +14,12 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
 TRANSFERS = ("rendezvous", "free")
 """The two readings of "synchronous, zero cost"; see `DevicePair.transfers`."""
 MAX_DEVICES = 8
-MAX_TOTAL_BYTES = 2**61
-"""Largest sum of all tensors and weights a simulation accepts, so that 64-bit sums cannot overflow."""
 
 
 @jax.tree_util.register_dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from learned_mapping.programs.json_io import write_bytes
 
 HEADER = "header.json"
 SCHEMA = "learned-mapping/checkpoint/1"
-MAX_BYTES = 2**34
+MAX_BYTES = 2**31
 
 
 def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
@@ -49,15 +48,20 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
         if path.stat().st_size > MAX_BYTES:
             raise InputError(path, "", f"larger than {MAX_BYTES} bytes")
         with np.load(path, allow_pickle=False) as stored:
+            unpacked = sum(entry.file_size for entry in stored.zip.infolist())
+            if unpacked > MAX_BYTES:
+                raise InputError(path, "", f"{unpacked} bytes once unpacked, at most {MAX_BYTES} are supported")
             arrays = {name: stored[name] for name in stored.files}
     except OSError as error:
         raise InputError(path, "", f"cannot be read ({error.strerror or error})") from None
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # what unpacking damaged bytes may raise is nowhere written down
         raise InputError(path, "", f"is no checkpoint ({error})") from None
     try:
         header = json.loads(arrays.pop(HEADER).tobytes())
         schema = header.pop("schema")
-    except (KeyError, ValueError, AttributeError) as error:
+    except (KeyError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(path, HEADER, f"is missing or damaged ({error})") from None
     if schema != SCHEMA:
         raise InputError(path, "schema", f"{schema!r}, expected {SCHEMA!r}")

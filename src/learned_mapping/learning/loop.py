@@ -77,12 +77,15 @@ def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
       InputError: a line is not a JSON object with an iteration.
     """
     rows = []
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(path, "", f"cannot be read ({error})") from None
     for number, line in enumerate(lines[:-1], 1):
         try:
             row = json.loads(line)
             row["iteration"] = int(row["iteration"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError(path, f"line {number}", f"is no row of a log ({error})") from None
         rows.append(row)
     return rows

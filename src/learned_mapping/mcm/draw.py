@@ -5,21 +5,31 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.style import GRID, INK, PALETTE, new_figure, svg_text
+from learned_mapping.style import GRID, INK, PALETTE, new_figure, svg_text, written
 
 LABELLED_OPS = 40
 """Up to this many ops, a drawing writes their names."""
+SINGLE_OPS = 600
+"""Up to this many ops, a partition's drawing has a dot for each."""
+LEVELS = 40
+"""Depths that a drawing of more tells apart."""
 BAD_COLOUR = PALETTE[1]
 
 
 def show(graph: ComputationGraph, partition: Partition | None = None, package: ChipPackage | None = None) -> str:
-    """SVG text of a partition over its chips, or of the graph alone."""
-    return svg_text(graph_drawing(graph) if partition is None else partition_drawing(graph, partition, package))
+    """SVG text of `picture`."""
+    return svg_text(picture(graph, partition, package))
+
+
+def picture(graph: ComputationGraph, partition: Partition | None = None, package: ChipPackage | None = None) -> Figure:
+    """A partition over its chips, or the graph alone."""
+    return graph_drawing(graph) if partition is None else partition_drawing(graph, partition, package)
 
 
 def graph_drawing(graph: ComputationGraph) -> Figure:
@@ -36,7 +46,7 @@ def graph_drawing(graph: ComputationGraph) -> Figure:
     axes.margins(y=0.35)
     axes.set_yticks(np.unique(np.round(y)))
     axes.set(xlabel="operations on the longest path before", ylabel="operations side by side")
-    axes.set_title(f"{graph.name}: {graph.num_ops} operations; size: time on one chip")
+    axes.set_title(f"{written(graph.name)}: {graph.num_ops} operations; size: time on one chip")
     return figure
 
 
@@ -56,7 +66,8 @@ def partition_drawing(
     if np.any(chip[edges[:, 0]] > chip[edges[:, 1]]):
         figure, axes = new_figure(height=3.0)
         draw_partition(axes, graph, chip, partition.chips)
-        axes.set_title(title or f"{graph.name}: an edge runs back")
+        axes.set_title(title or f"{written(graph.name)}: an edge runs back")
+        _legend(figure, graph)
         return figure
     figure, (axes, bars) = new_figure(2, 1, height=4.8, sharex=True, height_ratios=[3, 2])
     draw_partition(axes, graph, chip, partition.chips)
@@ -71,13 +82,31 @@ def partition_drawing(
     bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
     bars.legend(ncols=3, loc="upper left")
     throughput = 1e3 / total.max() if total.max() > 0 else 0.0
-    axes.set_title(title or f"{graph.name} on {package.chips} chips: {throughput:.4g} results per second")
+    axes.set_title(title or f"{written(graph.name)} on {package.chips} chips: {throughput:.4g} results per second")
+    _legend(figure, graph)
     return figure
+
+
+def _legend(figure: Figure, graph: ComputationGraph) -> None:
+    """What dots and lines stand for."""
+    many = graph.num_ops > SINGLE_OPS
+    dot = f"ops of one chip and depth, {graph.num_ops:,} in all; area: how many" if many else "op; its chip's colour"
+    lines = [] if many else [("within a chip", "#B0B0B0")]
+    lines += [
+        ("from chip to chip; width: bytes" if many else "to a later chip", INK),
+        ("to an earlier chip", BAD_COLOUR),
+    ]
+    handles = [Line2D([], [], color=colour, label=text) for text, colour in lines]
+    handles.insert(0, Line2D([], [], linestyle="", marker="o", color=PALETTE[0], label=dot))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if many else 4)
 
 
 def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips: int) -> None:
     """Ops within the band of their chip, left to right by depth."""
     depth = depth_of(graph)
+    if graph.num_ops > SINGLE_OPS:
+        _draw_bundles(axes, graph, depth, chip, chips)
+        return
     x = np.empty(graph.num_ops)
     for c in range(chips):
         mine = chip == c
@@ -97,6 +126,24 @@ def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips:
     if graph.num_ops <= LABELLED_OPS:
         axes.set_xticks(range(0, chips, step), [f"chip {c}" for c in range(0, chips, step)])
         axes.margins(y=0.25)
+    axes.grid(visible=False)
+
+
+def _draw_bundles(axes: Axes, graph: ComputationGraph, depth: np.ndarray, chip: np.ndarray, chips: int) -> None:
+    """A dot for the ops of one chip and of like depth, a line for all that goes from one chip to another."""
+    level = depth * LEVELS // (depth.max() + 1)
+    place, count = np.unique(np.stack([chip, level], axis=1), axis=0, return_counts=True)
+    axes.scatter(place[:, 0], place[:, 1], s=4 + 150 * count / count.max(), zorder=3, linewidth=0,
+                 color=np.array(PALETTE[:6])[place[:, 0] % 6])  # fmt: skip
+    ends = np.stack([chip[graph.edge_producer], chip[graph.edge_consumer]], axis=1)
+    across = ends[:, 0] != ends[:, 1]
+    pairs, which = np.unique(ends[across], axis=0, return_inverse=True)
+    carried = np.bincount(which.ravel(), graph.tensor_bytes[graph.edge_tensor[across]], len(pairs))
+    middle = np.bincount(chip, level, chips) / np.maximum(np.bincount(chip, minlength=chips), 1)
+    for (a, b), size in zip(pairs.tolist(), carried / max(carried.max(initial=1), 1)):
+        axes.plot([a, b], [middle[a], middle[b]], color=INK if b > a else BAD_COLOUR, linewidth=0.3 + 3 * size)
+    axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, max(1, chips // 12)), xlabel="chip", ylabel="depth")
+    axes.set_yticks([])
     axes.grid(visible=False)
 
 
@@ -136,7 +183,7 @@ def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray
     short = all(len(name) <= 3 for name in graph.op_names)
     for name, a, b in zip(graph.op_names, x, y):
         if short:
-            axes.annotate(name, (a, b), ha="center", va="center", color="white", fontsize=8.5, zorder=4)
+            axes.annotate(written(name), (a, b), ha="center", va="center", color="white", fontsize=8.5, zorder=4)
         else:
             spot = {"xytext": (2, 7), "textcoords": "offset points", "rotation": 50, "rotation_mode": "anchor"}
-            axes.annotate(name.split("/")[-1], (a, b), **spot, fontsize=6.5)
+            axes.annotate(written(name.split("/")[-1]), (a, b), **spot, fontsize=6.5)

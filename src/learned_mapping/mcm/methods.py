@@ -25,6 +25,7 @@ from learned_mapping.mcm.searches.random_search import random_search, unconstrai
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import EXACT, PAPER, RULE, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.verdict import LISTED, Verdict
 
 SAMPLES = 1000
 """Partitions every search may evaluate unless told otherwise."""
@@ -142,7 +143,10 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     else:
         config, parameters = shipped()
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
-    return learn(policy, learned, env, rng, budget, learning=kind != ZERO_SHOT)[0]
+    if budget.checkpoint is not None and type(task) is not Task:
+        raise InputError("--checkpoint", "", "is for the analytical model")
+    name = f"{kind} {balanced} {profile} {task.graph.digest} {task.model.package}"
+    return learn(policy, learned, env, rng, budget, learning=kind != ZERO_SHOT, name=name)[0]
 
 
 METHODS: dict[str, Method] = {
@@ -197,7 +201,9 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
     """
     learners = {
-        name: Method(description, searched(partial(_learn, kind, balanced, profile)), PAPER)
+        name: Method(
+            description, searched(partial(_learn, kind, balanced, profile)), PAPER, resumable=kind != ZERO_SHOT
+        )
         for name, (description, kind, balanced) in LEARNERS.items()
     }
     return METHODS | learners
@@ -208,6 +214,7 @@ class Partitioning(Problem):
 
     name, solution_schema = "mcm", "partition"
     samples = SAMPLES
+    net = ("greedy-careful",)
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return all_methods(profile)
@@ -247,8 +254,13 @@ class Partitioning(Problem):
             metrics |= {"runtime_s": runtime, "throughput": 1.0 / runtime if runtime > 0 else 0.0}
         return metrics
 
-    def validate(self, task: Task, solution: Partition):
-        return validate(task.graph, solution, task.model.package)
+    def value(self, task: Task, solution: Partition) -> float:
+        """Results per second, as the task's model says or measures; 0 where invalid."""
+        valid = is_valid(solution.assignment, task.graph.op_edges)
+        return task.model.throughput(solution.assignment) if valid else 0.0
+
+    def validate(self, task: Task, solution: Partition, listed: int | None = LISTED) -> Verdict:
+        return validate(task.graph, solution, task.model.package, listed=listed)
 
     def read_solution(self, path: str, instance: ComputationGraph) -> Partition:
         return read_partition(path, instance)

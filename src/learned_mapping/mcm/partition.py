@@ -55,7 +55,7 @@ def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
     """The partition of `graph` a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "partition")
     top = node.object(("schema", "graph", "digest", "chips", "assignment"))
-    name = top["graph"].string()
+    name = top["graph"].name()
     if top["digest"].string() != graph.digest:
         raise InputError(
             node.source, "instance", f"made for graph {name!r} with another digest than that of {graph.name!r}"

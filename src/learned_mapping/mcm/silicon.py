@@ -19,6 +19,7 @@ from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_star
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.verdict import LISTED, Verdict
 
 
 def _even_cut(task: Task, rng: np.random.Generator, budget: Any) -> Found:
@@ -95,8 +96,8 @@ class PartitioningOnSilicon(Partitioning):
         costs = validate_on_silicon(solution, task.silicon).costs
         return {"throughput": costs.get("silicon_throughput", 0.0), "chips_used": float(solution.chips_used)}
 
-    def validate(self, task: SiliconTask, solution: Partition):
-        return validate_on_silicon(solution, task.silicon)
+    def validate(self, task: SiliconTask, solution: Partition, listed: int | None = LISTED) -> Verdict:
+        return validate_on_silicon(solution, task.silicon, listed=listed)
 
 
 PROBLEM = PartitioningOnSilicon()

@@ -5,16 +5,18 @@ Op by op, tensor by tensor, link by link; shares no code with the compiled simul
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
-from learned_mapping.mcm.validate import MAX_NAMED, bytes_of_ops, validate
+from learned_mapping.mcm.validate import bytes_of_ops, validate
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.verdict import Verdict, Violation
+from learned_mapping.verdict import LISTED, Verdict, Violations
 
 
-def validate_on_silicon(partition: Partition, silicon: Silicon) -> Verdict:
+def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int | None = LISTED) -> Verdict:
     """The validator's verdict, and whether every chip's memory holds what the silicon keeps there (H of Eq. 5).
 
     Returns:
@@ -22,20 +24,19 @@ def validate_on_silicon(partition: Partition, silicon: Silicon) -> Verdict:
       without noise, 0 where the partition does not fit.
     """
     graph, package = silicon.graph, silicon.package
-    verdict = validate(graph, partition, package)
+    verdict = validate(graph, partition, package, listed=listed)
     if not verdict.costs:  # wrong ids, or an edge that runs backwards
         return verdict
     f = [int(chip) for chip in partition.assignment]
     chip_s, link_s, peak = stages_by_definition(graph, f, package, silicon.parameters)
-    full = [d for d in range(package.chips) if peak[d] > package.sram_bytes]
-    broken = [
-        Violation("Eq. 5 on silicon", (f"chip {d}",), f"needs {int(peak[d])} bytes, has {int(package.sram_bytes)}")
-        for d in full[:MAX_NAMED]
-    ]
+    broken = Violations(listed)
+    for d in range(package.chips):
+        if peak[d] > package.sram_bytes:
+            broken.add("Eq. 5 on silicon", (f"chip {d}",), f"needs {peak[d]} bytes, has {int(package.sram_bytes)}")
     runtime = max(*chip_s, *link_s)
     costs = {**verdict.costs, "peak_bytes": float(max(peak))}
-    costs["silicon_throughput"] = 1.0 / runtime if runtime > 0 and not full else 0.0
-    return Verdict((*verdict.violations, *broken), costs)
+    costs["silicon_throughput"] = 1.0 / runtime if runtime > 0 and not broken else 0.0
+    return Verdict((*verdict.violations, *broken.all()), costs)
 
 
 def stages_by_definition(
@@ -45,18 +46,30 @@ def stages_by_definition(
     chips = package.chips
     arrives: list[set[int]] = [set() for _ in range(chips)]
     leaves: list[set[int]] = [set() for _ in range(chips)]
-    link_s = [0.0] * chips
-    for tensor in range(graph.num_tensors):
+    made: list[list[int]] = [[] for _ in range(chips)]
+    crossing = [(0, 0)] * (chips + 1)  # (bytes, messages) on the link behind each chip, as changes
+    for tensor, size in enumerate(graph.tensor_bytes.tolist()):
         home, users = f[graph.tensor_producer[tensor]], {f[v] for v in graph.consumers(tensor)}
+        made[home].append(tensor)
         for chip in users - {home}:
             arrives[chip].add(tensor)
             leaves[home].add(tensor)
-        for link in range(home, max(users, default=home)):
-            link_s[link] += int(graph.tensor_bytes[tensor]) / package.link_bytes_per_s + parameters.message_s
+        for link, sign in ((home, 1), (max(users, default=home), -1)):
+            crossing[link] = (crossing[link][0] + sign * size, crossing[link][1] + sign)
+    totals = zip(*(accumulate(column) for column in zip(*crossing)))
+    link_s = [size / package.link_bytes_per_s + count * parameters.message_s for size, count in totals][:chips]
+    ops: list[list[int]] = [[] for _ in range(chips)]
+    for op in graph.topological_order.tolist():
+        ops[f[op]].append(op)
+    rank = {op: i for mine in ops for i, op in enumerate(mine)}
+    last: dict[tuple[int, int], int] = {}  # (tensor, chip) -> place of its last use there in the chip's order
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
+        key = (tensor, f[consumer])
+        last[key] = max(last.get(key, 0), rank[consumer])
     traffic, names = bytes_of_ops(graph), [OP_CLASSES[index] for index in op_classes(graph)]
     chip_s, peaks = [], []
     for chip in range(chips):
-        live, peak = _live_bytes(graph, f, chip, arrives[chip], leaves[chip])
+        live, peak = _live_bytes(graph, chip, ops[chip], made[chip], arrives[chip], leaves[chip], last)
         compute, before = 0.0, ""
         for op, held in live:
             if graph.op_kinds[op] == "input" and graph.op_seconds is None:
@@ -74,25 +87,27 @@ def stages_by_definition(
 
 
 def _live_bytes(
-    graph: ComputationGraph, f: list[int], chip: int, arrives: set[int], leaves: set[int]
+    graph: ComputationGraph,
+    chip: int,
+    mine: list[int],
+    made: list[int],
+    arrives: set[int],
+    leaves: set[int],
+    last: dict[tuple[int, int], int],
 ) -> tuple[list[tuple[int, int]], int]:
-    """The chip's ops in order, each with the bytes held while it runs; and the most bytes ever held."""
-    mine = [int(op) for op in graph.topological_order if f[op] == chip]
+    """A chip's ops in order, each with the bytes held while it runs; and the most bytes ever held."""
     rank = {op: i for i, op in enumerate(mine)}
-    size = [int(b) for b in graph.tensor_bytes]
     weights = sum(int(graph.op_weight_bytes[op]) for op in mine if graph.op_kinds[op] not in LOOKUPS)
-    buffers = sum(size[t] for t in arrives) + sum(size[t] for t in leaves)
-    spans = []  # (tensor, first rank, last rank) of what lives here
-    for tensor in range(graph.num_tensors):
-        producer = int(graph.tensor_producer[tensor])
-        uses = [rank[v] for v in graph.consumers(tensor).tolist() if v in rank]
-        if tensor in arrives:
-            spans.append((tensor, 0, max(uses)))
-        elif producer in rank:
-            kept = tensor in leaves or graph.tensor_is_output[tensor]
-            spans.append((tensor, rank[producer], len(mine) if kept else max(uses, default=rank[producer])))
-    held = [sum(size[t] for t, first, last in spans if first <= i <= last) for i in range(len(mine))]
-    held = [weights + buffers + h for h in held]
+    change = [0] * (len(mine) + 2)  # of the bytes of what lives here, from one op to the next
+    for tensor in [*arrives, *made]:
+        size, first, kept = int(graph.tensor_bytes[tensor]), 0, False
+        if tensor not in arrives:
+            first = rank[int(graph.tensor_producer[tensor])]
+            kept = tensor in leaves or bool(graph.tensor_is_output[tensor])
+        change[first] += size
+        change[(len(mine) if kept else last.get((tensor, chip), first)) + 1] -= size
+    buffers = sum(int(graph.tensor_bytes[t]) for t in arrives) + sum(int(graph.tensor_bytes[t]) for t in leaves)
+    held = [weights + buffers + live for live in accumulate(change[: len(mine)])]
     return list(zip(mine, held)), max(held, default=0)
 
 

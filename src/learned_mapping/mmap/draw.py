@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
 from matplotlib.colors import hsv_to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -13,12 +14,20 @@ from matplotlib.patches import Rectangle
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.draw import demand_figure
 from learned_mapping.programs.program import Program
-from learned_mapping.style import INK, byte_unit, new_figure, svg_text
+from learned_mapping.style import INK, byte_unit, new_figure, svg_text, written
+
+DRAWN_ALLOCATIONS = 3000
+"""Up to this many allocations, a layout is made of outlines."""
 
 
 def show(program: Program, mapping: Mapping | None = None) -> str:
-    """SVG text: the layout of a mapping, or without one what the program asks of the fast memory."""
-    return svg_text(demand_figure(program) if mapping is None else layout(program, mapping))
+    """SVG text of `picture`."""
+    return svg_text(picture(program, mapping))
+
+
+def picture(program: Program, mapping: Mapping | None = None) -> Figure:
+    """The layout of a mapping, or without one what the program asks of the fast memory."""
+    return demand_figure(program) if mapping is None else layout(program, mapping)
 
 
 def tensor_colour(tensor: int) -> tuple[float, float, float]:
@@ -42,17 +51,26 @@ def draw_layout(
     """
     scale, unit = byte_unit(program.fast_bytes)
     outline = program.num_buffers <= 1500
+    rectangles, looks = [], []
     for b in np.flatnonzero(mapping.placed & (mapping.end >= mapping.start)).tolist():
         tensor = int(program.buffer_tensor[b])
         low, high = int(mapping.start[b]), int(mapping.end[b]) + 1
         bottom, height = mapping.offset[b] / scale, program.buffer_bytes[b] / scale
         edge, width = (INK, 1.2) if tensor in marked else ("white", 0.3 if outline else 0.0)
-        look = {"facecolor": tensor_colour(tensor), "edgecolor": edge, "linewidth": width}
-        axes.add_patch(Rectangle((low, bottom), high - low, height, **look))
+        rectangles.append(Rectangle((low, bottom), high - low, height))
+        looks.append((tensor_colour(tensor), edge, width))
         if labels:
-            axes.text((low + high) / 2, bottom + height / 2, program.tensor_names[tensor], ha="center", va="center")
+            axes.text(
+                (low + high) / 2, bottom + height / 2, written(program.tensor_names[tensor]), ha="center", va="center"
+            )
+    if rectangles:
+        colours, edges, widths = zip(*looks)
+        # Beyond some thousands the picture holds their pixels, not their outlines.
+        many = len(rectangles) > DRAWN_ALLOCATIONS
+        drawn = PatchCollection(rectangles, facecolors=colours, edgecolors=edges, linewidths=widths, rasterized=many)
+        axes.add_collection(drawn)
     top = program.fast_bytes / scale
-    axes.axhline(top, color=INK, linewidth=1.0, linestyle="--")
+    axes.axhline(top, color=INK, linewidth=1.0, linestyle="--", label="capacity; a colour for each tensor")
     axes.set(xlim=(0, program.num_instructions), ylim=(0, top * 1.04))
     axes.set(xlabel="logical time (instruction)", ylabel=f"offset in fast memory ({unit})")
     axes.grid(False)
@@ -63,5 +81,6 @@ def layout(program: Program, mapping: Mapping, *, marked: Sequence[int] = (), he
     figure, axes = new_figure(height=height)
     draw_layout(axes, program, mapping, marked=marked)
     placed = int(mapping.placed.sum())
-    axes.set_title(f"{program.name}: {placed:,} of {program.num_buffers:,} buffers in fast memory")
+    axes.set_title(f"{written(program.name)}: {placed:,} of {program.num_buffers:,} buffers in fast memory")
+    figure.legend(loc="outside lower center")
     return figure

@@ -111,7 +111,7 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
     expect_schema(node, "mapping")
     top = node.object(("schema", "instance", "decisions"))
     instance = top["instance"].object(("name", "digest"))
-    name, digest = instance["name"].string(), instance["digest"].string()
+    name, digest = instance["name"].name(), instance["digest"].string()
     if digest != program.digest:
         top["instance"].fail(
             f"made for {name!r} with digest {digest[:12]}..., {program.name!r} has {program.digest[:12]}..."

@@ -21,7 +21,7 @@ from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
-from learned_mapping.mmap.searches.search import Search, random_play
+from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     COSTGRAPH_ENDINGS,
@@ -38,6 +38,7 @@ from learned_mapping.problem import (
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
+from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0
 """Every search gets this much unless told otherwise."""
@@ -80,7 +81,7 @@ def _learn(change: Callable[[Any], Any], program: Program, rng: np.random.Genera
 
     seed, config = int(rng.bit_generator.seed_seq.entropy), change(config_for(program.num_buffers))
     limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
-    return learn(program, seed, config=config, **limits)
+    return learn(program, seed, config=config, checkpoint=budget.checkpoint, **limits)
 
 
 def _demonstrated(config: Any) -> Any:
@@ -95,10 +96,26 @@ def _learned_edits(search: Search, rng: np.random.Generator) -> None:
     edit_search(search, rng, new_scorer(rng))
 
 
+def _edits_from(learned: bool, program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
+    """Edit search from the best of the games that solutions become when they are played."""
+
+    def play(search: Search, rng: np.random.Generator) -> None:
+        for start in starts:
+            search.play_preferences(one_hot(start.action))
+        edit_search(search, rng, new_scorer(rng) if learned else None)
+
+    return played(play)(program, rng, budget)
+
+
 def _method(
     description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
 ) -> Method:
-    return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up)
+    go_on = partial(_edits_from, kind == OURS) if edits else None
+    return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up, go_on=go_on)
+
+
+def _learner(description: str, change: Callable[[Any], Any], kind: str = PAPER) -> Method:
+    return Method(description, partial(_learn, change), kind, resumable=True)
 
 
 METHODS: dict[str, Method] = {
@@ -116,14 +133,13 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "edit-search-learned": _method("the same, where a network that learns on the way chooses the edits",
                                    _learned_edits, OURS, edits=True),
-    "muzero": Method("MMap-MuZero, light: search in a learned model, self-play, no demonstration",
-                     partial(_learn, lambda config: config), PAPER),
-    "muzero-demonstration": Method("the same, which has seen the game of greedy-tuned",
-                                   partial(_learn, _demonstrated), PAPER),
-    "muzero-frozen": Method("the same windows and merging with the untrained network: the control without learning",
-                            partial(_learn, lambda config: replace(config, frozen=True)), SEARCH),
-    "learning-only": Method("the paper's policy without search or learned model: it imitates its best game",
-                            partial(_learn, _imitation), PAPER),
+    "muzero": _learner("MMap-MuZero, light: search in a learned model, self-play, no demonstration",
+                       lambda config: config),
+    "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", _demonstrated),
+    "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
+                              lambda config: replace(config, frozen=True), SEARCH),
+    "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
+                              _imitation),
 }  # fmt: skip
 """By name, in the order of the tables."""
 
@@ -133,6 +149,7 @@ class MemoryMapping(Problem):
 
     name, solution_schema = "mmap", "mapping"
     seconds = SECONDS
+    net = ("greedy-tuned", "heuristic")
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return METHODS
@@ -156,11 +173,14 @@ class MemoryMapping(Problem):
 
     def metrics(self, task: Program, solution: Any) -> dict[str, float]:
         """``saving_s`` (seconds spared of HBM) and ``latency_s`` (the whole program, with stalls)."""
-        saving = float(np.sum(task.slow_s - placed_latency_s(task, solution.placed)))
-        return {"saving_s": saving, "latency_s": program_latency(task, solution).total_s}
+        return {"saving_s": self.value(task, solution), "latency_s": program_latency(task, solution).total_s}
 
-    def validate(self, task: Program, solution: Any):
-        return validate(task, solution)
+    def value(self, task: Program, solution: Any) -> float:
+        """Seconds spared of HBM."""
+        return float(np.sum(task.slow_s - placed_latency_s(task, solution.placed)))
+
+    def validate(self, task: Program, solution: Any, listed: int | None = LISTED) -> Verdict:
+        return validate(task, solution, listed=listed)
 
     def read_solution(self, path: str, instance: Program):
         return read_mapping(path, instance)

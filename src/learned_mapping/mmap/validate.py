@@ -1,11 +1,14 @@
-"""The independent judge of mappings, written from the paper's equations and the resolved rules; slow on purpose.
+"""The independent judge of mappings, written from the paper's equations and the resolved rules.
 
 It shares no code with the game, its kernel or any method. It goes through the decisions in the order they were made
-and keeps the simplest possible books: a list of allocations, the supply left at each step, who copies at each step.
+and keeps simple books: the allocations, the supply left at each step, who copies when. Sorted lists and pointers past
+steps without supply keep its time near the number of buffers, whatever the mapping.
 """
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +16,7 @@ import numpy as np
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
-from learned_mapping.verdict import Verdict, Violation
+from learned_mapping.verdict import LISTED, Verdict, Violations
 
 TOLERANCE = 1e-9
 """Relative slack on seconds of supply and demand, for the rounding of sums."""
@@ -52,7 +55,12 @@ class _Allocation:
 
 
 def validate(
-    program: Program, mapping: Mapping, machine: MemoryHierarchy | None = None, *, exact: bool = False
+    program: Program,
+    mapping: Mapping,
+    machine: MemoryHierarchy | None = None,
+    *,
+    exact: bool = False,
+    listed: int | None = LISTED,
 ) -> Verdict:
     """Judges a mapping: is it physically valid, and what does it cost?
 
@@ -66,18 +74,19 @@ def validate(
       mapping: one decision per buffer.
       machine: for the latency; by default the copy engine of the program's file.
       exact: also require what the game would have chosen: the shortest copy interval and the lowest free offset.
+      listed: violations listed of each rule; all where None.
 
     Returns:
       A verdict. Costs of a valid mapping: ``return`` (share of the possible saving), ``saving_s`` (seconds, the sum of
       L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its stalls).
     """
-    judge = _Judge(program, mapping, exact)
+    judge = _Judge(program, mapping, exact, Violations(listed))
     for b in range(program.num_buffers):
         judge.decide(b)
     judge.check_alias_groups()
     judge.check_overlaps()
     if judge.violations:
-        return Verdict(tuple(judge.violations))
+        return Verdict(judge.violations.all())
     saving = _saving_s(program, mapping)
     possible = program.possible_saving_s
     return Verdict(
@@ -105,16 +114,18 @@ def _saving_s(program: Program, mapping: Mapping) -> float:
 class _Judge:
     """The books: what has been decided so far, and every violation found."""
 
-    def __init__(self, program: Program, mapping: Mapping, exact: bool):
-        self.program, self.exact = program, exact
+    def __init__(self, program: Program, mapping: Mapping, exact: bool, violations: Violations):
+        self.program, self.exact, self.violations = program, exact, violations
         self.action, self.offset = mapping.action.tolist(), mapping.offset.tolist()
         self.start, self.end = mapping.start.tolist(), mapping.end.tolist()
-        self.violations: list[Violation] = []
         self.supply = program.supply_s.tolist()
         self.largest_supply = max(self.supply)
-        self.copier: dict[int, int] = {}  # step u -> buffer whose copy takes both u and u + 1
+        steps = range(program.num_instructions + 2)
+        self.earlier = list(steps)  # [t + 1]: the last step with supply at or before step t, plus 1; a chain of hints
+        self.later = list(steps)  # [t]: the same to the other side
+        self.copies: list[tuple[int, int, int]] = []  # (u, v, buffer), sorted: its copy takes the pairs (u, u + 1) .. v
         self.allocations: list[_Allocation] = []
-        self.of_tensor: dict[int, list[_Allocation]] = {}
+        self.latest: dict[int, _Allocation] = {}  # tensor -> its allocation that ends last
         self.in_hbm_from: dict[int, int | None] = {
             int(n): 0 for n in np.flatnonzero(program.tensor_is_parameter)
         }  # None: never
@@ -128,7 +139,7 @@ class _Judge:
         return f"buffer {b}: {tensor} {verb} {instruction}"
 
     def broken(self, rule: str, detail: str, *buffers: int) -> None:
-        self.violations.append(Violation(rule, tuple(self.name(b) for b in buffers), detail))
+        self.violations.add(rule, [self.name(b) for b in buffers], detail)
 
     def decide(self, b: int) -> None:
         """Judges the decision on buffer b given those before it, and enters it in the books."""
@@ -155,7 +166,8 @@ class _Judge:
         if group >= 0:
             self.group_offset.setdefault(group, offset)
         self.allocations.append(allocation)
-        self.of_tensor.setdefault(tensor, []).append(allocation)
+        if tensor not in self.latest or end > self.latest[tensor].end:
+            self.latest[tensor] = allocation
 
     def copy_input(self, b: int, t: int, tensor: int) -> bool:
         start, end = self.start[b], self.end[b]
@@ -169,11 +181,10 @@ class _Judge:
             self.broken(SOURCE, "its data never gets to HBM", b)
         elif start < available:
             self.broken(SOURCE, f"copied from step {start} on, in HBM from step {available} on", b)
-        for other in self.of_tensor.get(tensor, ()):
-            if max(other.start, start) <= min(other.end, t):
-                self.broken(RESIDENT, f"[{start}, {t}] while held over [{other.start}, {other.end}]", b, other.buffer)
-                break
-        self.use_supply(b, list(range(t - 1, start - 1, -1)))
+        held = self.latest.get(tensor)
+        if held is not None and max(held.start, start) <= min(held.end, t):
+            self.broken(RESIDENT, f"[{start}, {t}] while held over [{held.start}, {held.end}]", b, held.buffer)
+        self.use_supply(b, start, t - 1, -1)
         return True
 
     def copy_output(self, b: int, t: int, tensor: int) -> bool:
@@ -183,7 +194,7 @@ class _Judge:
             self.broken(INTERVAL, f"copy of an output at {t} holds [{start}, {end}], expected [{t}, e], e <= {last}", b)
             return False
         self.in_hbm_from[tensor] = end + 1
-        self.use_supply(b, list(range(t + 1, end + 1)))
+        self.use_supply(b, t + 1, end, 1)
         return True
 
     def keep_output(self, b: int, t: int, tensor: int) -> bool:
@@ -195,11 +206,10 @@ class _Judge:
         return True
 
     def keep_input(self, b: int, t: int, tensor: int) -> bool:
-        earlier = self.of_tensor.get(tensor)
-        if not earlier:
+        latest = self.latest.get(tensor)
+        if latest is None:
             self.broken(PRECEDENT, "its tensor has no allocation", b)
             return False
-        latest = max(earlier, key=lambda allocation: allocation.end)
         expected = (min(latest.end, t) + 1, t)
         if (self.start[b], self.end[b]) != expected:
             found = f"holds [{self.start[b]}, {self.end[b]}]"
@@ -208,28 +218,54 @@ class _Judge:
             self.broken(PRECEDENT, f"offset {self.offset[b]}, the tensor is at {latest.offset}", b, latest.buffer)
         return True
 
-    def use_supply(self, b: int, steps: list[int]) -> None:
-        """Eq. 5 and 6 for a copy over `steps`, the one nearest to the instruction first."""
+    def use_supply(self, b: int, low: int, high: int, direction: int) -> None:
+        """Eq. 5 and 6 for a copy over the steps low..high, from the one nearest to the instruction on."""
         demand = float(self.program.buffer_demand_s[b])
         slack = TOLERANCE * max(demand, self.largest_supply)
-        left, needed = demand, 0
-        for step in steps:
-            if left <= 0:
-                break
-            needed += 1
+        left, needed, length = demand, 0, max(high - low + 1, 0)
+        step = self.with_supply(high if direction < 0 else low, direction)
+        while left > 0 and low <= step <= high:
+            needed = (high - step if direction < 0 else step - low) + 1
             used = min(self.supply[step], left)
             self.supply[step] -= used
             left -= used
+            step = self.with_supply(step, direction) if self.supply[step] <= 0 else step
+        if left > 0:
+            needed = length
+        span = f"[{low}, {high}]" if length else "(none)"
         if left > slack:
-            self.broken(COVER, f"{demand:.6g} s needed, steps {_span(steps)} have {demand - left:.6g} s left", b)
-        if self.exact and needed < len(steps):
-            self.broken(LATEST, f"{needed} steps suffice, takes {len(steps)}", b)
-        low, high = (min(steps), max(steps)) if steps else (0, 0)
-        rivals = {self.copier[step] for step in range(low, high) if step in self.copier}
-        for rival in sorted(rivals):
-            self.broken(ONE_COPY, f"both copy over two or more steps of {_span(steps)}", b, rival)
-        for step in range(low, high):
-            self.copier.setdefault(step, b)
+            self.broken(COVER, f"{demand:.6g} s needed, steps {span} have {demand - left:.6g} s left", b)
+        if self.exact and needed < length:
+            self.broken(LATEST, f"{needed} steps suffice, takes {length}", b)
+        if low < high and not self.violations.full(ONE_COPY):
+            for rival in sorted(self.take_engine(b, low, high)):
+                self.broken(ONE_COPY, f"both copy over two or more steps of {span}", b, rival)
+
+    def with_supply(self, step: int, direction: int) -> int:
+        """The nearest step with supply left, from `step` on; -1 or past the end where there is none."""
+        hints, at, last = (self.earlier, step + 1, 0) if direction < 0 else (self.later, step, len(self.supply))
+        visited = []
+        while at != last and self.supply[at - (direction < 0)] <= 0:
+            visited.append(at)
+            at = hints[at] if hints[at] != at else at + direction
+        for passed in visited:
+            hints[passed] = at
+        return at - (direction < 0)
+
+    def take_engine(self, b: int, low: int, high: int) -> set[int]:
+        """Enters a copy over the pairs of steps from low to high; the buffers whose copies have some of them."""
+        i, position, pieces, rivals = bisect_left(self.copies, (low,)), low, [], set()
+        if i and self.copies[i - 1][1] > low:
+            i -= 1
+        first = i
+        while i < len(self.copies) and self.copies[i][0] < high:
+            start, end, rival = self.copies[i]
+            rivals.add(rival)
+            pieces += [(position, start, b)] * (start > position) + [self.copies[i]]
+            position = max(position, end)
+            i += 1
+        self.copies[first:i] = pieces + [(position, high, b)] * (high > position)
+        return rivals
 
     def check_lowest(self, new: _Allocation) -> None:
         """With ``exact``: the offset is the group's if it has one, else the lowest free one (rule 7)."""
@@ -268,21 +304,53 @@ class _Judge:
                     break
 
     def check_overlaps(self) -> None:
-        """No byte is held twice at one step, but for the step of an in-place update."""
+        """No byte is held twice at one step, but for the step of an in-place update.
+
+        A sweep over the steps. Those that hold bytes nobody else holds stand sorted by offset, so that a new one meets
+        only its neighbours; those that were caught, or are being taken over, stand beside them.
+        """
+        free: list[tuple[int, int]] = []  # offset and number of what is held, disjoint
+        beside: list[int] = []
+        ends: list[tuple[int, int]] = []
         held = [a for a in self.allocations if a.start <= a.end and a.size > 0]
-        start = np.array([a.start for a in held], np.int64)
-        end = np.array([a.end for a in held], np.int64)
-        low = np.array([a.offset for a in held], np.int64)
-        high = low + np.array([a.size for a in held], np.int64)
-        for i, one in enumerate(held):
-            in_time = (start[i + 1 :] <= one.end) & (one.start <= end[i + 1 :])
-            meets = in_time & (low[i + 1 :] < high[i]) & (low[i] < high[i + 1 :])
-            for j in np.flatnonzero(meets).tolist():
-                other = held[i + 1 + j]
-                if not self.updates_in_place(one, other) and not self.updates_in_place(other, one):
-                    steps = f"[{max(one.start, other.start)}, {min(one.end, other.end)}]"
-                    common = f"[{max(one.offset, other.offset)}, {min(high[i], high[i + 1 + j])})"
-                    self.broken(OVERLAP, f"both hold bytes {common} over steps {steps}", one.buffer, other.buffer)
+        found: list[tuple[int, int]] = []
+        for i in sorted(range(len(held)), key=lambda i: held[i].start):
+            new = held[i]
+            while ends and ends[0][0] < new.start:
+                gone = heapq.heappop(ends)[1]
+                place = bisect_left(free, (held[gone].offset, gone))
+                if place < len(free) and free[place][1] == gone:
+                    del free[place]
+                else:
+                    beside.remove(gone)
+            if self.violations.listed is not None and len(found) > self.violations.listed:
+                break
+            heapq.heappush(ends, (new.end, i))
+            last = bisect_left(free, (new.offset + new.size,))
+            first = bisect_right(free, (new.offset, len(held)))
+            while first and held[free[first - 1][1]].offset + held[free[first - 1][1]].size > new.offset:
+                first -= 1
+            met = [number for _, number in free[first:last]]
+            met += [j for j in beside if held[j].offset < new.offset + new.size]
+            met = [j for j in met if held[j].offset + held[j].size > new.offset]
+            wrong = [j for j in met if not self.updates_in_place(held[j], new)]
+            wrong = [j for j in wrong if not self.updates_in_place(new, held[j])]
+            if wrong:
+                found += [(min(i, j), max(i, j)) for j in wrong]
+                beside.append(i)
+                continue
+            for number in met:  # a tensor that gives its place to an update
+                place = bisect_left(free, (held[number].offset, number))
+                if place < len(free) and free[place][1] == number:
+                    del free[place]
+                    beside.append(number)
+            insort(free, (new.offset, i))
+        for i, j in sorted(found):
+            one, other = held[i], held[j]
+            steps = f"[{max(one.start, other.start)}, {min(one.end, other.end)}]"
+            high = min(one.offset + one.size, other.offset + other.size)
+            common = f"[{max(one.offset, other.offset)}, {high})"
+            self.broken(OVERLAP, f"both hold bytes {common} over steps {steps}", one.buffer, other.buffer)
 
     def updates_in_place(self, old: _Allocation, new: _Allocation) -> bool:
         """Whether `new` takes over the space of `old` in the step where its instruction updates it in place."""
@@ -300,7 +368,3 @@ class _Judge:
             not p.buffer_is_output[b] and p.buffer_tensor[b] == old.tensor and p.buffer_alias[b] == group
             for b in range(p.buffer_offsets[t], p.buffer_offsets[t + 1])
         )
-
-
-def _span(steps: list[int]) -> str:
-    return f"[{min(steps)}, {max(steps)}]" if steps else "(none)"

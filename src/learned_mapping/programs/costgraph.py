@@ -30,12 +30,15 @@ from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message_factory import GetMessages
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import MAX_BYTES, MAX_OPS, MAX_SECONDS, ComputationGraph, make_graph
-from learned_mapping.programs.json_io import read_bytes
+from learned_mapping.programs.json_io import MAX_NAME, read_bytes
 
 SECONDS_PER_UNIT = 1e-6
 """Seconds of one unit of ``compute_cost``."""
+
+MAX_FIELDS = 500_000
+"""Most braces, colons and commas of a text, whose parser takes seconds for so many."""
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
@@ -95,6 +98,12 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
       InputError: the text is malformed, an id is repeated or dangles, a port does not exist, a size or a cost is
         negative, or the nodes form a cycle.
     """
+    fields = sum(text.count(character) for character in "{<:,")
+    if fields > MAX_FIELDS:
+        fault = (
+            f"up to {fields} fields, at most {MAX_FIELDS} are supported: larger graphs come as learned-mapping/graph/1"
+        )
+        raise InputError(source, "", fault)
     whole = _message_type()()
     try:
         text_format.Parse(text, whole)
@@ -115,11 +124,12 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
     op_of_id: dict[int, int] = {}
     op_of_name: dict[str, int] = {}
     for op, node in enumerate(nodes):
-        if not node.name or not node.name.isprintable() or len(node.name) > 1000:
-            fail(f"node[{op}].name", f"expected a printable name, got {node.name[:40]!r}")
+        if not node.name or not node.name.isprintable() or len(node.name) > MAX_NAME - 6:
+            # A tensor is named after its op and its port.
+            fail(f"node[{op}].name", f"expected a printable name, got {shown(node.name)!r}")
         for known, key, field in ((op_of_id, node.id, "id"), (op_of_name, node.name, "name")):
             if key in known:
-                fail(f"node[{op}].{field}", f"{key!r} is also node[{known[key]}]'s")
+                fail(f"node[{op}].{field}", f"{shown(key)!r} is also node[{known[key]}]'s")
             known[key] = op
         if not 0 <= node.compute_cost * SECONDS_PER_UNIT <= MAX_SECONDS:
             fault = f"{node.compute_cost} is outside [0, {MAX_SECONDS / SECONDS_PER_UNIT:g}]"
@@ -143,7 +153,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
                 fail(f"node[{op}].input_info[{i}].preceding_node", f"no node has id {item.preceding_node}")
             ports = len(nodes[source_op].output_info)
             if not 0 <= item.preceding_port < ports:
-                fault = f"node {nodes[source_op].name!r} has {ports} output(s), no port {item.preceding_port}"
+                fault = f"node {shown(nodes[source_op].name)!r} has {ports} output(s), no port {item.preceding_port}"
                 fail(f"node[{op}].input_info[{i}].preceding_port", fault)
             edges.append((first_tensor[source_op] + item.preceding_port, op))
         for i, identity in enumerate(node.control_input):
@@ -178,7 +188,12 @@ def _line_of(text: str, whole: Any, field: str) -> int:
     """The line on which a field, or its message where it is absent, is first there: found by reading shorter texts."""
     path = re.findall(r"(\w+)(?:\[(\d+)\])?", field)
     path = path if _holds(whole, path) else path[:-1]
-    lines = text.split("\n")
+    before, node = 0, text
+    if path and path[0][0] == "node" and path[0][1]:
+        starts = _starts_of_nodes(text)
+        before, end = starts[int(path[0][1])], [*starts, len(text)][int(path[0][1]) + 1]
+        node, path = text[before:end], [("node", "0"), *path[1:]]
+    lines = node.split("\n")
 
     def there(count: int) -> bool:
         part = type(whole)()
@@ -188,7 +203,20 @@ def _line_of(text: str, whole: Any, field: str) -> int:
             pass
         return _holds(part, path)
 
-    return bisect.bisect_left(range(len(lines)), True, key=there)
+    return text.count("\n", 0, before) + bisect.bisect_left(range(len(lines)), True, key=there)
+
+
+def _starts_of_nodes(text: str) -> list[int]:
+    """Where each node begins: the words at the top level that are `node`."""
+    starts, depth = [], 0
+    for token in re.finditer(r"""#.*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{}<>]|\w+""", text):
+        if token[0] in "{<":
+            depth += 1
+        elif token[0] in "}>":
+            depth -= 1
+        elif token[0] == "node" and not depth:
+            starts.append(token.start())
+    return starts
 
 
 def _holds(message: Any, path: list[tuple[str, str]]) -> bool:

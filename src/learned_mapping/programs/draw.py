@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
-from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, written
 
 
 def show(program: Program) -> str:
@@ -34,7 +34,7 @@ def demand_figure(program: Program) -> Figure:
     axes.axhline(program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory")
     axes.set_xlim(0, program.num_instructions)
     axes.set_yscale("log")
-    axes.set(xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=program.name)
+    axes.set(xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=written(program.name))
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

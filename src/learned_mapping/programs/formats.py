@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from learned_mapping.errors import shown
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_FLOP,
@@ -102,19 +103,28 @@ def graph_from_json(node: Node) -> ComputationGraph:
     """The graph a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
-    ops = [op.object(("name", "kind", "flop"), ("weight_bytes", "seconds")) for op in top["ops"].array(MAX_OPS)]
-    names = [op["name"].string() for op in ops]
+    names, kinds, flop, weights, seconds = [], [], [], [], []
+    for item in top["ops"].array(MAX_OPS):
+        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds"))
+        if "seconds" in op:
+            seconds.append(op["seconds"].number(0, MAX_SECONDS))
+        if len(seconds) not in (0, len(names) + 1):
+            fault = f"ops[{len(names)}] has {'' if 'seconds' in op else 'no '}'seconds', others do not agree"
+            top["ops"].fail(f"{fault}: give all or none")
+        for field in ("kind", "flop"):
+            if field not in op and not seconds:
+                item.fail(f"missing field {field!r}, which ops without 'seconds' need")
+        names.append(op["name"].name())
+        kinds.append(op["kind"].string() if "kind" in op else "op")
+        flop.append(op["flop"].number(0, MAX_FLOP) if "flop" in op else 0.0)
+        weights.append(op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0)
     check_distinct(node.source, "ops", names)
     index = {name: i for i, name in enumerate(names)}
-    timed = [i for i, op in enumerate(ops) if "seconds" in op]
-    if timed and len(timed) < len(ops):
-        missing = min(set(range(len(ops))) - set(timed))
-        top["ops"].fail(f"ops[{missing}] has no 'seconds' while ops[{timed[0]}] has: give all or none")
 
     tensor_names, producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], [], []
     for i, item in enumerate(top["tensors"].array(MAX_OPS * 8)):
         tensor = item.object(("name", "producer", "bytes", "consumers"), ("output",))
-        tensor_names.append(tensor["name"].string())
+        tensor_names.append(tensor["name"].name())
         producer.append(_index_of(tensor["producer"], "op", index))
         sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
         outputs.append("output" in tensor and tensor["output"].boolean())
@@ -122,17 +132,17 @@ def graph_from_json(node: Node) -> ComputationGraph:
         for ref in tensor["consumers"].array(MAX_OPS):
             consumer = _index_of(ref, "op", index)
             if consumer in consumers:
-                ref.fail(f"consumer {ref.value!r} is listed twice")
+                ref.fail(f"consumer {shown(ref.value)!r} is listed twice")
             consumers.add(consumer)
             edge_tensor.append(i)
             edge_consumer.append(consumer)
     return make_graph(
-        name=top["name"].string(),
+        name=top["name"].name(),
         op_names=names,
-        op_kinds=[op["kind"].string() for op in ops],
-        op_flop=[op["flop"].number(0, MAX_FLOP) for op in ops],
-        op_weight_bytes=[op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0 for op in ops],
-        op_seconds=[op["seconds"].number(0, MAX_SECONDS) for op in ops] if timed else None,
+        op_kinds=kinds,
+        op_flop=flop,
+        op_weight_bytes=weights,
+        op_seconds=seconds or None,
         tensor_names=tensor_names,
         tensor_producer=producer,
         tensor_bytes=sizes,
@@ -149,14 +159,19 @@ def program_from_json(node: Node) -> Program:
     expect_schema(node, "program")
     top = node.object(("schema", "name", "memory", "tensors", "instructions"), ("metadata",))
     memory = top["memory"].object(("fast_bytes", "copy_bytes_per_s"))
-    tensors = [t.object(("name", "bytes"), ("parameter", "output")) for t in top["tensors"].array(MAX_BUFFERS)]
-    names = [t["name"].string() for t in tensors]
+    names, sizes, parameter, output = [], [], [], []
+    for item in top["tensors"].array(MAX_BUFFERS):
+        tensor = item.object(("name", "bytes"), ("parameter", "output"))
+        names.append(tensor["name"].name())
+        sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
+        parameter.append("parameter" in tensor and tensor["parameter"].boolean())
+        output.append("output" in tensor and tensor["output"].boolean())
     check_distinct(node.source, "tensors", names)
     index = {name: i for i, name in enumerate(names)}
     steps, groups = [], {}
     for item in top["instructions"].array(MAX_INSTRUCTIONS):
         instruction = item.object(("name", "kind", "buffers", "latency_s"), ("varied",))
-        name, kind = instruction["name"].string(), instruction["kind"].string()
+        name, kind = instruction["name"].name(), instruction["kind"].string()
         entries, buffers = instruction["buffers"].array(10_000), []
         varied = _varied(instruction, len(entries))
         for entry in entries:
@@ -169,26 +184,42 @@ def program_from_json(node: Node) -> Program:
         if len(table) != 1 << len(varied):
             fault = f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
             instruction["latency_s"].fail(fault)
-        steps.append(Step(name, kind, buffers, varied, table))
+        steps.append(Step(name, kind, *_merged(buffers, varied, table)))
     return program_of_steps(
         steps,
-        name=top["name"].string(),
+        name=top["name"].name(),
         fast_bytes=memory["fast_bytes"].integer(0, MAX_BYTES),
         copy_bytes_per_s=memory["copy_bytes_per_s"].number(1e-9, 1e18),
         tensor_names=names,
-        tensor_bytes=[t["bytes"].integer(0, MAX_BYTES) for t in tensors],
-        tensor_is_parameter=["parameter" in t and t["parameter"].boolean() for t in tensors],
-        tensor_is_output=["output" in t and t["output"].boolean() for t in tensors],
+        tensor_bytes=sizes,
+        tensor_is_parameter=parameter,
+        tensor_is_output=output,
         metadata=top["metadata"].metadata() if "metadata" in top else {},
         source=node.source,
     )
 
 
 def _index_of(node: Node, kind: str, index: dict[str, int]) -> int:
-    name = node.string()
+    name = node.name()
     if name not in index:
-        node.fail(f"no {kind} is named {name!r}")
+        node.fail(f"no {kind} is named {shown(name)!r}")
     return index[name]
+
+
+def _merged(
+    buffers: list[tuple[int, bool, int]], varied: list[int], table: list[float]
+) -> tuple[list[tuple[int, bool, int]], list[int], list[float]]:
+    """An instruction that reads a tensor more than once reads it once: both uses are in fast memory, or neither is."""
+    first: dict[tuple[int, bool, int], int] = {}
+    kept = [i for i, buffer in enumerate(buffers) if buffer[1] or first.setdefault(buffer, i) == i]
+    if len(kept) == len(buffers):
+        return buffers, varied, table
+    place = {position: i for i, position in enumerate(kept)}
+    position_of = [place[i if buffer[1] else first[buffer]] for i, buffer in enumerate(buffers)]
+    left = list(dict.fromkeys(position_of[position] for position in varied))
+    bits = [left.index(position_of[position]) for position in varied]
+    entries = [sum(1 << k for k, bit in enumerate(bits) if subset >> bit & 1) for subset in range(1 << len(left))]
+    return [buffers[i] for i in kept], left, [table[entry] for entry in entries]
 
 
 def _varied(instruction: dict[str, Node], num_buffers: int) -> list[int]:

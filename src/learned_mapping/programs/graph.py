@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, shown
+from learned_mapping.programs.json_io import MAX_NAME
 
 MAX_OPS = 100_000
 MAX_EDGES = 2_000_000
 MAX_BYTES = 2**50
 """Largest tensor, or weights of one op, in bytes: a pebibyte."""
+MAX_TOTAL_BYTES = 2**61
+"""Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
 
@@ -199,8 +202,12 @@ def make_graph(
         edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
         edge_consumer=(edge_consumer, np.int32, uses, 0, n - 1),
     )
+    check_text(source, "name", [name])
+    check_text(source, "op_kinds", op_kinds)
     if len(op_kinds) != n:
         raise InputError(source, "op_kinds", f"{len(op_kinds)} entries for {n} ops")
+    sizes, weights = columns["tensor_bytes"], columns["op_weight_bytes"]
+    check_total_bytes(source, sizes, weights, sizes[columns["edge_tensor"]])
     edges = np.unique(np.stack([columns["edge_tensor"], columns["edge_consumer"]], axis=1), axis=0)
     loops = np.flatnonzero(columns["tensor_producer"][edges[:, 0]] == edges[:, 1])
     if len(loops):
@@ -226,15 +233,30 @@ def make_graph(
 
 
 def check_distinct(source: object, field: str, names: Sequence[str]) -> None:
-    """Raises `InputError` where a name is no string, empty, or repeated."""
+    """Raises `InputError` where a name is none that `check_text` takes, or repeated."""
+    check_text(source, field, names)
     seen: dict[str, int] = {}
     for i, name in enumerate(names):
-        if not isinstance(name, str) or not name:
-            raise InputError(source, f"{field}[{i}].name", f"expected a non-empty string, got {name!r}")
         if name in seen:
-            fault = f"duplicate name {name!r}, first used by {field}[{seen[name]}]"
+            fault = f"duplicate name {shown(name)!r}, first used by {field}[{seen[name]}]"
             raise InputError(source, f"{field}[{i}].name", fault)
         seen[name] = i
+
+
+def check_text(source: object, field: str, names: Sequence[str]) -> None:
+    """Raises `InputError` where a name is no string of 1 to `MAX_NAME` characters that can be printed on one line."""
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+            what = "printable characters" if isinstance(name, str) else "a string"
+            place = field if field == "name" else f"{field}[{i}].name"
+            raise InputError(source, place, f"expected 1 to {MAX_NAME} {what}, got {shown(name)!r}")
+
+
+def check_total_bytes(source: object, *sizes: np.ndarray) -> None:
+    """Raises `InputError` where sizes in bytes together pass `MAX_TOTAL_BYTES`."""
+    total = sum(float(size.sum(dtype=float)) for size in sizes)
+    if total > MAX_TOTAL_BYTES:
+        raise InputError(source, "bytes", f"{total:.4g} in all, read, written and held; at most {MAX_TOTAL_BYTES:.4g}")
 
 
 def check_columns(source: object, **columns: tuple[Any, Any, int, float, float]) -> dict[str, np.ndarray | None]:

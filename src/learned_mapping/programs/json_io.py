@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
 import math
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, shown
 
-MAX_FILE_BYTES = 512 * 2**20
-"""Largest JSON text accepted, after decompression, in bytes."""
+MAX_FILE_BYTES = 64 * 2**20
+"""Largest text accepted, after decompression, in bytes."""
+MAX_VALUES = 8_000_000
+"""Most braces, brackets, colons and commas of a JSON text: what bounds the memory that its values can take."""
+MAX_NAME = 1000
+"""Characters of the longest name."""
 MAX_METADATA_DEPTH = 20
 
 
@@ -67,7 +73,13 @@ class Node:
             self.fail(f"{len(self.value)} entries, at most {limit} are supported")
         return [Node(value, self.source, f"{self.field}[{i}]") for i, value in enumerate(self.value)]
 
-    def string(self, limit: int = 1000) -> str:
+    def name(self) -> str:
+        """A string as `string`; a whole number stands for its digits."""
+        if isinstance(self.value, int) and not isinstance(self.value, bool) and abs(self.value) < 10**18:
+            return str(self.value)
+        return self.string()
+
+    def string(self, limit: int = MAX_NAME) -> str:
         """A non-empty string of at most `limit` characters that can be printed on one line."""
         if not isinstance(self.value, str):
             self._wrong_type("a string")
@@ -85,19 +97,18 @@ class Node:
         return self.value
 
     def integer(self, low: int, high: int) -> int:
-        """An integer in [low, high]. A float with an integer value is not one."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int):
+        """An integer in [low, high]; 100.0 is one, as other tools write it."""
+        whole = isinstance(self.value, int) or (isinstance(self.value, float) and self.value.is_integer())
+        if isinstance(self.value, bool) or not whole:
             self._wrong_type("an integer")
         if not low <= self.value <= high:
             self.fail(f"{_shorten(self.value)} is outside [{low}, {high}]")
-        return self.value
+        return int(self.value)
 
     def number(self, low: float, high: float) -> float:
         """A finite number in [low, high]."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self._wrong_type("a number")
-        if isinstance(self.value, float) and not math.isfinite(self.value):
-            self.fail(f"{self.value} is not a finite number")
         if not low <= self.value <= high:
             self.fail(f"{_shorten(self.value)} is outside [{low:g}, {high:g}]")
         return float(self.value)
@@ -128,8 +139,9 @@ def _shorten(value: Any) -> str:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} entries"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, str):
+        return repr(shown(value, 60))
+    return json.dumps(value)[:60]
 
 
 def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
@@ -153,46 +165,48 @@ def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, "", f"broken gzip file ({error})") from None
     except (OSError, ValueError) as error:
-        raise InputError(path, "", f"cannot be read ({error})") from None
+        raise InputError(path, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     if len(data) > limit:
         raise InputError(path, "", f"more than {limit} bytes")
     return data
 
 
 def parse_json(data: bytes, source: object) -> Node:
-    """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, and absurd nesting."""
+    """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too many values."""
+    values = sum(data.count(character) for character in b"{[,:")
+    if values > MAX_VALUES:
+        raise InputError(source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
+    del data
+    faults: list[str] = []  # of numbers; a NaN stands in their places, by which the first is found
 
     def no_duplicates(pairs):
-        result = {}
-        for key, value in pairs:
-            if key in result:
-                raise InputError(source, _shorten(key), "the same field appears twice in one object")
-            result[key] = value
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            seen: set[str] = set()
+            key = next(key for key, _ in pairs if key in seen or seen.add(key))
+            raise InputError(source, _shorten(key), "the same field appears twice in one object")
         return result
 
-    def no_constants(name):
-        raise InputError(source, "(number)", f"{name} is not a finite number")
+    def fault(text):
+        faults.append(text)
+        return math.nan
 
     def parse_integer(digits):
-        if len(digits) > 400:
-            raise InputError(source, "(number)", f"an integer of {len(digits)} digits")
-        return int(digits)
+        return int(digits) if len(digits) <= 400 else fault(f"an integer of {len(digits)} digits")
 
     def parse_number(digits):
         number = float(digits)
-        if not math.isfinite(number):
-            raise InputError(source, "(number)", f"{_shorten(digits)} is beyond the range of a float")
-        return number
+        return number if math.isfinite(number) else fault(f"{_shorten(digits)} is beyond the range of a float")
 
     try:
         value = json.loads(
             text,
             object_pairs_hook=no_duplicates,
-            parse_constant=no_constants,
+            parse_constant=lambda name: fault(f"{name} is not a finite number"),
             parse_int=parse_integer,
             parse_float=parse_number,
         )
@@ -200,7 +214,24 @@ def parse_json(data: bytes, source: object) -> Node:
         raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON ({error.msg})") from None
     except RecursionError:
         raise InputError(source, "", "nested too deeply") from None
+    if faults:
+        raise InputError(source, _place_of_nan(value) or "(number)", faults[0])
     return Node(value, source)
+
+
+def _place_of_nan(value: Any) -> str:
+    """The field of the first number that is none, in the order of the text."""
+    waiting = [(value, "")]
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, float) and math.isnan(value):
+            return place
+        if isinstance(value, dict):
+            prefix = place + "." if place else ""
+            waiting += [(item, prefix + shown(key, 60)) for key, item in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(value[i], f"{place}[{i}]") for i in reversed(range(len(value)))]
+    return ""
 
 
 def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
@@ -249,7 +280,9 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
         data = packed.getvalue()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
+        _remove_stale(path.parent)
+        prefix = f".{path.name[:40]}.{os.getpid()}-"
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
     except (OSError, ValueError) as error:
         raise InputError(path, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
     try:
@@ -265,6 +298,31 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@functools.cache
+def _remove_stale(folder: Path) -> None:
+    """Removes what processes that were killed while they wrote have left in a folder; once in a process."""
+    for path in folder.glob(".*.tmp"):
+        writer = re.search(r"\.(\d+)-[^.]*\.tmp$", path.name)
+        try:
+            if writer is not None:
+                os.kill(int(writer[1]), 0)
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except (OSError, OverflowError):  # it lives, and is another user's
+            pass
+
+
+def check_writable(folder: str | os.PathLike) -> None:
+    """Makes a folder where there is none; raises `InputError` where nothing can be written to it."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        fault = "" if os.access(folder, os.W_OK | os.X_OK) else "no permission"
+    except OSError as error:
+        fault = str(error.strerror)
+    if fault:
+        raise InputError(folder, "", f"cannot be written ({fault})")
 
 
 def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None) -> None:

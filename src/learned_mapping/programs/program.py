@@ -16,6 +16,8 @@ from learned_mapping.programs.graph import (
     MAX_SECONDS,
     check_columns,
     check_distinct,
+    check_text,
+    check_total_bytes,
     digest_of,
     frozen_array,
 )
@@ -198,6 +200,8 @@ def make_program(
         raise InputError(source, "buffers", f"{b} buffers, at most {MAX_BUFFERS} are supported")
     check_distinct(source, "instructions", instruction_names)
     check_distinct(source, "tensors", tensor_names)
+    check_text(source, "name", [name])
+    check_text(source, "instruction_kinds", instruction_kinds)
     if len(instruction_kinds) != t:
         raise InputError(source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions")
     _check_memory(source, fast_bytes, copy_bytes_per_s)
@@ -214,6 +218,7 @@ def make_program(
         latency_s=(latency_s, np.float64, len(latency_s), 0, MAX_SECONDS),
         latency_offsets=(latency_offsets, np.int64, t + 1, 0, len(latency_s)),
     )
+    check_total_bytes(source, columns["tensor_bytes"], columns["tensor_bytes"][columns["buffer_tensor"]])
     columns["buffer_alias"] = _renumbered(columns["buffer_alias"])
     program = Program(
         name=str(name),
@@ -330,9 +335,9 @@ def _check_aliases(p: Program, source: object) -> None:
 def _check_latencies(p: Program, source: object) -> None:
     if p.latency_offsets[0] != 0 or p.latency_offsets[-1] != len(p.latency_s):
         raise InputError(source, "latency_offsets", f"must run from 0 to {len(p.latency_s)}")
+    bits, starts = p.buffer_bit.tolist(), p.buffer_offsets.tolist()
     for t in range(p.num_instructions):
-        bits = p.buffer_bit[p.buffer_offsets[t] : p.buffer_offsets[t + 1]]
-        varied = sorted(bits[bits >= 0].tolist())
+        varied = sorted(bit for bit in bits[starts[t] : starts[t + 1]] if bit >= 0)
         if varied != list(range(len(varied))):
             raise InputError(source, f"instructions[{t}].varied", f"bits {varied} are not 0, 1, 2, ...")
         entries = int(p.latency_offsets[t + 1] - p.latency_offsets[t])

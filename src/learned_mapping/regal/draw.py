@@ -13,17 +13,26 @@ from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.validate import validate
-from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, time_unit
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, time_unit, written
 
 LABELLED_OPS = 24
 """Up to this many ops, a chart writes their names."""
 DRAWN_TRANSFERS = 150
-"""Up to this many transfers, a chart draws them."""
+"""Up to this many transfers, a chart draws each; of more it bundles those near each other, arrows as thick as many."""
+BUNDLES = 60
+"""Moments at which it does."""
+SINGLE_OPS = 3000
+"""Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each."""
 
 
 def show(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> str:
-    """SVG text of a schedule as a Gantt chart over its memory, or of a graph alone; raises `InputError` as `gantt`."""
-    return svg_text(drawing(graph) if schedule is None else gantt(graph, schedule, pair))
+    """SVG text of `picture`."""
+    return svg_text(picture(graph, schedule, pair))
+
+
+def picture(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> Figure:
+    """A schedule as a Gantt chart over its memory, or a graph alone; raises `InputError` as `gantt`."""
+    return drawing(graph) if schedule is None else gantt(graph, schedule, pair)
 
 
 def gantt(
@@ -70,14 +79,22 @@ def gantt(
             for i, (left, length) in zip(mine, bars):
                 name = graph.op_names[steps[i][0]]
                 if length > 0.011 * width * len(name):
-                    chart.text(left + length / 2, device, name, ha="center", va="center", color="white", fontsize=8)
+                    chart.text(
+                        left + length / 2, device, written(name), ha="center", va="center", color="white", fontsize=8
+                    )
     sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
-    for i, (tensor, target) in sends if len(sends) <= DRAWN_TRANSFERS else []:
-        source = schedule.placement[graph.tensor_producer[tensor]]
-        down = 1 if target > source else -1
+    bundled = len(sends) > DRAWN_TRANSFERS
+    arrows: dict[tuple[float, int, int], int] = {}
+    for i, (tensor, target) in sends:
+        moment = (int(start[i] / width * BUNDLES) + 0.5) * width / BUNDLES if bundled else float(start[i])
+        key = (moment, int(schedule.placement[graph.tensor_producer[tensor]]), target)
+        arrows[key] = arrows.get(key, 0) + 1
+    most = max(arrows.values(), default=1)
+    for (moment, source, target), count in arrows.items():
+        down, thick = 1 if target > source else -1, 0.9 if not bundled else 0.5 + 2 * count / most
         chart.annotate(
-            "", (start[i], target - 0.36 * down), (start[i], source + 0.36 * down),
-            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+            "", (moment, target - 0.36 * down), (moment, source + 0.36 * down),
+            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": thick, "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip
     chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
     chart.set_ylim(devices - 0.5, -0.5)
@@ -95,8 +112,11 @@ def gantt(
     memory.set_xlabel(f"time ({unit})")
     memory.set_ylabel(f"memory ({size_unit})")
     memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
-    text = title or f"{graph.name}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
-    chart.set_title(f"{text}, {len(sends)} transfers", loc="left")
+    text = (
+        title
+        or f"{written(graph.name)}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
+    )
+    chart.set_title(f"{text}, {len(sends)} transfers{', bundled' * bundled}", loc="left")
     if len(kinds) > 1:
         figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
     return figure
@@ -136,7 +156,7 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
     ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
     rank = np.empty(len(kinds), int)
     rank[ranked] = np.minimum(np.arange(len(kinds)), len(PALETTE) - 1)
-    names = [str(kinds[k]) for k in ranked[: len(PALETTE)]]
+    names = [written(kinds[k], 30) for k in ranked[: len(PALETTE)]]
     if len(kinds) > len(PALETTE):
         names[-1] = "other"
     legend = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names)]
@@ -167,6 +187,8 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
       paint: [N] in [0, 1], shown as colour instead of the kinds of op.
       label: what it is.
     """
+    if paint is None and max(graph.num_ops, graph.num_edges // 4) > SINGLE_OPS:
+        return _profile(graph)
     depth, height = layout(graph)
     figure, axes = new_figure(height=4.2)
     producer, consumer = graph.edge_producer, graph.edge_consumer
@@ -189,7 +211,7 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
     scale, unit = time_unit(float(seconds.sum()))
     total, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
     axes.set_title(
-        f"{graph.name}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
+        f"{written(graph.name)}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
         f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors",
         loc="left",
     )
@@ -201,4 +223,29 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
     axes.margins(0.05)
     if paint is None and len(kinds) > 1:
         figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    return figure
+
+
+def _profile(graph: ComputationGraph) -> Figure:
+    """A large graph by depth alone: seconds of its ops by kind, and bytes of the tensors made there."""
+    depth, seconds = depth_of(graph), op_seconds(graph, DevicePair())
+    colours, kinds = _op_colours(graph)
+    bins = min(int(depth.max()) + 1, 200)
+    place = depth * bins // (int(depth.max()) + 1)
+    figure, (axes, memory) = new_figure(2, 1, height=4.2, sharex=True)
+    scale, unit = time_unit(float(seconds.sum()))
+    bottom, edges = np.zeros(bins), np.linspace(0, depth.max() + 1, bins + 1)
+    for patch_colour in PALETTE[: len(kinds)]:
+        mine = np.array([colour == patch_colour for colour in colours])
+        top = bottom + np.bincount(place[mine], seconds[mine] * scale, bins)
+        axes.stairs(top, edges, baseline=bottom, fill=True, color=patch_colour)
+        bottom = top
+    axes.set_ylabel(f"time of ops ({unit})")
+    made, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
+    sizes = np.bincount(place[graph.tensor_producer], graph.tensor_bytes / made, bins)
+    memory.stairs(sizes, edges, fill=True, color=PALETTE[5])
+    memory.set(xlabel="depth (ops on the longest path before)", ylabel=f"tensors made ({size_unit})")
+    counts = f"{graph.num_ops:,} ops and {graph.num_edges:,} edges, summed up by depth"
+    axes.set_title(f"{written(graph.name)}: {counts}", loc="left")
+    figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
     return figure

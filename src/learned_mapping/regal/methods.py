@@ -40,6 +40,7 @@ from learned_mapping.regal.searches.local_search import (
 )
 from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.validate import validate
+from learned_mapping.verdict import LISTED, Verdict
 
 EVALUATIONS = 5000
 """Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""
@@ -316,6 +317,7 @@ class Scheduling(Problem):
 
     name, solution_schema = "regal", "schedule"
     samples = EVALUATIONS
+    net = ("list-scheduler",)
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return METHODS
@@ -345,8 +347,12 @@ class Scheduling(Problem):
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
         return schedule_costs(task, solution)
 
-    def validate(self, task: Instance, solution: Schedule):
-        return validate(task.graph, solution, task.pair)
+    def value(self, task: Instance, solution: Schedule) -> float:
+        """Less seconds, or fewer bytes, are more; what does not fit comes last."""
+        return -schedule_fitness(task, solution)
+
+    def validate(self, task: Instance, solution: Schedule, listed: int | None = LISTED) -> Verdict:
+        return validate(task.graph, solution, task.pair, listed=listed)
 
     def read_solution(self, path: str, instance: ComputationGraph) -> Schedule:
         return read_schedule(path, instance)

@@ -66,7 +66,7 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
     """
     expect_schema(node, "schedule")
     top = node.object(("schema", "graph", "digest", "devices", "placement", "order"))
-    top["graph"].string()
+    top["graph"].name()
     if top["digest"].string() != graph.digest:
         Node(node.value["digest"], node.source, "instance").fail(
             f"is a schedule of graph {top['graph'].value!r} with digest {top['digest'].value[:12]}..., "
@@ -87,14 +87,15 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
     for step in top["order"].array(MAX_OPS + MAX_EDGES):
         if isinstance(step.value, dict) and "op" in step.value:
             op = step.object(("op",))["op"]
-            if op.string() not in ops:
-                op.fail(f"no op is named {op.value!r}")
-            order.append((ops[op.value], RUN_OP))
+            if op.name() not in ops:
+                op.fail(f"no op is named {op.name()!r}")
+            order.append((ops[op.name()], RUN_OP))
         else:
             parts = step.object(("transfer", "to"))
-            if parts["transfer"].string() not in tensors:
-                parts["transfer"].fail(f"no tensor is named {parts['transfer'].value!r}")
-            order.append((tensors[parts["transfer"].value], parts["to"].integer(0, devices - 1)))
+            tensor = parts["transfer"].name()
+            if tensor not in tensors:
+                parts["transfer"].fail(f"no tensor is named {tensor!r}")
+            order.append((tensors[tensor], parts["to"].integer(0, devices - 1)))
     return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices).on(graph)
 
 

@@ -11,18 +11,23 @@ from collections import deque
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.verdict import Verdict, Violation
+from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 
 
-def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None) -> Verdict:
+def validate(
+    graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, listed: int | None = LISTED
+) -> Verdict:
     """Judges a schedule of `graph` on `pair` (the defaults of `DevicePair` when None).
+
+    Args:
+      listed: violations listed of each rule; all where None.
 
     Returns:
       A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a rule other than the
       memory limit is broken.
     """
     pair = DevicePair() if pair is None else pair
-    broken: list[Violation] = []
+    broken = Violations(listed)
     placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]
     if schedule.devices != pair.devices:
         detail = f"the schedule is for {schedule.devices} devices, there are {pair.devices}"
@@ -31,77 +36,73 @@ def validate(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | Non
         return Verdict((Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),))
     for op, device in enumerate(placement):
         if not 0 <= device < pair.devices:
-            broken.append(Violation("placement", (graph.op_names[op],), f"there is no device {device}"))
+            broken.add("placement", (graph.op_names[op],), f"there is no device {device}")
     for step, (what, target) in enumerate(steps):
         limit = graph.num_ops if target == -1 else graph.num_tensors
         if not 0 <= what < limit or not -1 <= target < pair.devices:
-            broken.append(Violation("order", (), f"step {step} is ({what}, {target}): no such op, tensor or device"))
+            broken.add("order", (), f"step {step} is ({what}, {target}): no such op, tensor or device")
     if broken:
-        return Verdict(tuple(broken))
+        return Verdict(broken.all())
 
+    producers = graph.tensor_producer.tolist()
+    uses = list(zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()))
+    needed = {(tensor, placement[consumer]) for tensor, consumer in uses}
     ran: dict[int, int] = {}
     sent: dict[tuple[int, int], int] = {}
     for step, (what, target) in enumerate(steps):
         if target == -1:
             if what in ran:
                 detail = f"op at step {ran[what]} and again at step {step}"
-                broken.append(Violation("every op once", (graph.op_names[what],), detail))
+                broken.add("every op once", (graph.op_names[what],), detail)
             ran.setdefault(what, step)
             continue
-        home = placement[graph.tensor_producer[what]]
+        home = placement[producers[what]]
         name = graph.tensor_names[what]
         if target == home:
-            broken.append(Violation("transfer implied", (name,), f"step {step} sends it to device {home}, its home"))
-        elif all(placement[consumer] != target for consumer in graph.consumers(what)):
+            broken.add("transfer implied", (name,), f"step {step} sends it to device {home}, its home")
+        elif (what, target) not in needed:
             detail = f"step {step} sends it to device {target}, where no op uses it"
-            broken.append(Violation("transfer implied", (name,), detail))
+            broken.add("transfer implied", (name,), detail)
         if (what, target) in sent:
             detail = f"transfer to device {target} at step {sent[what, target]} and again at step {step}"
-            broken.append(Violation("one transfer per tensor and device", (name,), detail))
+            broken.add("one transfer per tensor and device", (name,), detail)
         sent.setdefault((what, target), step)
     for op in range(graph.num_ops):
         if op not in ran:
-            broken.append(Violation("every op once", (graph.op_names[op],), "op never runs"))
+            broken.add("every op once", (graph.op_names[op],), "op never runs")
     for (tensor, _target), step in sent.items():
-        producer = int(graph.tensor_producer[tensor])
+        producer = producers[tensor]
         if producer in ran and ran[producer] > step:
             culprits = (graph.op_names[producer], graph.tensor_names[tensor])
             detail = f"step {step} sends a tensor produced at step {ran[producer]}"
-            broken.append(Violation("dataflow", culprits, detail))
-    for tensor in range(graph.num_tensors):
-        producer = int(graph.tensor_producer[tensor])
-        for consumer in graph.consumers(tensor):
-            consumer = int(consumer)
-            if consumer not in ran or producer not in ran:
+            broken.add("dataflow", culprits, detail)
+    for tensor, consumer in uses:
+        producer, device = producers[tensor], placement[consumer]
+        if consumer not in ran or producer not in ran:
+            continue
+        if device == placement[producer]:
+            if ran[producer] < ran[consumer]:
                 continue
-            culprits = (graph.op_names[consumer], graph.tensor_names[tensor])
-            device = placement[consumer]
-            if device == placement[producer]:
-                if ran[producer] < ran[consumer]:
-                    continue
-                detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
-            elif (tensor, device) not in sent:
-                detail = f"the input is never sent to device {device}"
-            elif sent[tensor, device] > ran[consumer]:
-                detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, device]}"
-            else:
-                continue
-            broken.append(Violation("dataflow", culprits, detail))
+            detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
+        elif (tensor, device) not in sent:
+            detail = f"the input is never sent to device {device}"
+        elif sent[tensor, device] > ran[consumer]:
+            detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, device]}"
+        else:
+            continue
+        broken.add("dataflow", (graph.op_names[consumer], graph.tensor_names[tensor]), detail)
     if broken:
-        return Verdict(tuple(broken))
+        return Verdict(broken.all())
 
-    ends = [
-        {placement[what]} if target == -1 else {target, placement[graph.tensor_producer[what]]}
-        for what, target in steps
-    ]
+    ends = [{placement[what]} if target == -1 else {target, placement[producers[what]]} for what, target in steps]
     queues = [[s for s, involved in zip(steps, ends) if device in involved] for device in range(pair.devices)]
     makespan = _time(graph, placement, queues, pair)
     peaks = [_peak(graph, placement, queues[device], device) for device in range(pair.devices)]
     for device, peak in enumerate(peaks):
         if peak > pair.memory_bytes:
             detail = f"device {device} holds {peak} bytes, it has {pair.memory_bytes:.0f}"
-            broken.append(Violation("memory limit", (f"device {device}",), detail))
-    return Verdict(tuple(broken), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
+            broken.add("memory limit", (f"device {device}",), detail)
+    return Verdict(broken.all(), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
 
 
 def _ends(graph: ComputationGraph) -> tuple[list[list[int]], list[list[int]]]:

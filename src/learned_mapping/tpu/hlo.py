@@ -165,7 +165,7 @@ def parse_module(text: str, source: object = "HLO text") -> Module:
         elif current is not None and " = " in stripped:
             try:
                 instructions.append(_parse_instruction(stripped))
-            except (ValueError, IndexError, KeyError) as error:
+            except (ValueError, IndexError, KeyError, RecursionError) as error:
                 raise InputError(source, f"line {number}", f"not an HLO instruction ({error})") from None
     if not header or entry is None or entry not in computations:
         raise InputError(source, "", "no HLO module with an entry computation")

@@ -21,6 +21,7 @@ import optax
 from learned_mapping.budget import Budget
 from learned_mapping.mcm.agent.chips import ChipActions, ChipContext, ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.agent.resume import go_on, keep
 from learned_mapping.mcm.env import PartitionEnv
 
 SPREAD = 1e-6
@@ -172,6 +173,7 @@ def run(
     budget: Budget,
     *,
     learning: bool,
+    name: str = "",
     report: Callable[[dict[str, float]], None] | None = None,
 ) -> tuple[np.ndarray, Learned]:
     """([N] int32 the fastest partition sampled, what was learned) within a budget of samples or time.
@@ -182,10 +184,11 @@ def run(
       rng: of samples, repairs and mini-batches.
       budget: a sample is one partition judged.
       learning: whether PPO follows every full batch; without it the policy stays as it is.
+      name: of the run, which a checkpoint of the budget has to bear.
       report: called with measurements after every update.
     """
     context = policy.context(env)
-    best = np.zeros(env.num_ops, np.int32)
+    learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.spent():
         found, throughput, actions = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples)
         for assignment, value in zip(found, throughput):
@@ -196,4 +199,5 @@ def run(
             learned, measured = learn(policy, learned, context, policy.credited(actions, found), rewards, rng)
             if report is not None:
                 report({"samples": budget.samples, "mean_reward": float(rewards.mean()), **measured})
+        keep(budget, name, learned, best, rng)
     return best, learned

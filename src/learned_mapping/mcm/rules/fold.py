@@ -7,6 +7,8 @@ such an op on every chip that needs it, which is what folding models.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds
@@ -15,6 +17,46 @@ from learned_mapping.programs.graph import ComputationGraph, make_graph
 
 CHEAP = 1e-3
 """An op is cheap when it, with all that leads to it, takes at most this share of the graph's time on one chip."""
+
+
+WEIGHT_KINDS = frozenset(
+    "param parameter parameters weight weights variable variablev2 const constant initializer get_attr getattr "
+    "readvariableop varhandleop".split()
+)
+"""Kinds, in small letters, by which other tools mark an op that only holds a weight."""
+INPUT_KINDS = frozenset("input inputs placeholder arg argument data feed".split())
+
+
+def weight_sources(graph: ComputationGraph) -> np.ndarray:
+    """[N] bool: ops that stand for weights, as other tools export them.
+
+    Such an op reads nothing, makes one tensor that does not leave the graph and is used, does no arithmetic, and is of
+    a kind that says so (`WEIGHT_KINDS`); or, of any kind but those of inputs, takes no time where times are given.
+    """
+    reads = np.zeros(graph.num_ops, bool)
+    reads[graph.edge_consumer] = True
+    made = np.bincount(graph.tensor_producer, minlength=graph.num_ops)
+    kept = graph.tensor_is_output | (np.diff(graph.consumer_offsets) == 0)
+    kinds = [kind.lower() for kind in graph.op_kinds]
+    idle = np.zeros(graph.num_ops, bool) if graph.op_seconds is None else graph.op_seconds == 0
+    named = np.array([kind in WEIGHT_KINDS for kind in kinds], bool)
+    named |= idle & np.array([kind not in INPUT_KINDS for kind in kinds], bool)
+    found = named & ~reads & (made == 1) & (graph.op_flop == 0)
+    found[graph.tensor_producer[kept]] = False
+    return found
+
+
+def fold_weights(graph: ComputationGraph) -> ComputationGraph:
+    """The graph with each of `weight_sources` as `weight_bytes` of the ops that use it, whole in each of several."""
+    sources = weight_sources(graph)
+    if not sources.any() or sources.all():
+        return graph
+    weights = graph.op_weight_bytes.copy()
+    held = sources[graph.edge_producer]
+    sizes = graph.tensor_bytes[graph.edge_tensor] + graph.op_weight_bytes[graph.edge_producer]
+    np.add.at(weights, graph.edge_consumer[held], sizes[held])
+    graph = dataclasses.replace(graph, op_weight_bytes=weights)
+    return _without(graph, sources, {"folded_weights": int(sources.sum())})
 
 
 def fold_cheap_sources(graph: ComputationGraph, *, share: float = CHEAP) -> ComputationGraph:
@@ -32,7 +74,7 @@ def fold_cheap_sources(graph: ComputationGraph, *, share: float = CHEAP) -> Comp
         if not folded.any() or folded.all():
             return graph
         folded_before += int(folded.sum())
-        graph = _without(graph, folded, folded_before)
+        graph = _without(graph, folded, {"replicated_sources": folded_before})
 
 
 def _foldable(graph: ComputationGraph, share: float) -> np.ndarray:
@@ -63,7 +105,7 @@ def _foldable(graph: ComputationGraph, share: float) -> np.ndarray:
     return folded
 
 
-def _without(graph: ComputationGraph, folded: np.ndarray, count: int) -> ComputationGraph:
+def _without(graph: ComputationGraph, folded: np.ndarray, note: dict[str, int]) -> ComputationGraph:
     """The graph with `folded` ops recomputed by their consumers."""
     flop = graph.op_flop.copy()
     seconds = None if graph.op_seconds is None else graph.op_seconds.copy()
@@ -91,6 +133,6 @@ def _without(graph: ComputationGraph, folded: np.ndarray, count: int) -> Computa
         tensor_is_output=graph.tensor_is_output[tensors],
         edge_tensor=new_tensor[graph.edge_tensor[edges]],
         edge_consumer=new_op[graph.edge_consumer[edges]],
-        metadata={**graph.metadata, "replicated_sources": count},
+        metadata={**graph.metadata, **note},
         source=graph.name,
     )

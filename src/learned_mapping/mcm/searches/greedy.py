@@ -7,6 +7,8 @@ simplest rule of that description; `careful_greedy` is what a rule can do withou
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
@@ -41,10 +43,31 @@ def careful_greedy(model: ChipModel) -> np.ndarray:
 
     Every chip first takes what the chain rule demands: the consumers of the chip before and all that precedes them.
     Then it takes ops as long as its time, both links included, can stay within the cap, and stops where it did last.
-    Always valid: at the least the whole graph on chip 0.
+    Where the graph has several parts that no edge joins, the parts one after the other are tried too, and the best
+    counts: side by side they would go over the same few chips. Always valid: at the least the whole graph on chip 0.
     """
+    found = [_smallest_cap(model, *way) for way in ((late_order(model.graph), None), *_part_by_part(model))]
+    return min(found, key=model.runtime)
+
+
+def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Ways to fill part by part: a late order [N] of the parts by their time, and the part [N] of each op where a chip
+    is not to begin another; none for a whole graph. An op alone is no part: it fits anywhere.
+    """
+    graph = model.graph
+    edges = sparse.coo_matrix((np.ones(len(graph.op_edges)), graph.op_edges.T), shape=(graph.num_ops,) * 2)
+    _, part = csgraph.connected_components(edges, directed=False)
+    if (np.bincount(part) > 1).sum() < 2:
+        return []
+    seconds, order = np.bincount(part, model.op_seconds), late_order(graph)
+    orders = [order[np.lexsort((part[order], rank[part[order]]))] for rank in (seconds, -seconds)]
+    return [(order, apart) for order in orders for apart in (None, part)]
+
+
+def _smallest_cap(model: ChipModel, order: np.ndarray, apart: np.ndarray | None) -> np.ndarray:
+    """[N] int32: the fill of chips in this topological order under the smallest cap for which it succeeds."""
     graph, chips = model.graph, model.package.chips
-    fill = _Fill(model)
+    fill = _Fill(model, order, apart)
     total = float(model.op_seconds.sum())
     low, high = max(total / chips, float(model.op_seconds.max())), total
     best = np.zeros(graph.num_ops, np.int32)
@@ -71,14 +94,15 @@ def careful_greedy(model: ChipModel) -> np.ndarray:
 class _Fill:
     """Fills the chips under one cap after another."""
 
-    def __init__(self, model: ChipModel):
+    def __init__(self, model: ChipModel, order: np.ndarray, apart: np.ndarray | None):
         graph = model.graph
         self._chips = model.package.chips
         self._seconds, self._tensor_seconds = model.op_seconds.tolist(), model.tensor_seconds.tolist()
         self._before, self._behind = neighbours(graph)
         self._made, self._used = tensors_of_ops(graph)
         self._uses = np.diff(graph.consumer_offsets).tolist()
-        self._order = late_order(graph).tolist()
+        self._order = order.tolist()
+        self._part = [0] * graph.num_ops if apart is None else apart.tolist()
         self._rank = np.argsort(self._order).tolist()
 
     def under(self, cap: float) -> np.ndarray | None:
@@ -112,7 +136,7 @@ class _Fill:
             for op in self._order[position:]:
                 if chip_of[op] >= 0:
                     continue
-                if load + self._seconds[op] + arriving > cap:
+                if load + self._seconds[op] + arriving > cap or (taken and self._part[op] != self._part[taken[-1]]):
                     break
                 take(op)
                 if load + arriving + cut <= cap:

@@ -107,9 +107,9 @@ def flatten(
     name = name or getattr(function, "__name__", "function")
     try:
         closed = jax.make_jaxpr(function)(*args)
-    except InputError:
+    except (InputError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # a user's function may even end the interpreter
         text = str(error).strip().split("\n")[0][:300]
         raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
     builder = _Builder(name, unroll_limit)

@@ -45,6 +45,7 @@ def schedule(
     machine: Any,
     name: str | None = None,
     donated: int | Sequence[int] = (),
+    parameters: int | Sequence[int] = (),
     unroll_limit: int = DEFAULT_UNROLL_LIMIT,
 ) -> Program:
     """The scheduled program of a JAX function of abstract arguments.
@@ -58,12 +59,14 @@ def schedule(
       name: the program's name, by default the function's.
       donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``: each leaf is
         paired with the first result of its shape and type that is not yet taken.
+      parameters: positions of arguments that are parameters, which are in slow memory first, as all arguments are.
       unroll_limit: operations that unrolling one loop may make.
 
     Raises:
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
+    flow.arguments_at(parameters, "parameters")  # complains of what names nothing
     return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, flow.arguments_at(donated, "donated")))
 
 
@@ -74,6 +77,7 @@ def schedule_function(
     machine: Any,
     name: str | None = None,
     donated: Sequence[int] = (),
+    parameters: Sequence[int] = (),
     unroll_limit: int = DEFAULT_UNROLL_LIMIT,
 ) -> Program:
     """The program of a user's function; `spec` and `arguments` as in `user_function.load_example`.
@@ -81,10 +85,16 @@ def schedule_function(
     Raises:
       InputError: as `load_example` and `schedule`.
     """
-    example = load_example(spec, arguments, donated=donated)
+    example = load_example(spec, arguments, parameters=parameters, donated=donated)
     name = name or spec.rpartition(":")[2]
     return schedule(
-        example.function, *example.args, machine=machine, name=name, donated=example.donated, unroll_limit=unroll_limit
+        example.function,
+        *example.args,
+        machine=machine,
+        name=name,
+        donated=example.donated,
+        parameters=example.parameters,
+        unroll_limit=unroll_limit,
     )
 
 

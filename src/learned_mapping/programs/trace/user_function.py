@@ -77,9 +77,11 @@ def load_example(
       InputError: the module or function is missing, fails to import, or returns something else.
     """
     function = _load(spec)
+    if inspect.iscoroutinefunction(function):
+        raise InputError(spec, "", "is asynchronous: a function that JAX can trace returns at once")
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
-        return Example(function, args, tuple(parameters), tuple(donated))
+        return _with_donated(spec, Example(function, args, tuple(parameters), tuple(donated)))
     try:
         takes = len(
             [
@@ -97,7 +99,9 @@ def load_example(
         )  # fmt: skip
     try:
         result = function()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's function may even end the interpreter
         raise InputError(spec, "", f"fails ({_one_line(error)})") from error
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
@@ -107,10 +111,25 @@ def load_example(
     found = Example(*result)
     if not isinstance(found.args, tuple | list):
         raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(found.args).__name__}")
-    return Example(
+    example = Example(
         found.function, tuple(found.args), tuple(parameters) or _positions(spec, found.parameters),
         tuple(donated) or _positions(spec, found.donated),
     )  # fmt: skip
+    return _with_donated(spec, example)
+
+
+def _with_donated(spec: str, example: Example) -> Example:
+    """The example with the arguments that its function, one of `jax.jit`, says it donates, unless others are named."""
+    if example.donated or not isinstance(example.function, jax.stages.Wrapped):
+        return example
+    try:
+        info = example.function.trace(*example.args).args_info[0]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise InputError(spec, "", f"cannot be traced ({_one_line(error)})") from error
+    donated = [i for i, leaves in enumerate(map(jax.tree_util.tree_leaves, info)) if any(a.donated for a in leaves)]
+    return example._replace(donated=tuple(donated))
 
 
 def _positions(spec: str, value: Any) -> tuple[int, ...]:
@@ -151,7 +170,9 @@ def _import(spec: str, module_name: str) -> Any:
         return module
     except ModuleNotFoundError as error:
         raise InputError(spec, "", f"cannot be imported: no module named {error.name!r}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
     finally:
         sys.path.remove(here)
