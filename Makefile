@@ -1,11 +1,11 @@
-# make book | test | lab | reproduce | bench | lint | clean
+# make book | test | browser-test | pdf | lab | reproduce | bench | lint | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: book test lab reproduce bench lint lock clean
+.PHONY: book test browser-test pdf lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,6 +18,13 @@ test: $(STAMP)
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
+
+# The rendered pages in Chromium; run `make book` first. Without a browser the tests say that they are skipped.
+browser-test: $(STAMP)
+	$(BIN)/python -m pytest tests/book
+
+pdf: book
+	$(BIN)/python book/pdf.py
 
 lab: $(STAMP)
 	$(BIN)/jupyter lab --notebook-dir book

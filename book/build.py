@@ -22,6 +22,7 @@ PROJECT = BOOK.parent
 sys.path.insert(0, str(BOOK / "_extensions"))
 
 import execution_cache  # noqa: E402
+import explorables  # noqa: E402
 import page_check  # noqa: E402
 
 HTML = BOOK / "_build" / "html"
@@ -46,7 +47,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the book.")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="chapters executed at a time")
     parser.add_argument("--force", action="store_true", help="build even when nothing has changed")
+    parser.add_argument("--readme-picture", action="store_true", help="write the picture of the README, and no book")
     arguments = parser.parse_args()
+    if arguments.readme_picture:
+        picture = explorables.explorable_pictures.readme_picture(explorables.data_of("layouts"))
+        (BOOK / "layouts.svg").write_text(picture)
+        return 0
     start = time.perf_counter()
     digest = execution_cache.digest_of(READ_BY_BUILD)
     if not arguments.force and (HTML / "index.html").exists() and SUCCESS.exists() and SUCCESS.read_text() == digest:
@@ -111,7 +117,10 @@ def execute_chapters(jobs: int) -> bool:
     failed = False
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
+        made = {pool.submit(explorables.data_of, name): name for name in explorables.SCRIPTS}
         pending = {pool.submit(execute_chapter, path, cache_path): path for path in chapters()}
+        for future in concurrent.futures.as_completed(made):
+            future.result()
         for future in concurrent.futures.as_completed(pending):
             name = pending[future].relative_to(BOOK)
             seconds, fault = future.result()

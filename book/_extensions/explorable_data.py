@@ -1,0 +1,328 @@
+"""What the explorables show: real small programs and graphs, what methods reach on them, and the verdicts of claims.
+
+Everything is computed by the package when the book is built. Each function returns JSON.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BOOK = Path(__file__).resolve().parents[1]
+MIB = 2**20
+CAPACITIES_MIB = (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
+BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+GAME_SAMPLES, AGENT_GAMES = 400, 5000
+RACE_FAMILY, RACE_OPS, RACE_SEED = "layered", 50, 4
+CHIPS, CHIP_SAMPLES = 4, 50
+FIELDS = ("instruction", "tensor", "is_output", "alias", "bit", "bytes", "live_end", "uses_left", "group_left")
+
+
+def program_json(program: Any) -> dict[str, Any]:
+    """A program as ``game_rules.js`` takes it."""
+    from learned_mapping.mmap.rules.play import Game
+
+    game = Game(program)
+    arrays = game.program
+    columns = {name: arrays.buffers[name].tolist() for name in (*FIELDS, "benefit_s", "benefit_left_s")}
+    return columns | {
+        "name": program.name,
+        "fast_bytes": program.fast_bytes,
+        "copy_bytes_per_s": program.copy_bytes_per_s,
+        "first_buffer": arrays.first_buffer.tolist(),
+        "table_start": arrays.table_start.tolist(),
+        "latency_s": arrays.latency_s.tolist(),
+        "supply_s": arrays.supply_s.tolist(),
+        "is_parameter": arrays.is_parameter.tolist(),
+        "num_groups": program.num_alias_groups,
+        "possible_saving_s": program.possible_saving_s,
+        "scale": game.scale.tolist(),
+        "slow_s": float(program.slow_s.sum()),
+        "instructions": list(program.instruction_names),
+        "tensors": list(program.tensor_names),
+    }
+
+
+def perceptron() -> Any:
+    """A training step of a perceptron with three layers, scheduled for 3 MiB of fast memory."""
+    import jax
+    import jax.numpy as jnp
+
+    from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+    from learned_mapping.programs.trace.schedule import schedule
+
+    def loss(weights, x, y):
+        for w in weights[:-1]:
+            x = jax.nn.relu(x @ w)
+        return jnp.mean((x @ weights[-1] - y) ** 2)
+
+    def step(weights, x, y):
+        return [w - 0.1 * d for w, d in zip(weights, jax.grad(loss)(weights, x, y))]
+
+    shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((512, 512), (512, 512), (512, 64), (256, 512), (256, 64))]
+    machine = MemoryHierarchy(cmem_bytes=3 * MIB)
+    return schedule(step, shapes[:3], *shapes[3:], machine=machine, name="perceptron")
+
+
+def watched_agent(program: Any, games: int) -> dict[str, Any]:
+    """MMap-MuZero after so many games of its own: one game by the search, and at each move the tree it searched."""
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+    import mctx
+
+    from learned_mapping.learning.loop import Log, train
+    from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+    from learned_mapping.mmap.agent.config import config_for
+    from learned_mapping.mmap.agent.games import Games
+    from learned_mapping.mmap.agent.search import LOWEST_LOGIT, VISITS, model
+
+    config = config_for(program.num_buffers, simulations=12)
+    budget = AgentBudget(samples=games)
+    agent = MMapAgent(program, config, seed=0)
+    agent.start(budget)
+    train(agent, budget.spent, log=Log(None, 0), checkpoint=None, every=50)
+    networks, recurrent = agent.networks, model(agent.networks, config)
+    transform = functools.partial(
+        mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
+    )
+
+    @jax.jit
+    def search(parameters, vector, ids, legal):
+        state = networks.represent(parameters, vector, ids)
+        prediction = networks.predict(parameters, state)
+        logits = jnp.where(legal, prediction.policy, LOWEST_LOGIT)
+        value = networks.atoms.decode(prediction.value)
+        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+        found = mctx.gumbel_muzero_policy(
+            parameters, jax.random.key(0), root, recurrent, config.simulations, invalid_actions=~legal,
+            qtransform=transform, max_num_considered_actions=3, gumbel_scale=0.0,
+        )  # fmt: skip
+        return found.action_weights, found.search_tree
+
+    game, moves = Games(program, 1), []
+    while not game.over[0]:
+        weights, tree = jax.device_get(search(agent.learner.average, game.vector, game.ids, game.legal))
+        allowed = np.where(game.legal[0], weights[0], -1.0)
+        action = int(np.argmax(allowed))
+        nodes = []
+        for node in range(1, config.simulations + 1):
+            if tree.node_visits[0, node] > 0:
+                parent, by = int(tree.parents[0, node]), int(tree.action_from_parent[0, node])
+                reward = float(tree.children_rewards[0, parent, by])
+                value = float(tree.node_values[0, node])
+                nodes.append([node, parent, by, int(tree.node_visits[0, node]), round(value, 3), round(reward, 3)])
+        policy = [round(max(float(w), 0.0), 4) for w in allowed]
+        moves.append(
+            {"action": action, "policy": policy, "value": round(float(tree.node_values[0, 0]), 3), "nodes": nodes}
+        )
+        game.step(np.array([action]))
+    return {
+        "moves": moves,
+        "value": float(game.saved[0]),
+        "games": int(budget.samples),
+        "updates": agent.learner.updates,
+    }
+
+
+def game() -> dict[str, Any]:
+    """A small real program; for each setting the best game of edit-search and the proven bound; the agent's game."""
+    from learned_mapping import mmap
+    from learned_mapping.mmap.bounds.upper import upper_bound
+    from learned_mapping.mmap.rules.actions import toy_program
+
+    program, best = perceptron(), {}
+    for capacity in CAPACITIES_MIB:
+        for speed in BANDWIDTHS:
+            rate = program.copy_bytes_per_s * speed
+            case = replace(program, fast_bytes=int(capacity * MIB), copy_bytes_per_s=rate)
+            found = mmap.solve(case, "edit-search", seed=0, samples=GAME_SAMPLES)
+            if not mmap.validate(case, found.solution).valid:
+                raise ValueError(f"edit-search broke a rule at {capacity} MiB")
+            bound = max(upper_bound(case).value, found.metrics["return"])
+            best[f"{capacity:g} {speed:g}"] = [found.metrics["return"], bound, found.solution.action.tolist()]
+    return {
+        "program": program_json(program), "capacities": CAPACITIES_MIB, "bandwidths": BANDWIDTHS, "best": best,
+        "agent": watched_agent(program, AGENT_GAMES), "toy": program_json(toy_program()),
+    }  # fmt: skip
+
+
+def _layout(program: Any, mapping: Any) -> list[list[int]]:
+    """[tensor, start, end, offset, bytes] of each allocation."""
+    kept = np.flatnonzero(mapping.placed & (mapping.end >= mapping.start) & (mapping.offset >= 0))
+    sizes, tensors = program.buffer_bytes, program.buffer_tensor
+    columns = (tensors[kept], mapping.start[kept], mapping.end[kept], mapping.offset[kept], sizes[kept])
+    return np.stack(columns, axis=1).astype(int).tolist()
+
+
+def _alexnet() -> tuple[Any, Any, Any, float]:
+    """The program, the compiler's mapping, the best one stored, and its return."""
+    from learned_mapping.companion import results
+    from learned_mapping.companion.mmap.runs import load
+    from learned_mapping.mmap.mapping import make_mapping
+
+    program, own = load("alexnet_train_batch_32")
+    (row,) = [row for row in results.stored("mmap.fig1")["rows"] if "mapping" in row]
+    return program, own, make_mapping(program, **row["mapping"]), row["value"]
+
+
+def layouts() -> dict[str, Any]:
+    """AlexNet's training step as the compiler lays it out, and as the best mapping found does."""
+    from learned_mapping.companion import results
+    from learned_mapping.companion.claims import Measure, measure
+
+    program, own, best, value = _alexnet()
+    rows = {"instance": "alexnet_train_batch_32", "metric": "speedup", "method": "edit-search"}
+    speedup = measure(Measure("value", rows), results.stored("mmap.table2")["rows"])
+    return {
+        "steps": program.num_instructions, "fast_bytes": program.fast_bytes, "compiler": _layout(program, own),
+        "best": _layout(program, best), "value": value, "speedup": speedup.value,
+    }  # fmt: skip
+
+
+def alexnet() -> dict[str, Any]:
+    """AlexNet's buffers for the greedy rule, with the best mapping stored and the bound."""
+    from learned_mapping.companion import results
+
+    program, _, best, value = _alexnet()
+    bound = [
+        row["value"]
+        for row in results.stored("mmap.bound")["rows"]
+        if (row["instance"], row["method"], row["metric"]) == (program.name, "bound", "return")
+    ]
+    return {"program": program_json(program), "best": _layout(program, best), "value": value, "bound": bound[0]}
+
+
+def graph_json(graph: Any, op_seconds: np.ndarray) -> dict[str, Any]:
+    """A graph as ``chip_rules.js`` and ``schedule_rules.js`` take it."""
+    return {
+        "name": graph.name,
+        "ops": list(graph.op_names),
+        "kinds": list(graph.op_kinds),
+        "seconds": np.asarray(op_seconds, float).tolist(),
+        "weight_bytes": graph.op_weight_bytes.tolist(),
+        "tensor_bytes": graph.tensor_bytes.tolist(),
+        "tensor_producer": graph.tensor_producer.tolist(),
+        "tensor_is_output": graph.tensor_is_output.tolist(),
+        "edge_tensor": graph.edge_tensor.tolist(),
+        "edge_consumer": graph.edge_consumer.tolist(),
+        "op_edges": graph.op_edges.tolist(),
+        "order": graph.topological_order.tolist(),
+    }
+
+
+def three_branches() -> Any:
+    """A small real graph: a block of three branches, which are joined and projected."""
+    import jax
+    import jax.numpy as jnp
+
+    from learned_mapping.programs.trace.graph import trace
+
+    def block(weights, x):
+        x = x @ weights["stem"]
+        left = jax.nn.relu(x @ weights["left"])
+        right = jnp.tanh(x @ weights["right"]) @ weights["wide"]
+        joined = left + right + x @ weights["skip"]
+        return jnp.tanh(joined @ weights["out"]) @ weights["last"]
+
+    def shape(*sizes):
+        return jax.ShapeDtypeStruct(sizes, jnp.float32)
+
+    sizes = {"stem": (256, 512), "left": (512, 512), "right": (512, 768), "wide": (768, 512)}
+    sizes |= {"skip": (512, 512), "out": (512, 256), "last": (256, 256)}
+    return trace(block, {k: shape(*s) for k, s in sizes.items()}, shape(128, 256), name="three branches", parameters=0)
+
+
+def chips() -> dict[str, Any]:
+    """A small real graph, and what the pre-trained policy and a greedy rule make of it."""
+    from learned_mapping import mcm
+    from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+
+    graph, package = three_branches(), ChipPackage(chips=CHIPS)
+    found = {}
+    for method, samples in (("zeroshot", CHIP_SAMPLES), ("greedy-careful", 1), ("optimum", 1)):
+        result = mcm.solve(graph, method, chips=CHIPS, seed=0, samples=samples)
+        if not mcm.validate(graph, result.solution).valid:
+            raise ValueError(f"{method} broke a rule")
+        found[method] = result.solution.assignment.tolist()
+    return {
+        "graph": graph_json(graph, ChipModel(graph, package).op_seconds), "chips": CHIPS, "found": found,
+        "samples": CHIP_SAMPLES, "link_bytes_per_s": package.link_bytes_per_s, "sram_bytes": package.sram_bytes,
+    }  # fmt: skip
+
+
+def race() -> dict[str, Any]:
+    """A graph of fifty ops and REGAL's laws for it, the eigenvector's, and the best schedule a long search finds."""
+    from learned_mapping import regal
+    from learned_mapping.hardware.device_pair import op_seconds
+    from learned_mapping.programs.synthetic import random_graph
+    from learned_mapping.regal.agent.use import policy_for
+    from learned_mapping.regal.methods import fiedler_law
+
+    graph = random_graph(np.random.default_rng(RACE_SEED), RACE_FAMILY, RACE_OPS, name="fifty ops")
+    instance = regal.Instance(graph)
+    laws = {
+        "regal": policy_for(instance, "synthetic-runtime-0").law(instance, np.random.default_rng(0)),
+        "fiedler": fiedler_law(instance),
+    }
+    best = regal.solve(instance, "local-search", seed=0, samples=50_000)
+    return {
+        "graph": graph_json(graph, op_seconds(graph, instance.pair)), "devices": 2,
+        "laws": {k: [np.round(law.alpha, 4).tolist(), np.round(law.beta, 4).tolist()] for k, law in laws.items()},
+        "best_s": float(best.metrics["makespan_s"]),
+    }  # fmt: skip
+
+
+def claims() -> dict[str, Any]:
+    """Each claim with the paper's number, ours and the thresholds, all by the claim's own rule."""
+    from learned_mapping.companion import results
+    from learned_mapping.companion.claims import judge_all, measure
+
+    def ends(value: Any) -> list[float] | None:
+        return None if value is None else [value.value, value.low, value.high]
+
+    def finite(values: tuple[float, float]) -> list[float | None]:
+        return [v if math.isfinite(v) else None for v in values]
+
+    rows = []
+    for item in judge_all():
+        claim = item.claim
+        stored = results.stored(claim.artifact)
+        paper = None
+        if claim.measure and stored:
+            summary = replace(claim.measure, rows={**claim.measure.rows, "instance": "all"})
+            paper = measure(claim.measure, stored["paper"]) or measure(summary, stored["paper"])
+        rows.append(
+            {
+                "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
+                "verdict": item.verdict, "artifact": claim.artifact, "link": page_of(claim.artifact),
+                "measured": ends(item.measured), "ours": ends(item.ours), "method": claim.ours.get("method", ""),
+                "printed": None if paper is None else paper.value, "reproduced": finite(claim.reproduced),
+                "same": finite(claim.same_direction),
+            }
+        )  # fmt: skip
+    return {"claims": rows}
+
+
+def page_of(artifact: str) -> str:
+    """The page, and the section of it, that shows an artifact first; the ledger where none does."""
+    for path in sorted(BOOK.glob("*/*.md")):
+        text = path.read_text(encoding="utf-8")
+        at = text.find(f'"{artifact}"')
+        if at >= 0:
+            headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
+            anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
+            return f"{path.relative_to(BOOK).with_suffix('').as_posix()}.html#{anchor}"
+    return "ledger.html"
+
+
+MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "layouts": layouts, "game": game, "alexnet": alexnet, "chips": chips, "race": race, "claims": claims,
+}  # fmt: skip

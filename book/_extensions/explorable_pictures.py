@@ -1,0 +1,133 @@
+"""The pictures of explorables for print, and for readers without scripts; and bars of stored results."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable
+from typing import Any
+
+WIDTH = 680
+
+
+def _svg(height: float, parts: Iterable[str], label: str) -> str:
+    name = html.escape(label, quote=True)
+    head = f'<svg class="lm-drawn" viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{name}">'
+    return f"{head}{''.join(parts)}</svg>"
+
+
+def _text(x: float, y: float, words: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html.escape(words)}</text>'
+
+
+def _box(x: float, y: float, w: float, h: float, more: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(w, 0):.1f}" height="{max(h, 0):.1f}" {more}/>'
+
+
+def _colour(n: int) -> str:
+    return f"hsl({round(n * 0.6180339887 % 1 * 360)} {45 + 20 * (n % 2)}% {(62, 48, 55)[n % 3]}%)"
+
+
+def _layout(x: float, y: float, w: float, h: float, rows: list, steps: int, room: int, title: str) -> str:
+    parts = [_text(x, y - 6, title, 'class="lm-strong"'), _box(x, y, w, h, 'class="lm-room"')]
+    for tensor, start, end, offset, size in rows:
+        left, tall = x + start * w / steps, size * h / room
+        bottom = y + h - offset * h / room
+        parts.append(_box(left, bottom - tall, (end + 1 - start) * w / steps, tall, f'fill="{_colour(tensor)}"'))
+    return "".join(parts)
+
+
+def two_layouts(data: dict[str, Any], label: str) -> str:
+    """The compiler's layout and the best one, side by side."""
+    half, room = WIDTH / 2 - 10, data["fast_bytes"]
+    left = _layout(0, 22, half, 190, data["compiler"], data["steps"], room, "the compiler's layout")
+    right = _layout(half + 20, 22, half, 190, data["best"], data["steps"], room, "the best found")
+    return _svg(220, [left, right], label)
+
+
+def one_layout(data: dict[str, Any], label: str) -> str:
+    """The best layout."""
+    program = data["program"]
+    steps, room = len(program["supply_s"]), program["fast_bytes"]
+    return _svg(220, [_layout(0, 22, WIDTH, 190, data["best"], steps, room, "the best found")], label)
+
+
+def bars(rows: list[tuple[str, float, str]], label: str, *, left: float = 230) -> str:
+    """(name, value, text), one bar each."""
+    most, height, parts = max(value for _, value, _ in rows), 26, []
+    for i, (name, value, text) in enumerate(rows):
+        y, wide = i * height, (WIDTH - left - 70) * value / most
+        parts.append(_text(left - 8, y + 18, name, 'text-anchor="end"'))
+        parts.append(_box(left, y + 4, wide, height - 9, 'class="lm-bar-fill"') + _text(left + wide + 5, y + 18, text))
+    return _svg(len(rows) * height + 4, parts, label)
+
+
+def _game(data: dict[str, Any], label: str) -> str:
+    own, bound, _ = data["best"]["3 1"]
+    rows = [("the agent", data["agent"]["value"]), ("edit-search", own), ("proven bound", bound)]
+    return bars([(name, value, f"{value:.1%}") for name, value in rows], label)
+
+
+def _chips(data: dict[str, Any], label: str) -> str:
+    graph, found = data["graph"], data["found"]["optimum"]
+    lane, parts = (WIDTH - 140) / data["chips"], []
+    for chip in range(data["chips"]):
+        parts.append(_box(140 + chip * lane + 2, 20, lane - 4, 24 * len(found), 'class="lm-room"'))
+        parts.append(_text(140 + (chip + 0.5) * lane, 14, f"chip {chip}", 'text-anchor="middle"'))
+    for i, op in enumerate(graph["order"]):
+        y = 22 + 24 * i
+        parts.append(_text(132, y + 15, graph["ops"][op], 'text-anchor="end"'))
+        parts.append(_box(140 + (found[op] + 0.5) * lane - 24, y + 2, 48, 17, 'class="lm-bar-fill" rx="4"'))
+    return _svg(24 + 24 * len(found), parts, label)
+
+
+def _race(data: dict[str, Any], label: str) -> str:
+    seconds = sum(data["graph"]["seconds"])
+    rows = [("all ops on one device", seconds), ("the best known schedule", data["best_s"])]
+    return bars([(name, value, f"{value * 1e3:.2f} ms") for name, value in rows], label)
+
+
+def _claims(data: dict[str, Any], label: str) -> str:
+    counts: dict[str, int] = {}
+    for claim in data["claims"]:
+        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+    return bars([(verdict, count, str(count)) for verdict, count in counts.items()], label)
+
+
+def _stored(artifact: str, instance: str, metric: str, methods: dict[str, str], digits: str) -> Callable[..., str]:
+    def draw(data: None, label: str) -> str:
+        from learned_mapping.companion import results
+
+        rows = results.stored(artifact)["rows"]
+        values = {r["method"]: r["value"] for r in rows if (r["instance"], r["metric"]) == (instance, metric)}
+        shown = [(name, values[m], format(values[m], digits)) for m, name in methods.items() if m in values]
+        return bars(shown, label)
+
+    return draw
+
+
+PICTURES: dict[str, Callable[[Any, str], str]] = {
+    "layouts": two_layouts, "alexnet": one_layout, "game": _game, "chips": _chips, "race": _race, "claims": _claims,
+    "chips-ladder": _stored(
+        "mcm.fig5", "all", "improvement",
+        {"random": "random search", "rl": "the policy from scratch", "finetune": "the policy, pre-trained",
+         "greedy-careful": "careful greedy, 1 partition", "costs-random": "random costs, exact cut",
+         "optimum": "the optimum"},
+        ".2f",
+    ),
+    "race-ladder": _stored(
+        "regal.table1", "synthetic-runtime", "gap_percent",
+        {"brkga": "genetic algorithm", "regal-average": "REGAL, average advice", "regal": "REGAL",
+         "spectral-law": "cut by an eigenvector", "local-search": "local search",
+         "cp-sat": "constraint solver, longer"},
+        ".1f",
+    ),
+}  # fmt: skip
+
+
+def readme_picture(data: dict[str, Any]) -> str:
+    """The two layouts as a file of their own."""
+    label = "AlexNet's training step in fast memory: the compiler's layout, and the best mapping found"
+    style = "<style>text{font:12px sans-serif;fill:#222}.lm-strong{font-weight:700}.lm-room{fill:#eef1f4}</style>"
+    drawn = two_layouts(data, label).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    head, body = drawn.split(">", 1)
+    return f'{head}>{style}<rect width="{WIDTH}" height="220" fill="#fff"/>{body}\n'

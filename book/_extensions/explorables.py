@@ -1,0 +1,87 @@
+"""Explorables and pictures in the pages: ``{explorable} NAME`` puts in the data, a picture for print, and the scripts.
+
+The data are computed once for each state of the package and the stored results, and kept beside the notebooks' outputs.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import execution_cache
+import explorable_data
+import explorable_pictures
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "layouts": ("explorable", "layouts"),
+    "game": ("explorable", "game_rules", "game"),
+    "alexnet": ("explorable", "game_rules", "alexnet"),
+    "chips": ("explorable", "chip_rules", "schedule_rules", "chips"),
+    "race": ("explorable", "schedule_rules", "race"),
+    "claims": ("explorable", "claims"),
+}
+"""Name -> its scripts, in the order in which they are read."""
+TITLES = {
+    "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the best mapping found does. "
+    "Each rectangle is a tensor.",
+    "game": "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed frames show "
+    "where Copy and NoCopy would put the buffer.",
+    "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
+    "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
+    "race": "Four searches on the same graph of fifty operations. The knobs change the law of one operation.",
+    "claims": "The claims of the papers on one axis. Click a row to see what decides it.",
+    "chips-ladder": "Throughput on sixteen test graphs, in naive greedy's.",
+    "race-ladder": "Gap to the best known schedule on synthetic graphs, in percent; less is better.",
+}
+
+
+def data_of(name: str) -> dict[str, Any]:
+    """The data of an explorable, computed where they are not kept from before."""
+    own = execution_cache.digest_of(("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py"))
+    kept = Path(__file__).resolve().parents[1] / "_build" / "explorables" / own / f"{name}.json"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(explorable_data.MAKERS[name](), allow_nan=False, separators=(",", ":"))
+        kept.with_suffix(".new").write_text(text)
+        kept.with_suffix(".new").rename(kept)
+    return json.loads(kept.read_text())
+
+
+class Explorable(Directive):
+    """A figure that can be played with, or a picture where there is no script for the name."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        env = self.state.document.settings.env
+        up = "../" * env.docname.count("/")
+        caption = f"<figcaption>{html.escape(TITLES[name])}</figcaption>"
+        drawn = explorable_pictures.PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
+        if name not in SCRIPTS:
+            return [nodes.raw("", f'<figure class="lm-figure">{drawn}{caption}</figure>', format="html")]
+        data = json.dumps(data_of(name), separators=(",", ":")).replace("</", "<\\/")
+        if name == "claims":
+            data = data.replace('"link":"', f'"link":"{up}')
+        loaded = self.state.document.__dict__.setdefault("lm_scripts", [])
+        tags = ""
+        for script in SCRIPTS[name]:
+            if script not in loaded:
+                loaded.append(script)
+                tags += f'<script defer src="{up}explorables/{script}.js"></script>'
+        label = html.escape(name, quote=True)
+        text = (
+            f'<figure class="lm-explorable" id="play-{label}" data-explorable="{label}" data-label="{label}">'
+            f'<div class="lm-fallback">{drawn}</div><script type="application/json">{data}</script>{caption}</figure>'
+        )
+        text += tags
+        return [nodes.raw("", text, format="html")]
+
+
+def setup(app) -> dict:
+    app.add_directive("explorable", Explorable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,97 @@
+"""Written sentences whose numbers come from stored results, and that are shown only while they hold.
+
+``book/sentences.yml`` has for each sentence the numbers it names, by the rules that `learned_mapping.companion.claims`
+measures claims by, and cases: a condition and a text. The first case whose condition holds is what the book says; where
+none does, the build and a test fail, and somebody has to write the sentence anew. In a page::
+
+    ```{sentence} mmap.news
+    ```
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
+
+
+class Number(float):
+    """A measured number with the ends of its interval."""
+
+    low: float
+    high: float
+
+
+def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
+    """The sentences by name."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def number(rule: dict[str, Any]) -> Number | None:
+    """What a rule measures; None where the rows are missing.
+
+    Args:
+      rule: ``artifact``, ``rows``, and optionally ``kind``, ``against``, ``over`` as in ``claims.yml``; ``paper`` for
+        the paper's own rows.
+    """
+    from learned_mapping.companion import results
+    from learned_mapping.companion.claims import Measure, measure
+
+    result = results.stored(rule["artifact"])
+    if result is None:
+        return None
+    parts = (rule.get("kind", "value"), rule["rows"], rule.get("against", {}), rule.get("over", "mean"))
+    measured = measure(Measure(*parts), result["paper" if rule.get("paper") else "rows"])
+    if measured is None:
+        return None
+    found = Number(measured.value)
+    found.low, found.high = measured.low, measured.high
+    return found
+
+
+@functools.cache
+def verdicts() -> dict[str, str]:
+    """The verdict of each claim."""
+    from learned_mapping.companion.claims import judge_all
+
+    return {item.claim.id: item.verdict for item in judge_all()}
+
+
+def say(name: str, sentence: dict[str, Any]) -> str:
+    """The text of the first case that holds; raises `ValueError` where none does."""
+    numbers = {key: number(rule) for key, rule in sentence.get("numbers", {}).items()}
+    known = {**numbers, "verdict": lambda claim: verdicts()[claim], "abs": abs, "min": min, "max": max}
+    for case in sentence["cases"]:
+        try:
+            holds = eval(case["holds"], {"__builtins__": {}}, known)
+        except TypeError:  # a number that is missing compares with nothing
+            continue
+        if holds:
+            return case["text"].format(**numbers)
+    shown = ", ".join(f"{key} = {value}" for key, value in numbers.items())
+    raise ValueError(f"sentence {name}: no case holds any more ({shown})")
+
+
+class Sentence(Directive):
+    """Puts a sentence into the page, as if it had been written there."""
+
+    required_arguments = 1
+
+    def run(self) -> list:
+        from docutils import nodes
+
+        text = say(self.arguments[0], read()[self.arguments[0]])
+        box = nodes.container()
+        self.state.nested_parse(StringList(text.splitlines(), self.arguments[0]), self.content_offset, box)
+        return box.children
+
+
+def setup(app) -> dict:
+    app.add_directive("sentence", Sentence)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

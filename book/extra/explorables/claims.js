@@ -1,0 +1,75 @@
+// A dot per claim: the paper's number and ours on one axis, with interval and thresholds.
+"use strict";
+(function (lm) {
+  const KINDS = ["reproduced", "same direction", "undecided", "not reproduced", "not yet run", "not testable here"];
+
+  lm.explorables.claims = function (root, data) {
+    const { frame, slider, select, player, h } = lm.ui, f = frame(root, "claims"), detail = h("div", { class: "lm-detail" });
+    let rows = data.claims, at = 0;
+    const p = f.picture(() => 66 + 15 * rows.length, "claims on one axis");
+    f.live.append(detail);
+    const paper = select(f.bar, "paper", [["0", "all three"], ["1", "memory mapping"], ["2", "chips"], ["3", "scheduling"]], filter);
+    const verdict = select(f.bar, "verdict", [["", "all"], ...KINDS.map((k) => [k, k])], filter);
+    const where = slider(f.bar, { name: "claim", label: "claim", min: 1, max: rows.length, value: 1, change: (v) => { at = v - 1; draw(); } });
+    player(f.bar, "walk", () => { if (at + 1 >= rows.length) return false; at += 1; draw(); return at + 1 < rows.length; }, 1500);
+
+    function filter() {
+      rows = data.claims.filter((c) => (paper.value === "0" || String(c.paper) === paper.value) && (!verdict.value || c.verdict === verdict.value));
+      at = 0;
+      where.limit(Math.max(1, rows.length));
+      draw();
+    }
+
+    // The axis: 0 where the claim starts to point its own way, 1 where the paper's number is reached.
+    function axis(c) {
+      const [low, high] = c.reproduced, [least, most] = c.same;
+      const zero = low !== null ? least : most, one = low !== null ? low : high;
+      if (one === null || zero === null) return null;
+      if (zero !== one) return (v) => (v - zero) / (one - zero);
+      const sign = low !== null ? 1 : -1, scale = Math.abs(one) || 1; // nothing lies between
+      return (v) => (sign * (v - one) >= 0 ? 1 : -0.1) + (sign * (v - one)) / scale;
+    }
+
+    function draw() {
+      where.set(Math.min(at + 1, rows.length));
+      const { width } = p.clear(`${rows.length} claims`), left = 14, w = width - 28, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
+      p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
+      for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "the paper's number →", "start"]]) {
+        p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
+        p.text(x(v), 15, words, { "text-anchor": anchor });
+      }
+      p.text(left, bottom + 16, "● the paper's method, with its interval   ○ our own method   ◆ the paper");
+      rows.forEach((c, i) => {
+        const y = 34 + 15 * i, map = axis(c), g = p.add("g", { class: i === at ? "lm-claim lm-claim-on" : "lm-claim", "data-claim": c.id });
+        const put = (tag, more) => g.append(lm.ui.s(tag, more));
+        put("rect", { x: 0, y: y - 7, width, height: 15, class: "lm-claim-row" });
+        if (map) {
+          if (c.printed !== null) put("path", { d: `M${x(map(c.printed))} ${y - 5}l5 5l-5 5l-5 -5z`, class: "lm-diamond" });
+          if (c.ours) put("circle", { cx: x(map(c.ours[0])), cy: y, r: 4, class: "lm-hollow" });
+          if (c.measured) {
+            put("line", { x1: x(map(c.measured[1])), x2: x(map(c.measured[2])), y1: y, y2: y, class: "lm-interval-line" });
+            put("circle", { cx: x(map(c.measured[0])), cy: y, r: 5, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
+          }
+        }
+        if (!c.measured) put("circle", { cx: x(-1.4), cy: y, r: 4, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
+        g.addEventListener("click", () => { at = i; draw(); });
+      });
+      const c = rows[at];
+      detail.replaceChildren();
+      if (!c) { f.say("No claim has this verdict."); return; }
+      const show = (m) => (m ? `${Number(m[0].toPrecision(4))} [${Number(m[1].toPrecision(4))}, ${Number(m[2].toPrecision(4))}]` : "–");
+      detail.append(
+        h("p", {}, h("strong", {}, c.text)),
+        h("p", {}, `The paper: ${c.number}.${c.printed === null ? "" : ` By the claim's rule: ${Number(c.printed.toPrecision(4))}.`}`),
+        h("p", {}, `Measured: ${show(c.measured)}.${c.method ? ` Our own ${c.method}: ${show(c.ours)}.` : ""} `, h("a", { href: c.link, "data-table": c.artifact }, `See ${c.artifact}`)),
+      );
+      f.say(`Claim ${at + 1} of ${rows.length}: ${c.verdict}.`);
+      f.write({ claim: c.id });
+    }
+
+    const link = f.read();
+    if (link.claim) at = Math.max(0, rows.findIndex((c) => c.id === link.claim));
+    draw();
+    f.onresize(draw);
+  };
+})((globalThis.lm = globalThis.lm || {}));

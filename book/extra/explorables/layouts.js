@@ -1,0 +1,45 @@
+// AlexNet's training step as the compiler lays it out and as the best mapping found does, step by step.
+"use strict";
+(function (lm) {
+  lm.explorables.layouts = function (root, data) {
+    const { frame, slider, player, colour, mebibytes } = lm.ui, f = frame(root, "layouts"), p = f.picture((w) => (w < 520 ? 420 : 250), "two memory layouts");
+    const state = { step: data.steps };
+    const steps = slider(f.bar, { name: "step", label: "instruction", min: 0, max: data.steps, value: data.steps, change: (v) => { state.step = v; draw(); f.write({ step: v }); } });
+    player(f.bar, "play", () => {
+      state.step = state.step >= data.steps ? 1 : state.step + 1;
+      steps.set(state.step);
+      draw();
+      return state.step < data.steps;
+    }, 120);
+
+    function panel(x, y, w, tall, title, rows) {
+      const wide = w / data.steps, high = tall / data.fast_bytes;
+      p.text(x, y - 6, title, { class: "lm-strong" });
+      p.add("rect", { x, y, width: w, height: tall, class: "lm-room" });
+      const held = [];
+      for (const [tensor, start, end, offset, bytes] of rows) {
+        if (start >= state.step) continue;
+        const stop = Math.min(end + 1, state.step);
+        if (end + 1 >= state.step) held.push([offset, offset + bytes]);
+        p.add("rect", { x: x + start * wide, y: y + tall - (offset + bytes) * high, width: (stop - start) * wide, height: bytes * high, fill: colour(tensor), stroke: "white", "stroke-width": 0.3 });
+      }
+      p.add("line", { x1: x + state.step * wide, x2: x + state.step * wide, y1: y, y2: y + tall, class: "lm-now" });
+      let top = 0, sum = 0; // in-place updates lie on what they update
+      for (const [from, to] of held.sort((a, b) => a[0] - b[0])) { sum += Math.max(0, to - Math.max(from, top)); top = Math.max(top, to); }
+      return sum;
+    }
+
+    function draw() {
+      const { width, height } = p.clear(), narrow = width < 520, w = narrow ? width : width / 2 - 10, tall = narrow ? height / 2 - 44 : height - 50;
+      const a = panel(0, 22, w, tall, "the compiler's layout", data.compiler);
+      const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, `the best found: ${data.speedup.toFixed(2)} times as fast`, data.best);
+      p.text(0, height - 6, `time → ${data.steps} instructions; upwards: ${mebibytes(data.fast_bytes)} of fast memory`);
+      f.say(`Instruction ${state.step} of ${data.steps}: the compiler holds ${mebibytes(a)} in fast memory, the best mapping ${mebibytes(b)}.`);
+    }
+
+    const link = f.read();
+    if (link.step) { state.step = Math.min(data.steps, Math.max(0, Number(link.step) || 0)); steps.set(state.step); }
+    draw();
+    f.onresize(draw);
+  };
+})((globalThis.lm = globalThis.lm || {}));

@@ -1,0 +1,247 @@
+"""The rendered book in a real browser: every page at three widths, light and dark; explorables by mouse and by keys.
+
+These tests need the pages that ``make book`` makes, and say that they are skipped where there are none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+HTML = PROJECT / "book" / "_build" / "html"
+WIDTHS = (1280, 768, 390)
+NO_PAGES = ("genindex.html", "search.html")
+PAGES = sorted(
+    path.relative_to(HTML).as_posix()
+    for path in HTML.rglob("*.html")
+    if path.name not in NO_PAGES and path.relative_to(HTML).parts[0] not in ("_static", "vendor", "explorables")
+)
+WORDS, WORDS_OF_A_PAGE = 25_000, 2_500
+SCREENS, SCREEN = 12, 900
+WEIGHT = 1_500_000
+"""Bytes of a page with all it loads, formulas left out."""
+
+if not PAGES:
+    pytest.skip("the book is not built: run make book first", allow_module_level=True)
+
+CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
+
+
+def address(page: str, state: str = "") -> str:
+    return (HTML / page).as_uri() + (f"#{state}" if state else "")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(browser, page):
+    """No error on the console, no request that leaves the book, no sideways scroll, readable words, named controls."""
+    browser.size(WIDTHS[0])
+    browser.open(address(page))
+    browser.run(CHECKS)
+    faults = browser.run("checks.names()")[:6]
+    for width in WIDTHS:
+        browser.size(width, touch=width < 500)
+        browser.run("new Promise((done) => setTimeout(done, 150))")
+        if wide := browser.run("checks.wide()"):
+            faults.append(f"{width} px: {wide}")
+        for theme in ("light", "dark"):
+            browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
+            faults += [f"{width} px, {theme}: contrast {fault}" for fault in browser.run("checks.contrast()")[:6]]
+    assert browser.faults() + faults == []
+
+
+def words_of(page: str) -> int:
+    text = (HTML / "_sources" / page).with_suffix(".md").read_text()
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(r"```\{(code-cell|sentence|explorable|literalinclude)\}.*?```", "", text, flags=re.S)
+    return len(re.findall(r"[A-Za-zÀ-ž][\w'’-]*", text))
+
+
+def test_the_book_is_short():
+    """Words of the chapters, code left out, and those that stored numbers fill in."""
+    import sys
+
+    sys.path.insert(0, str(PROJECT / "book" / "_extensions"))
+    import sentences
+
+    count = {page: words_of(page) for page in PAGES if (HTML / "_sources" / page).with_suffix(".md").exists()}
+    long = {page: n for page, n in count.items() if n > WORDS_OF_A_PAGE}
+    assert not long
+    filled = sum(len(sentences.say(name, s).split()) for name, s in sentences.read().items())
+    assert sum(count.values()) + filled <= WORDS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_weight(page):
+    """All that a page loads, formulas left out."""
+    loaded = re.findall(r'(?:src|href)="([^"#?]+\.(?:js|css|woff2?|svg|png))', (HTML / page).read_text())
+    files = {(HTML / page).parent.joinpath(name).resolve() for name in loaded if "mathjax" not in name}
+    assert (HTML / page).stat().st_size + sum(f.stat().st_size for f in files if f.exists()) <= WEIGHT
+
+
+def state(browser, name: str) -> dict[str, str]:
+    """What the explorable has written into the address."""
+    found = browser.run(
+        f"Object.fromEntries(new URLSearchParams(decodeURIComponent(location.hash).replace('#{name}:', '')))"
+    )
+    return dict(found)
+
+
+def said(browser, name: str) -> str:
+    return browser.run(f"document.querySelector('#play-{name} .lm-words').textContent")
+
+
+def slide(browser, name: str, slider: str, key: str, code: int) -> None:
+    browser.run(f"document.querySelector('#play-{name} [data-name={slider}]').focus()")
+    browser.key(key, code)
+
+
+EXPLORABLES = {
+    "layouts": ("index.html", "step"),
+    "game": ("mmap/play.html", "capacity"),
+    "alexnet": ("mmap/play.html", "price"),
+    "chips": ("mcm/play.html", "link"),
+    "race": ("regal/play.html", "op"),
+    "claims": ("claims.html", "claim"),
+}
+
+
+@pytest.fixture(params=EXPLORABLES)
+def explorable(browser, request):
+    page, slider = EXPLORABLES[request.param]
+    browser.size(1280)
+    browser.open(address(page))
+    return browser, request.param, page, slider
+
+
+def test_explorable_by_keys(explorable):
+    """Home, End and the arrows move a slider; the words change; the address brings the state back; nothing fails."""
+    browser, name, page, slider = explorable
+    slide(browser, name, slider, "Home", 36)
+    at_home, words = state(browser, name), said(browser, name)
+    slide(browser, name, slider, "ArrowRight", 39)
+    moved = state(browser, name)
+    slide(browser, name, slider, "End", 35)
+    at_end = state(browser, name)
+    assert at_home != moved != at_end
+    last = said(browser, name)
+    assert last and (last != words or name == "race")
+    browser.open("about:blank")
+    browser.open(address(page, browser_hash(name, at_end)))
+    assert state(browser, name) == at_end
+    if name != "race":
+        assert said(browser, name) == last
+    assert browser.faults() == []
+
+
+def browser_hash(name: str, values: dict[str, str]) -> str:
+    return f"{name}:{urlencode(values)}"
+
+
+def test_explorable_plays_and_stops(explorable):
+    """The play button moves it on, and a second press stops it."""
+    browser, name, *_ = explorable
+    before = said(browser, name)
+    play = f"[...document.querySelectorAll('#play-{name} button')].find((b) => b.textContent.startsWith('▶'))"
+    browser.run(f"(window.play = {play}).click()")
+    browser.run("new Promise((done) => setTimeout(done, 700))")
+    browser.run("play.getAttribute('aria-pressed') === 'true' && play.click()")
+    assert said(browser, name) != before
+    still = said(browser, name)
+    browser.run("new Promise((done) => setTimeout(done, 300))")
+    assert said(browser, name) == still
+    assert browser.faults() == []
+
+
+def test_explorable_prints_a_picture(explorable):
+    """On paper there is a picture in the place of the controls."""
+    browser, name, *_ = explorable
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
+    shown = browser.run(
+        f"['.lm-fallback svg', '.lm-live'].map((s) => document.querySelector('#play-{name} ' + s).checkVisibility())"
+    )
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    assert shown == [True, False]
+
+
+def test_explorable_on_a_phone(browser):
+    """Text is at least ten pixels tall, and what is touched at least 24 wide and tall."""
+    for name, (page, _) in EXPLORABLES.items():
+        browser.size(390, touch=True)
+        browser.open(address(page))
+        browser.run(CHECKS)
+        small, targets = browser.run(f"checks.small(document.querySelector('#play-{name}'), 10, 22)")
+        assert (name, small, targets) == (name, 0, 0)
+
+
+def test_the_game_by_mouse_and_keys(browser):
+    """Actions, undo and the watched agent; a game that follows the agent's moves ends at the agent's return."""
+    browser.size(1280)
+    browser.open(address("mmap/play.html"))
+    browser.click("#play-game [data-action='2']")
+    assert state(browser, "game")["moves"] == "D"
+    browser.run("document.querySelector('#play-game [data-undo]').focus()")
+    browser.key("d", 68)
+    assert state(browser, "game")["moves"] == "DD"
+    browser.click("#play-game [data-undo]")
+    assert state(browser, "game")["moves"] == "D"
+    data = json.loads(browser.run("document.querySelector('#play-game script').textContent"))
+    moves = "".join("CND"[move["action"]] for move in data["agent"]["moves"])
+    browser.open("about:blank")
+    browser.open(address("mmap/play.html", f"game:program=perceptron&capacity=3&bandwidth=1&moves={moves}"))
+    assert f"you saved {100 * data['agent']['value']:.1f} %" in said(browser, "game")
+    own, _, actions = data["best"]["3 1"]
+    browser.open("about:blank")
+    browser.open(address("mmap/play.html", "game:program=perceptron&moves=" + "".join("CND"[a] for a in actions)))
+    assert f"you saved {100 * own:.1f} %" in said(browser, "game")
+    assert browser.faults() == []
+
+
+def test_chips_by_mouse_and_keys(browser):
+    """An op is dragged against the dataflow, the rule is named, FIX repairs it; keys move an op; the optimum is one."""
+    browser.size(1280, 1400)
+    browser.open(address("mcm/play.html"))
+    x, y = browser.centre("#play-chips [data-op='0'] rect")
+    lane = browser.run("document.querySelectorAll('#play-chips .lm-room')[0].getBoundingClientRect().width")
+    browser.mouse("mousePressed", x, y)
+    browser.mouse("mouseMoved", x + lane, y)
+    browser.mouse("mouseReleased", x + lane, y)
+    assert state(browser, "chips")["at"].startswith("1")
+    assert browser.run("document.querySelector('#play-chips .lm-broken li').dataset.rule") == "acyclic"
+    browser.click("#play-chips [data-repair=fix]")
+    assert said(browser, "chips").startswith("Valid.")
+    browser.run("document.querySelector('#play-chips [data-op=\"1\"]').focus()")
+    browser.key("End", 35)
+    assert state(browser, "chips")["at"][1] == "3"
+    assert browser.run("document.activeElement.dataset.op") == "1"
+    browser.click("#play-chips [data-show=optimum]")
+    assert "This is the optimum" in said(browser, "chips")
+    browser.click("#play-chips [data-show=policy]")
+    assert said(browser, "chips").startswith("Valid.")
+    assert browser.faults() == []
+
+
+def test_a_claim_by_mouse(browser):
+    """A row of the picture selects its claim, and its link leads to a page that is there."""
+    browser.size(1280, 1400)
+    browser.open(address("claims.html"))
+    browser.click("#play-claims [data-claim='mmap.drop-backup']")
+    assert state(browser, "claims")["claim"] == "mmap.drop-backup"
+    link = browser.run("document.querySelector('#play-claims a').getAttribute('href')")
+    page, _, anchor = link.partition("#")
+    assert f'id="{anchor}"' in (HTML / page).read_text()
+
+
+def test_search_works_from_a_file(browser):
+    """A word of the book is found without a server."""
+    browser.size(1280)
+    browser.open(address("search.html") + "?q=prefetch")
+    browser.run(
+        "new Promise((done) => { let n = 0; const t = setInterval(() => {"
+        " if (document.querySelector('#search-results li') || ++n > 50) { clearInterval(t); done(); } }, 100); })"
+    )
+    assert browser.run("document.querySelectorAll('#search-results li').length") > 0

@@ -1,0 +1,50 @@
+"""Every sentence with numbers still holds, is in a page, and would be missed if it did not hold."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+sys.path.insert(0, str(BOOK / "_extensions"))
+import explorable_data  # noqa: E402
+import explorable_pictures  # noqa: E402
+import sentences  # noqa: E402
+
+SENTENCES = sentences.read()
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_it_holds(name):
+    text = sentences.say(name, SENTENCES[name])
+    assert text and "{" not in text and "nan" not in text.lower().split()
+
+
+def test_each_is_said_once_or_more_and_none_is_unknown():
+    pages = "".join(path.read_text() for path in BOOK.rglob("*.md") if "_build" not in path.parts)
+    assert set(re.findall(r"```\{sentence\} (\S+)", pages)) == set(SENTENCES)
+
+
+def test_one_that_no_longer_holds_is_refused():
+    """As when a result is made anew and turns out otherwise."""
+    wrong = {**SENTENCES["mmap.news"], "cases": [{"holds": "prod < 1", "text": "no"}]}
+    with pytest.raises(ValueError, match="no case holds"):
+        sentences.say("wrong", wrong)
+
+
+def test_one_whose_rows_are_missing_is_refused():
+    numbers = {"lost": {"artifact": "mmap.table3", "rows": {"method": "nobody"}}}
+    with pytest.raises(ValueError, match="lost = None"):
+        sentences.say("wrong", {"numbers": numbers, "cases": [{"holds": "lost > 0", "text": "no"}]})
+
+
+def test_the_readme_says_the_same():
+    """Its three sentences of news are those of the front page, and its picture shows the stored layouts."""
+    readme = " ".join((BOOK.parent / "README.md").read_text().split())
+    for name in ("mmap.news", "mcm.news", "regal.news"):
+        assert sentences.say(name, SENTENCES[name]) in readme
+    picture = explorable_pictures.readme_picture(explorable_data.layouts())
+    assert (BOOK / "layouts.svg").read_text() == picture, "write it anew with `python book/build.py --readme-picture`"
