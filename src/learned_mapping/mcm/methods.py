@@ -23,7 +23,7 @@ from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.random_search import random_search, unconstrained_search
 from learned_mapping.mcm.validate import validate
-from learned_mapping.problem import EXACT, PAPER, RULE, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -33,7 +33,10 @@ STARTS = ("greedy-careful",)
 ENGINE, CP_SAT = "engine", "cp-sat"
 REPAIRS = (ENGINE, CP_SAT)
 CHAIN = "chain"
-SCRATCH, ZERO_SHOT, FINE_TUNED = "scratch", "zeroshot", "finetune"
+SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
+BALANCED: dict[str, float] = {"moved": 50.0, "epochs": 4, "entropy": 0.05}
+"""Of a policy that begins about the even cut: m of `searches.even_cut`, and settings of `agent.config`. Chosen on the
+five validation graphs; ``data/mcm/policy.json`` is the record."""
 
 
 class Task:
@@ -45,6 +48,9 @@ class Task:
       repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
       strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
     """
+
+    balanced = BALANCED
+    """Settings of a policy that begins about the even cut."""
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
@@ -133,12 +139,13 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     from learned_mapping.mcm.agent.ppo import fresh_optimiser, make_policy, new_learned
     from learned_mapping.mcm.agent.ppo import run as learn
     from learned_mapping.mcm.env import PartitionEnv
-    from learned_mapping.mcm.searches.even_cut import balanced_start
+    from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start
 
-    start = balanced_start(task.model, task.arrays) if balanced else None
-    env = PartitionEnv(task.model, task.arrays, start, task.repair)
-    if kind == SCRATCH:
-        policy = make_policy(agent_config(profile))
+    changes = dict(task.balanced) if balanced else {}
+    start, moved = balanced_start(task.model, task.arrays) if balanced else None, changes.pop("moved", MOVED)
+    env = PartitionEnv(task.model, task.arrays, start, moved, task.repair)
+    if kind in (SCRATCH, FROZEN):
+        policy = make_policy(agent_config(profile, **changes))
         learned = new_learned(policy, rng)
     else:
         config, parameters = shipped()
@@ -146,7 +153,7 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
     name = f"{kind} {balanced} {profile} {task.graph.digest} {task.model.package}"
-    return learn(policy, learned, env, rng, budget, learning=kind != ZERO_SHOT, name=name)[0]
+    return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
 
 METHODS: dict[str, Method] = {
@@ -188,6 +195,7 @@ METHODS: dict[str, Method] = {
 LEARNERS: dict[str, tuple[str, str, bool]] = {
     "rl": ("the paper's policy over chips, PPO from scratch", SCRATCH, False),
     "rl-balanced": ("the same, begun about the even cut of the model's costs", SCRATCH, True),
+    "rl-balanced-frozen": ("the same start and repair without learning: its control", FROZEN, True),
     "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False),
     "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False),
 }
@@ -202,7 +210,10 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     """
     learners = {
         name: Method(
-            description, searched(partial(_learn, kind, balanced, profile)), PAPER, resumable=kind != ZERO_SHOT
+            description,
+            searched(partial(_learn, kind, balanced, profile)),
+            SEARCH if kind == FROZEN else PAPER,
+            resumable=kind not in (ZERO_SHOT, FROZEN),
         )
         for name, (description, kind, balanced) in LEARNERS.items()
     }

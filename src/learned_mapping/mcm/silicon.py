@@ -52,6 +52,9 @@ class SiliconTask(Task):
     ``ran`` has a truth value per measurement so far: whether the partition ran.
     """
 
+    balanced = {}
+    """As they are: on silicon a start any wider gives partitions that do not run."""
+
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **repair: str):
         super().__init__(graph, package, **repair)
         self.silicon, self.ran = Silicon(graph, package), []

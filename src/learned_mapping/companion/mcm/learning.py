@@ -40,8 +40,16 @@ INSTANCE = "all"
 """Of rows over all test graphs; a claim over the graphs leaves it out."""
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
-    "random", "sa", "rl", "zeroshot", "finetune", "costs-random", "costs-cem",
-)  # fmt: skip
+    "random",
+    "sa",
+    "rl",
+    "rl-balanced",
+    "rl-balanced-frozen",
+    "zeroshot",
+    "finetune",
+    "costs-random",
+    "costs-cem",
+)
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}
 """The paper's last level is reached after 3,652 samples."""
 QUICK_GRAPHS = ("gru_writer_1x6",)
@@ -67,7 +75,8 @@ PAPER_GAIN = {"random": 1.0436, "sa": 1.0649}
 LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("finetune", "rl"), ("finetune", "zeroshot"), ("costs-cem", "rl"),
+    ("rl", "random"), ("rl", "sa"), ("rl-balanced", "rl-balanced-frozen"), ("rl-balanced", "sa"),
+    ("rl-balanced", "rl"), ("finetune", "rl"), ("finetune", "zeroshot"), ("costs-cem", "rl"),
     ("costs-cem", "costs-random"), ("costs-cem", "sa"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
@@ -85,7 +94,7 @@ def checkpoint_of(method: str) -> dict[str, str]:
 
 def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Row]:
     """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
-    if method not in LEARNERS:
+    if method not in LEARNERS or method.endswith("-frozen"):
         return []
     rollouts = agent_config(records[0]["config"].get("network", "full")).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts

@@ -96,7 +96,7 @@ class ChipPolicy:
         prior = NO_PRIOR
         if env.start is not None:
             prior = np.zeros((rows, columns), np.float32)
-            prior[: env.num_ops, : env.chips] = log_weights(env.start, env.chips)
+            prior[: env.num_ops, : env.chips] = log_weights(env.start, env.chips, env.moved)
         return ChipContext(env.features, reading, allowed, prior)
 
     def _act(self, parameters: Any, context: ChipContext, key: jax.Array, count: int):

@@ -80,9 +80,9 @@ def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
     return even_cut(model.op_seconds, late_order(model.graph), arrays, model.package.chips)
 
 
-def log_weights(start: np.ndarray, chips: int) -> np.ndarray:
-    """[N, C] float64, -λ |c - s_i|."""
-    moved = min(MOVED, MOST_MOVED * len(start))
+def log_weights(start: np.ndarray, chips: int, moved: float = MOVED) -> np.ndarray:
+    """[N, C] float64, -λ |c - s_i|, with m = `moved`."""
+    moved = min(moved, MOST_MOVED * len(start))
     return -np.log(2 * len(start) / moved) * np.abs(np.arange(chips) - np.asarray(start)[:, None])
 
 
