@@ -1,11 +1,11 @@
-# make book | test | lab | reproduce | bench | lint | clean
+# make book | test | fuzz | lab | reproduce | bench | lint | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: book test lab reproduce bench lint lock clean
+.PHONY: book test fuzz lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+fuzz: $(STAMP)
+	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
