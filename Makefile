@@ -34,10 +34,15 @@ bench: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-# Needs the network; run it after a change of the dependencies, then check in the result.
+# Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu and cuda
+# add stands in files of their own, since nobody else is to download it.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
+	$(COMPILE) -o requirements.lock
+	for extra in tpu cuda; do $(COMPILE) --extra $$extra -c requirements.lock | \
+	  awk 'NR == FNR {seen[$$1]; next} /^[^ ]/ {new = !($$1 in seen)} new' requirements.lock - \
+	  > requirements-$$extra.lock || exit 1; done
 
 clean:
 	rm -rf book/_build
