@@ -1,11 +1,11 @@
-# make book | test | browser-test | pdf | lab | reproduce | bench | lint | clean
+# make book | test | fuzz | browser-test | pdf | lab | reproduce | bench | lint | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: book test browser-test pdf lab reproduce bench lint lock clean
+.PHONY: book test fuzz browser-test pdf lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+fuzz: $(STAMP)
+	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
@@ -38,10 +41,15 @@ bench: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-# Needs the network; run it after a change of the dependencies, then check in the result.
+# Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu and cuda
+# add stands in files of their own, since nobody else is to download it.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
+	$(COMPILE) -o requirements.lock
+	for extra in tpu cuda; do $(COMPILE) --extra $$extra -c requirements.lock | \
+	  awk 'NR == FNR {seen[$$1]; next} /^[^ ]/ {new = !($$1 in seen)} new' requirements.lock - \
+	  > requirements-$$extra.lock || exit 1; done
 
 clean:
 	rm -rf book/_build

@@ -32,6 +32,8 @@ KERNEL_ENVIRONMENT = {
     "JUPYTER_PREFER_ENV_PATH": "1",  # a kernel of the same name in the user's home would run another Python
     "JUPYTER_PLATFORM_DIRS": "1",
     "IPYTHONDIR": str(BOOK / "_build" / "ipython"),  # nor may the user's start-up files take part
+    "JUPYTER_RUNTIME_DIR": str(BOOK / "_build" / "jupyter"),  # nothing is written outside the project
+    "MPLCONFIGDIR": str(BOOK / "_build" / "matplotlib"),
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     "JAX_PLATFORMS": "cpu",
     "TF_CPP_MIN_LOG_LEVEL": "2",

@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:
         if os.environ.get("LMAP_TRACEBACK"):
             raise
-        if isinstance(error, OSError) and not _writable(sys.stdout):
+        if isinstance(error, OSError) and error.filename is None:
+            _discard(sys.stdout)
             return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
         return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
 
@@ -56,16 +57,6 @@ def _options(arguments: Sequence[str] | None) -> Any:
         return make_parser().parse_args(arguments)
     except SystemExit as end:  # argparse has said what there is to say
         return end.code if isinstance(end.code, int) else DONE
-
-
-def _writable(stream: object) -> bool:
-    """Whether what stands in a stream's buffer can be written; what cannot is discarded."""
-    try:
-        stream.flush()
-    except (OSError, AttributeError):
-        _discard(stream)
-        return False
-    return True
 
 
 def _discard(stream: object) -> None:

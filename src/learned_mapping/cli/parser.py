@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import math
 import sys
@@ -90,6 +91,7 @@ def _late(module: str, function: str) -> Callable[[Any], int]:
     return run
 
 
+@functools.cache
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.",

@@ -25,6 +25,11 @@ def on_cluster(
       InputError: Ray is not installed, or there is no cluster at this address.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no report to Ray's makers
+    if address == "local":
+        raise InputError("--cluster", address, "would start a Ray of its own on this machine: --jobs N does the same")
+    if address.rpartition(":")[0].strip("[]") in ("127.0.0.1", "localhost", "::1"):
+        # Otherwise Ray puts the machine's outer address in the place of the loopback one.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:

@@ -39,6 +39,8 @@ SECONDS_PER_UNIT = 1e-6
 
 MAX_FIELDS = 500_000
 """Most braces, colons and commas of a text, whose parser takes seconds for so many."""
+LINES_READ_AGAIN = 2000
+"""In a longer node a fault is named by the line on which the node begins."""
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
@@ -185,7 +187,8 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
 
 
 def _line_of(text: str, whole: Any, field: str) -> int:
-    """The line on which a field, or its message where it is absent, is first there: found by reading shorter texts."""
+    """The line on which a field, or its message where it is absent, is first there: found by reading shorter texts of
+    its node."""
     path = re.findall(r"(\w+)(?:\[(\d+)\])?", field)
     path = path if _holds(whole, path) else path[:-1]
     before, node = 0, text
@@ -194,6 +197,8 @@ def _line_of(text: str, whole: Any, field: str) -> int:
         before, end = starts[int(path[0][1])], [*starts, len(text)][int(path[0][1]) + 1]
         node, path = text[before:end], [("node", "0"), *path[1:]]
     lines = node.split("\n")
+    if len(lines) > LINES_READ_AGAIN:
+        return text.count("\n", 0, before) + 1
 
     def there(count: int) -> bool:
         part = type(whole)()
