@@ -41,10 +41,10 @@ def table(code, tmp_path, monkeypatch):
         ]
 
     def assemble(profile: str, records: list[dict]) -> dict:
-        return {"rows": [], "paper": [], "validated": len(records), "invalid": 0}
+        return {"rows": [], "validated": len(records), "invalid": 0}
 
     def redraw(profile: str, records: list[dict]) -> dict:
-        return {"rows": [], "paper": [], "validated": results.load("toy.table", profile)["validated"], "invalid": 0}
+        return {"rows": [], "validated": results.load("toy.table", profile)["validated"], "invalid": 0}
 
     table = Artifact("toy.table", "A table", plan, assemble)
     install(monkeypatch, table, Artifact("toy.figure", "A figure", lambda profile, seeds: [], redraw, ("toy.table",)))

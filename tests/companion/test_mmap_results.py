@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import TABLE, find_artifact
+from learned_mapping.companion.artifact import TABLE, find_artifact, reported
 from learned_mapping.companion.mmap import facts as mmap_facts
 from learned_mapping.companion.mmap import runs as mmap_runs
 from learned_mapping.companion.mmap import speedup as mmap_speedup
@@ -81,7 +81,7 @@ def test_summaries_over_programs():
     assert (numbers["speedup_max"], numbers["speedup_min"], numbers["improved"]) == (1.25, pytest.approx(0.4), 1)
     prod = {row["metric"]: row["value"] for row in results.select(found, instance="all", method=OURS_PROD)}
     assert prod["speedup_min"] == 1.0 and prod["improved"] == 1
-    assert {row["metric"] for row in found["paper"]} <= set(numbers)
+    assert {row["metric"] for row in reported("mmap.table3")} <= set(numbers)
     assert not results.select(found, method="muzero") and not results.select(found, method="prod")
 
 
@@ -199,7 +199,8 @@ def test_the_papers_settings_stand_beside_the_agents():
     """Would catch a setting of the paper that the light agent lacks and is given a number, and one left out."""
     made = mmap_facts.assemble_table6("quick", [])
     rows = {row["instance"]: row["value"] for row in made["rows"] if row["method"] == "windows"}
-    assert len(made["paper"]) == 13 and {row["instance"] for row in made["paper"]} <= set(rows)
+    printed = reported("mmap.table6")
+    assert len(printed) == 13 and {row["instance"] for row in printed} <= set(rows)
     assert rows["batch size"] == WINDOWS.batch and rows["own windows"] == WINDOWS.own_windows
     assert rows["alpha of root noise"] is None
     assert len(rows) == 13 + len(dataclasses.fields(WINDOWS)) - 7

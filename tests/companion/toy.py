@@ -18,14 +18,14 @@ def assemble(profile: str, records: list[dict]) -> dict:
     for instance in sorted({record["instance"] for record in records}):
         values = [float(r["result"]["square"]) for r in records if r["instance"] == instance]
         rows.append(summary_row(instance, "random", "return", values))
-    paper = [{"instance": "toy0", "method": "random", "metric": "return", "value": 1.25}]
-    return {"rows": rows, "paper": paper, "validated": len(records), "invalid": 0}
+    return {"rows": rows, "validated": len(records), "invalid": 0}
 
 
 def broken_assemble(profile: str, records: list[dict]) -> dict:
     return assemble(profile, records) | {"invalid": 1}
 
 
+REPORTED = [{"instance": "toy0", "method": "random", "metric": "return", "value": 1.25}]
 TOY = Artifact("toy.table", "A toy", plan, assemble)
 BROKEN = Artifact("toy.broken", "A toy that breaks a rule", plan, broken_assemble)
 
@@ -48,5 +48,6 @@ def install(monkeypatch, *artifacts: Artifact) -> None:
     monkeypatch.setattr(ledger, "TABLE", table)
     monkeypatch.setattr(module, "PAPERS", {**module.PAPERS, "toy": 1})
     monkeypatch.setattr(ledger, "PAPERS", {**module.PAPERS, "toy": 1})
+    monkeypatch.setattr(results, "reported", lambda artifact_id: [dict(row) for row in REPORTED])
     for user in (module, results, display):
         monkeypatch.setattr(user, "find_artifact", find)

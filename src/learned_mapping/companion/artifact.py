@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
@@ -153,7 +155,7 @@ class Artifact:
     plan: Plan
     """(profile, seeds) -> runs. The profile is one of `PROFILES`."""
     assemble: Assemble
-    """(profile, records in the order of the plan) -> ``{"rows", "paper", "validated", "invalid"}``."""
+    """(profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``."""
     parts: tuple[str, ...] = ()
     """Ids of artifacts whose stored results `assemble` reads; they are made first."""
 
@@ -182,6 +184,23 @@ def find_artifact(artifact_id: str) -> Artifact:
             )
     known = ", ".join(entry[0] for entry in TABLE)
     raise InputError("artifact", artifact_id, f"is not known; there are: {known}")
+
+
+def reported(artifact_id: str) -> list[dict[str, Any]]:
+    """What the paper reports: rows that stand beside an artifact's own, from ``papers.yml``."""
+    return [
+        {name: cell for name, cell in entry.items() if name not in ("over", "values")}
+        | {entry["over"]: key, "value": value}
+        for entry in _papers().get(artifact_id, ())
+        for key, value in entry["values"].items()
+    ]
+
+
+@functools.cache
+def _papers() -> dict[str, list[dict[str, Any]]]:
+    import yaml
+
+    return yaml.safe_load(Path(__file__).with_name("papers.yml").read_text())
 
 
 def check_profile(profile: str) -> str:

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion import fingerprints
-from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, Artifact, Run, check_profile, find_artifact
+from learned_mapping.companion.artifact import (
+    DEFAULT_SEEDS,
+    PROFILES,
+    Artifact,
+    Run,
+    check_profile,
+    find_artifact,
+    reported,
+)
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
@@ -122,7 +130,7 @@ def make(
         "fingerprints": _made_by(records, parts),
         "data": _data_of(artifact.id),
         "rows": assembled["rows"],
-        "paper": assembled.get("paper", []),
+        "paper": reported(artifact.id),
         "validated": int(assembled["validated"]),
         "invalid": int(assembled["invalid"]),
         "runs": sorted({record["digest"] for record in records}),

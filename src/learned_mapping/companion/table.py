@@ -140,12 +140,12 @@ def told(ratio: Row) -> str:
     return f"{ratio['method']} against {ratio['baseline']}: {value} % ({low} to {high}), {side(ratio)}"
 
 
-def assembled(found: Iterable[Row], paper: Iterable[Row] = (), *, valid: Iterable[bool] = ()) -> Record:
-    """What an assemble function returns: rows, the paper's rows, and how many solutions were judged and invalid."""
+def assembled(found: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
+    """What an assemble function returns: its rows, and how many solutions were judged and are invalid."""
     judged = [bool(each) for each in valid]
-    return {"rows": list(found), "paper": list(paper), "validated": len(judged), "invalid": judged.count(False)}
+    return {"rows": list(found), "validated": len(judged), "invalid": judged.count(False)}
 
 
-def from_part(part: Record, found: Iterable[Row], paper: Iterable[Row] = ()) -> Record:
+def from_part(part: Record, found: Iterable[Row]) -> Record:
     """As `assembled`, of an artifact made from another's rows: the solutions are that one's."""
-    return {**assembled(found, paper), "validated": part["validated"], "invalid": part["invalid"]}
+    return {"rows": list(found), "validated": part["validated"], "invalid": part["invalid"]}

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import schematics as mcm_schematics
@@ -79,9 +80,9 @@ def test_every_profile_draws_itself(profile):
 
 def test_the_papers_sizes_are_those_of_its_profile():
     """Where the paper gives a number, the profile `paper` must have it."""
-    for assemble in (mcm_schematics.assemble_fig1, mcm_schematics.assemble_fig3, mcm_schematics.assemble_fig4):
-        result = assemble("full", [])
-        for row in result["paper"]:
+    for figure in ("fig1", "fig3", "fig4"):
+        result = getattr(mcm_schematics, f"assemble_{figure}")("full", [])
+        for row in reported(f"mcm.{figure}"):
             assert value(result, "paper", row["metric"]) == row["value"], row["metric"]
 
 

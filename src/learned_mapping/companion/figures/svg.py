@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from learned_mapping.errors import InputError
 from learned_mapping.style import INK, PAPER
 
-SCRIPT = """
-(function (box) {
-  var frames = box.querySelectorAll("[data-frame]"), at = 0;
-  function show(i) {
-    at = Math.max(0, Math.min(frames.length - 1, i));
-    frames.forEach(function (frame, k) { frame.hidden = k !== at; });
-    box.querySelector("output").textContent = box.dataset.noun + " " + (at + 1) + " of " + frames.length;
-    box.querySelector("[data-go='-1']").disabled = at === 0;
-    box.querySelector("[data-go='1']").disabled = at === frames.length - 1;
-  }
-  box.querySelectorAll("[data-go]").forEach(function (button) {
-    button.addEventListener("click", function () { show(at + Number(button.dataset.go)); });
-  });
-  box.querySelector("nav").hidden = false;
-  show(0);
-})(document.getElementById("NAME"));
-"""
+SCRIPT = "\n" + Path(__file__).with_name("stepper.js").read_text()
 
 
 def words(x: float, y: float, text: str, more: str = "") -> str:

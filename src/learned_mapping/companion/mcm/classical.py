@@ -139,7 +139,7 @@ def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
         found += rows(instance, method, counts, n=len(runs))
-    return assembled(found, [row(BERT, "unconstrained", "valid", 0)])
+    return assembled(found)
 
 
 def partition_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -297,4 +297,4 @@ def assemble_unsolved(profile: str, records: Sequence[Record]) -> Record:
         found += rows(instance, method, counts, n=len(runs))
         shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ("first", "last")}
         found += summaries(instance, method, shares)
-    return assembled(found, [row(BERT, UNSOLVED["sparse"], "valid", 0)])
+    return assembled(found)

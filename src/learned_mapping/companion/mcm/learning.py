@@ -14,7 +14,6 @@ from learned_mapping.companion.mcm.levels import (
     curve_of,
     level_row,
     log_curves,
-    paper_levels,
     resampled_means,
 )
 from learned_mapping.companion.table import (
@@ -65,13 +64,6 @@ LOW_LEVELS = (1.10, 1.20, 1.30)
 """Ours: what the paper's policy reaches in the samples of the profile ``full``."""
 SHARES = (0, 50, 75, 90)
 """Per cent of the way from the careful greedy to the optimum, in logarithms of throughput."""
-PAPER_SAMPLES = {
-    "random": (305, 915, 3612), "sa": (255, 979, None), "rl": (330, 676, 1496),
-    "zeroshot": (196, 600, 3652), "finetune": (171, 503, 1362),
-}  # fmt: skip
-"""Table 2."""
-PAPER_GAIN = {"random": 1.0436, "sa": 1.0649}
-"""Section 5.2: learning over each."""
 LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
@@ -157,9 +149,7 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         found += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
     found += ratio_rows(INSTANCE, scores, CONTRASTS)
-    paper = paper_levels(INSTANCE, LEVELS, PAPER_SAMPLES)
-    paper += [row(INSTANCE, method, "rl_over_it", gain) for method, gain in PAPER_GAIN.items()]
-    return assembled(found, paper, valid=table.valid)
+    return assembled(found, valid=table.valid)
 
 
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
@@ -175,7 +165,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
         if reached["value"] and needed["rl", target]["value"]:
             fewer = needed["rl", target]["value"] / reached["value"]
             found.append(row(INSTANCE, method, "times_fewer", fewer, target=target, n=reached["n"]))
-    return from_part(figure, found + learnt_rows(figure), results.select(figure, "paper", metric="samples"))
+    return from_part(figure, found + learnt_rows(figure))
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:

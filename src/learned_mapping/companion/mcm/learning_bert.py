@@ -9,7 +9,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.learning import available, checkpoint_of, learning_rows, learnt_rows
-from learned_mapping.companion.mcm.levels import LEAST, at_least, curve_of, level_row, log_curves, paper_levels
+from learned_mapping.companion.mcm.levels import LEAST, at_least, curve_of, level_row, log_curves
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -47,11 +47,6 @@ OVER_OPTIMUM = (0.97, 1.00, 1.05)
 """Levels over what the static optimum measures; the paper's, over a naive greedy, may lie beyond any partition."""
 SECONDS_A_SAMPLE = 26.97
 """Section 5.3: how long the paper's package takes for one."""
-PAPER_SAMPLES = {
-    "random": (447, None, None), "sa": (576, None, None), "rl": (112, 423, 607),
-    "zeroshot": (None, None, None), "finetune": (20, 20, 161),
-}  # fmt: skip
-"""Table 3."""
 
 
 def plan_fig6(profile: str, seeds: int) -> list[Run]:
@@ -109,8 +104,7 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     for method, values in early.items() if best > 0 else ():
         over = np.array(values) / best
         found.append(summary_row(INSTANCE, method, "early_over_optimum", over, samples=EARLY_SAMPLES))
-    paper = paper_levels(INSTANCE, LEVELS, PAPER_SAMPLES)
-    return assembled(found, paper, valid=(r["result"]["valid"] for r in records))
+    return assembled(found, valid=(r["result"]["valid"] for r in records))
 
 
 def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
@@ -121,4 +115,4 @@ def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
         minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
         more = {"target": reached["target"], "n": reached["n"]}
         found += [at_least(reached), row(INSTANCE, reached["method"], "minutes", minutes, **more)]
-    return from_part(figure, found + learnt_rows(figure), figure["paper"])
+    return from_part(figure, found + learnt_rows(figure))

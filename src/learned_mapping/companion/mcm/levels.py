@@ -76,15 +76,6 @@ def at_least(level: Row) -> Row:
     return {name: level[name] for name in ("instance", "method", "target", "n")} | {"metric": "samples_at_least"} | ends
 
 
-def paper_levels(instance: str, levels: Sequence[float], counts: Mapping[str, Sequence[int | None]]) -> list[Row]:
-    """The paper's samples to each level, by method; None where it never reaches it."""
-    return [
-        row(instance, method, "samples", count, target=f"{level:.2f}")
-        for method, each in counts.items()
-        for level, count in zip(levels, each)
-    ]
-
-
 def level_table(
     result: Record,
     caption: str,

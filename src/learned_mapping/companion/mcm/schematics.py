@@ -7,67 +7,54 @@ paper's rows hold beside.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+
+from learned_mapping.companion.table import Record, assembled, rows
 
 METHOD = "network"
 """The rows tell of the policy itself, and of no result of a method that uses it."""
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
 """Profiles whose numbers are in the rows."""
-PAPER_METHOD = {"chips": 36, "rollouts": 20, "minibatches": 4, "epochs": 10, "mode": "fix"}
-PAPER_NETWORK = {"layers": 8, "width": 128, "policy_layers": 2}
-"""Section 5.1, as the one before."""
-PAPER_TRAINING = {
-    "samples": 20_000, "snapshots": 200, "graphs_train": 66, "graphs_validation": 5, "graphs_test": 16,
-}  # fmt: skip
-"""Sections 5.1 and 5.2."""
 
 
-def _rows(instance: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"instance": instance, "method": METHOD, "metric": name, "value": v} for name, v in numbers.items()]
-
-
-def _result(rows: list[dict[str, Any]], paper: Mapping[str, Any]) -> dict[str, Any]:
-    return {"rows": rows, "paper": _rows("paper", paper), "validated": 0, "invalid": 0}
-
-
-def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """The package's chips, and every field of the learner's configuration."""
     from learned_mapping.hardware.chip_package import ChipPackage
     from learned_mapping.mcm.agent.config import agent_config
 
-    rows = []
+    found = []
     for name in SHOWN[profile]:
-        rows += _rows(name, {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))})
-    return _result(rows, PAPER_METHOD)
+        found += rows(
+            name, METHOD, {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))}
+        )
+    return assembled(found)
 
 
-def assemble_fig3(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_fig3(profile: str, records: list[Record]) -> Record:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
     from learned_mapping.mcm.agent.chips import ChipPolicy
     from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.features import NUM_FEATURES
     from learned_mapping.mcm.agent.network import ANCHORS, STATE
 
-    rows = []
+    found = []
     for name in SHOWN[profile]:
         config = agent_config(name)
         modules = ChipPolicy(config).new_parameters(np.random.default_rng(0))
         for module, arrays in modules.items():
             shapes = {part: list(array.shape) for part, array in arrays.items()}
             count = sum(int(np.prod(shape)) for shape in shapes.values())
-            rows += [{**row, "module": module, "shapes": shapes} for row in _rows(name, {"parameters": count})]
+            found += [{**row, "module": module, "shapes": shapes} for row in rows(name, METHOD, {"parameters": count})]
         hidden = [m for m in modules if m.startswith("policy_") and m.removeprefix("policy_").isdigit()]
         sizes = {"layers": config.layers, "width": config.width, "iterations": config.iterations}
         sizes |= {"policy_layers": len(hidden), "features": NUM_FEATURES, "state": STATE, "positions": ANCHORS}
-        total = sum(row["value"] for row in rows if row["instance"] == name and row["metric"] == "parameters")
-        rows += _rows(name, {**sizes, "parameters_total": total})
-    return _result(rows, PAPER_NETWORK)
+        total = sum(row["value"] for row in found if row["instance"] == name and row["metric"] == "parameters")
+        found += rows(name, METHOD, {**sizes, "parameters_total": total})
+    return assembled(found)
 
 
-def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
     from learned_mapping.companion.mcm.graphs import names
     from learned_mapping.companion.training import mcm_policy as mcm_training
@@ -75,7 +62,7 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
     from learned_mapping.mcm.agent.pretrain import FINE_TUNE_SAMPLES, ZERO_SHOT_SAMPLES
 
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
-    rows = []
+    found = []
     for name in SHOWN[profile]:
         config = agent_config(name, **mcm_training.PRETRAINING)
         numbers = {
@@ -91,5 +78,5 @@ def assemble_fig4(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]
             "learning_rate": config.learning_rate,
             "entropy": config.entropy,
         }
-        rows += _rows(name, {**numbers, **graphs})
-    return _result(rows, PAPER_TRAINING)
+        found += rows(name, METHOD, {**numbers, **graphs})
+    return assembled(found)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
@@ -41,13 +41,6 @@ STATISTICS = ("min", "median", "mean", "max")
 ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
 
-PAPER_RANGE = (169, 16_490)
-"""Buffers of the smallest and of the largest workload (section 5.1)."""
-PAPER_BUFFERS = {
-    "alexnet_train_batch_32": 300, "wavenet_coherent_batch32": 3020, "AlphaTensor": 9084,
-    "tensor2tensor_transformer_bf16": 9888,
-}  # fmt: skip
-"""The four whose number the paper gives (table 2)."""
 FAMILIES = {
     "recurrent": (
         "inference_lstm", "inference_gru", "mlperf_nmt_1_shard_batch_64", "rnn_0", "rnn_1", "rnn_2", "rnn_3", "rnn_4",
@@ -67,22 +60,11 @@ FAMILIES = {
 """What a workload's operations are mostly; all others are `CONVOLUTIONAL`."""
 CONVOLUTIONAL = "convolutional"
 
-PAPER_TABLE6 = {
-    "discount": (0.9999, "discount"),
-    "simulations": (400, "simulations"),
-    "initial temperature": (1.0, None),
-    "steps over which it falls": (400_000, None),
-    "final temperature": (0.2, None),
-    "share of root noise": (0.25, None),
-    "alpha of root noise": (0.03, None),
-    "training steps": (1_000_000, None),
-    "batch size": (512, "batch"),
-    "learning rate": (0.0002, "learning_rate"),
-    "weight decay": (0.0001, "weight_decay"),
-    "replay size": (20_000, "replay"),
-    "share reanalysed": (0.5, "reanalyse"),
-}
-"""The paper's settings in its order, and which of `AgentConfig` is the same; besides, its optimiser is Adam."""
+SETTINGS = {
+    "discount": "discount", "simulations": "simulations", "batch size": "batch", "learning rate": "learning_rate",
+    "weight decay": "weight_decay", "replay size": "replay", "share reanalysed": "reanalyse",
+}  # fmt: skip
+"""Of the paper's settings those that `AgentConfig` has too."""
 
 
 def buffer_features(program: Program) -> dict[str, np.ndarray]:
@@ -248,7 +230,7 @@ def family(name: str) -> str:
 
 
 def assemble_fig9(profile: str, records: list[Record]) -> Record:
-    """How many buffers each of the sixty workloads has, the smallest first, and the paper's numbers.
+    """How many buffers each of the sixty workloads has, the smallest first.
 
     Raises:
       InputError: the manifest of the compiled programs is missing or damaged, or lacks a number.
@@ -259,8 +241,7 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
             raise InputError("set compiled", name, "has no number of buffers")
     order = sorted(counts, key=lambda name: (counts[name], name))
     found = [row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order]
-    paper = {**dict(zip(("smallest", "largest"), PAPER_RANGE)), **PAPER_BUFFERS}
-    return assembled(found, [row(name, "xla", "buffers", value, n=1) for name, value in paper.items()])
+    return assembled(found)
 
 
 def assemble_table6(profile: str, records: list[Record]) -> Record:
@@ -268,14 +249,14 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
     from learned_mapping.mmap.agent.config import WHOLE, WINDOWS
 
     found = []
-    known = {ours for _, ours in PAPER_TABLE6.values()}
+    printed = [each["instance"] for each in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS)):
         numbers = dataclasses.asdict(config)
-        shown = {name: (ours, True) for name, (_, ours) in PAPER_TABLE6.items()}
-        shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in known}
+        shown = {name: (SETTINGS.get(name), True) for name in printed}
+        shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in SETTINGS.values()}
         for name, (ours, in_paper) in shown.items():
             found.append(row(name, method, "hyperparameter", numbers.get(ours), n=1, in_paper=in_paper))
-    return assembled(found, [row(name, "paper", "hyperparameter", value) for name, (value, _) in PAPER_TABLE6.items()])
+    return assembled(found)
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:

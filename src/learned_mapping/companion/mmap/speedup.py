@@ -20,11 +20,21 @@ import numpy as np
 from scipy.stats import rankdata
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, load, plan_run
 from learned_mapping.companion.statistics import bootstrap_interval
-from learned_mapping.companion.table import Record, Row, from_part, grouped, row, rows, summaries, summary_row
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    from_part,
+    grouped,
+    row,
+    rows,
+    summaries,
+    summary_row,
+)
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, NO_OFFSET
 from learned_mapping.programs.program import Program
@@ -39,27 +49,15 @@ SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program of the edit search, whatever the program's size, one core."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
 """Of the agent, compilation apart; in ``quick`` it does not take part."""
-REPEATED = (
-    "inference_lstm", "wavenet_coherent_batch32", "alexnet_train_batch_32", "mnasnet_b1_batch_128", "inference_resnet",
-    "AlphaTensor", "rnn_7", "rnn_6", "mlperf_nmt_1_shard_batch_64", "rnn_3", "tensor2tensor_transformer", "rnn_2",
-)  # fmt: skip
-"""Those that the paper's Table 4 names get several seeds, all others one."""
 SEEDS_REPEATED = 3
+"""Of the programs that the paper's Table 4 names; all others have one."""
 NAMED = 6
 """Programs at each end of Table 4."""
 BASELINES = {"speedup": "xla", "speedup_kept": "xla-kept"}
 AGAINST_ITSELF = 1e-9
 """A speedup has to exceed 1 by more than rounding."""
 
-PAPER_TABLE3 = {AGENT: (1.0059, 1.8787, 0.4853, 33), PROD: (1.0405, 1.8787, 1.0, 33)}
-"""Mean, largest and smallest speedup, programs improved out of 60; on a chip."""
 SUMMARIES = ("speedup", "speedup_max", "speedup_min", "improved")
-PAPER_TABLE4 = {
-    "inference_lstm": 1.8787, "wavenet_coherent_batch32": 1.3335, "alexnet_train_batch_32": 1.1709,
-    "mnasnet_b1_batch_128": 1.0960, "inference_resnet": 1.0893, "AlphaTensor": 1.0578, "rnn_7": 0.4853,
-    "rnn_6": 0.5482, "mlperf_nmt_1_shard_batch_64": 0.7892, "rnn_3": 0.8541, "tensor2tensor_transformer": 0.9125,
-    "rnn_2": 0.9343,
-}  # fmt: skip
 
 GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
 ENDS = 3
@@ -77,19 +75,11 @@ SOLUTIONS = {"quick": QUICK, "full": FULL, "paper": FULL}
 SCATTER = "mixed"
 """The method of rows that are over solutions of several methods."""
 
-PAPER_TABLE5 = {
-    "inference_lstm": -0.9957, "wavenet_coherent_batch32": -0.9994, "alexnet_train_batch_32": -0.9581,
-    "rnn_7": -0.0774, "rnn_6": 0.0299, "mlperf_nmt_1_shard_batch_64": -0.5422,
-}  # fmt: skip
-
 WITHOUT_OFFSETS = "heuristic"
 """What stands for the compiler where its mapping does not say at which offsets."""
 SHARE = 0.02
 """A tensor is marked if it takes at least this share of the fast memory, so that it can be seen."""
 FIELDS = ("action", "offset", "start", "end")
-
-PAPER_FIG8 = ("alexnet_train_batch_32", 1.17)
-"""Figure 8: the agent's latency improvement of 17%, on a chip."""
 
 
 def programs(profile: str) -> tuple[str, ...]:
@@ -98,10 +88,11 @@ def programs(profile: str) -> tuple[str, ...]:
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
-    """The compiler's mapping and the searches on every program; several seeds on those of `REPEATED`."""
+    """The compiler's mapping and the searches on every program; several seeds on some."""
     runs = [plan_run(method, name, {}) for name in programs(profile) for method in COMPILER]
+    repeated = {each["instance"] for each in reported("mmap.table4")}
     for name in programs(profile):
-        count = min(seeds, SEEDS_REPEATED) if name in REPEATED and profile != "quick" else 1
+        count = min(seeds, SEEDS_REPEATED) if name in repeated and profile != "quick" else 1
         for method, seconds in ((OURS, SECONDS), (AGENT, AGENT_SECONDS)):
             if profile in seconds:
                 runs += [plan_run(method, name, {"seconds": seconds[profile]}, seed) for seed in range(count)]
@@ -141,10 +132,7 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
         made += over_all(method, metric, values)
-    paper = [
-        each for method, values in PAPER_TABLE3.items() for each in rows("all", method, dict(zip(SUMMARIES, values)))
-    ]
-    return {"rows": made, "paper": paper, **counted(records)}
+    return assembled(made) | counted(records)
 
 
 def over_all(method: str, metric: str, values: Sequence[float]) -> list[Row]:
@@ -189,7 +177,7 @@ def assemble_table4(profile: str, records: list[Record]) -> Record:
         for each in results.select(table, instance=name, metric=metric)
         if each["method"] in SEARCHES
     ]
-    return from_part(table, found, [row(name, AGENT, "speedup", value) for name, value in PAPER_TABLE4.items()])
+    return from_part(table, found)
 
 
 def assemble_fig10(profile: str, records: list[Record]) -> Record:
@@ -207,7 +195,7 @@ def groups(profile: str) -> dict[str, str]:
     """Program -> group, from the stored `mmap.table4`; without one, the paper's programs (in ``quick``, one each)."""
     table = results.stored("mmap.table4", profile)
     if table is None:
-        names = list(PAPER_TABLE5)
+        names = [each["instance"] for each in reported("mmap.fig6")]
         if profile == "quick":
             return {"alexnet_train_batch_32": "best", "rnn_0": "worst"}
         return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:], "worst")
@@ -242,7 +230,7 @@ def assemble_fig6(profile: str, records: list[Record]) -> Record:
         points = np.array([[each["return"], each["value"]] for each in made if each["instance"] == name]).T
         found = {"correlation": pearson(*points), "rank_correlation": pearson(*rankdata(points, axis=1))}
         made += rows(name, SCATTER, found, n=points.shape[1], group=group)
-    return {"rows": made, "paper": _paper_correlations(), **counted(records)}
+    return assembled(made) | counted(records)
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
@@ -256,12 +244,7 @@ def assemble_table5(profile: str, records: list[Record]) -> Record:
     found = results.select(figure, method=SCATTER)
     for name in dict.fromkeys(each["instance"] for each in found) if table else ():
         found += results.select(table, instance=name, method=OURS, metric="speedup")
-    paper = [row(name, AGENT, "speedup", PAPER_TABLE4[name]) for name in PAPER_TABLE5]
-    return from_part(figure, found, _paper_correlations() + paper)
-
-
-def _paper_correlations() -> list[Row]:
-    return [row(name, SCATTER, "correlation", value) for name, value in PAPER_TABLE5.items()]
+    return from_part(figure, found)
 
 
 @dataclass(frozen=True)
@@ -363,7 +346,7 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     for metric, record in zip(BASELINES, (compiler, *within)):
         speed = latency_s(record) / latency_s(agent)
         made.append(row(name, OURS, metric, speed, n=1, baseline=record["method"]))
-    return {"rows": made, "paper": [row(PAPER_FIG8[0], AGENT, "speedup", PAPER_FIG8[1], n=1)], **counted(records)}
+    return assembled(made) | counted(records)
 
 
 def held_steps(found: Sequence[Stay]) -> int:

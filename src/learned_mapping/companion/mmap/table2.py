@@ -59,14 +59,6 @@ AGENT, ARMS = "muzero", ("learning-only", "muzero-frozen")
 ABLATED = ("wavenet_coherent_batch32", "AlphaTensor")
 """Programs of Figure 7, and what is run there besides the agent."""
 
-PAPER_TABLE2 = {
-    "alexnet_train_batch_32": (300, 0.5834, 0.5426, 0.4100),
-    "wavenet_coherent_batch32": (3020, 0.7099, 0.7004, 0.4804),
-    "AlphaTensor": (9084, 0.7680, 0.5357, 0.2481),
-    "tensor2tensor_transformer_bf16": (9888, 0.7002, 0.6263, 0.3227),
-}
-"""Table 2: buffers, MMap-MuZero, evolutionary search, random. The normaliser of its rewards is not stated."""
-
 
 def workloads(profile: str) -> tuple[str, ...]:
     """The programs of a profile."""
@@ -124,12 +116,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     short, long = clocks(profile, records)
     for method in CONTRASTED:
         made += contrasts(long if method in long else short, method)
-    paper = [
-        row(instance, method, "return", value, buffers=buffers)
-        for instance, (buffers, *values) in PAPER_TABLE2.items()
-        for method, value in zip(("muzero", "evolution-logits", "random"), values)
-    ]
-    return assembled(made, paper) | counted(records)
+    return assembled(made) | counted(records)
 
 
 def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:

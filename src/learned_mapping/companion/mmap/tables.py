@@ -95,9 +95,7 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     result = record["result"]
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
     value = result["costs"].get("return", 0.0)
-    return {"rows": [row(record["instance"], record["method"], "return", value, n=1, **about)], "paper": []} | counted(
-        records
-    )
+    return assembled([row(record["instance"], record["method"], "return", value, n=1, **about)]) | counted(records)
 
 
 def run_play(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -35,12 +35,6 @@ TIME_OPS = {"quick": (50, 100, 200)} | dict.fromkeys(("full", "paper"), (50, 100
 LARGE_OPS = 150
 """Graphs above this size have rows of their own in table 1."""
 
-TABLE_1 = {
-    "cp-sat": (1.00, 8.06, 0.00), "gp-dfs": (66.98, 14.77, 93.66), "local-search": (22.63, 7.24, 24.60),
-    "brkga": (20.19, 7.98, 24.63), "brkga-tuned": (16.40, 7.11, 20.76), "gas": (15.24, 7.67, 23.48),
-    "idrs": (28.60, 12.39, 39.72), "regal": (11.04, 4.44, 18.57),
-}  # fmt: skip
-"""The paper's table 1, percent, in the order of `DATASETS`."""
 ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
 
 MEMORY = "traced-memory"
@@ -142,12 +136,7 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
             for graph, values in graphs.items():
                 gap = 100 * (float(geometric_mean(np.array(values) / best[graph])) - 1)
                 found.append(row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values)))
-    paper = [
-        row(dataset, method, "gap_percent", value)
-        for method, values in TABLE_1.items()
-        for dataset, value in zip(DATASETS, values)
-    ]
-    return _result(found, records, paper)
+    return _result(found, records)
 
 
 def _by_instance(records: Iterable[Record], instances: Iterable[str]) -> list[tuple[str, pandas.DataFrame]]:
@@ -194,8 +183,7 @@ def assemble_time(profile: str, records: list[Record]) -> Record:
         _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
         for (method, ops), runs in sizes.groupby(["method", "graph"], sort=False)
     ]
-    paper = [row("traced-runtime", *each) for each in (("brkga", "seconds", 0.87), ("regal", "seconds", 1.01))]
-    return _result(found + _seconds_rows("traced-runtime", traced), records, paper)
+    return _result(found + _seconds_rows("traced-runtime", traced), records)
 
 
 def _exact_sets(profile: str) -> dict[str, tuple[str, str]]:
@@ -279,11 +267,11 @@ def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     return found + ([row(instance, "cp-sat", "open_bound_percent", np.mean(gaps), n=len(gaps))] if gaps else [])
 
 
-def _result(found: list[Row], records: list[Record], paper: Iterable[Row] = ()) -> Record:
+def _result(found: list[Row], records: list[Record]) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
     trained = {key: {"training_seeds": len(networks)} for key, networks in networks_of(records).items()}
     found = [each | trained.get((each["instance"].partition("/")[0], each["method"]), {}) for each in found]
-    return assembled(found + updates_rows(records), paper, valid=outcomes(records).valid)
+    return assembled(found + updates_rows(records), valid=outcomes(records).valid)
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
@@ -320,8 +308,7 @@ def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
         if values:
             share = np.mean(np.array(values) > 0)
             found.append(row("all", method, "improved_share", share, n=len(values), **more))
-    extremes = (("best graph", 54.3), ("worst graph", -17.9))
-    return from_part(table, found, [row(name, "regal", "improvement_percent", value) for name, value in extremes])
+    return from_part(table, found)
 
 
 def limit_graphs(profile: str) -> list[str]:
