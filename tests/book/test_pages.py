@@ -43,6 +43,10 @@ def test_page(browser, page):
     browser.open(address(page))
     browser.run(CHECKS)
     faults = browser.run("checks.names()")[:6]
+    tall = browser.run("document.querySelector('.bd-article').scrollHeight") / SCREEN
+    if tall > SCREENS:
+        faults.append(f"{tall:.1f} screens long, at most {SCREENS} are readable")
+    browser.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     for width in WIDTHS:
         browser.size(width, touch=width < 500)
         browser.run("new Promise((done) => setTimeout(done, 150))")
@@ -191,7 +195,7 @@ def test_the_game_by_mouse_and_keys(browser):
     browser.click("#play-game [data-undo]")
     assert state(browser, "game")["moves"] == "D"
     data = json.loads(browser.run("document.querySelector('#play-game script').textContent"))
-    moves = "".join("CND"[move["action"]] for move in data["agent"]["moves"])
+    moves = "".join("CND"[action] for action in data["agent"]["actions"])
     browser.open("about:blank")
     browser.open(address("mmap/play.html", f"game:program=perceptron&capacity=3&bandwidth=1&moves={moves}"))
     assert f"you saved {100 * data['agent']['value']:.1f} %" in said(browser, "game")
