@@ -47,6 +47,8 @@ def article(page: str) -> Tag:
         inside = os.path.normpath(os.path.join(os.path.dirname(page), parts.path)) if parts.path else f"{page}.html"
         target = inside.removesuffix(".html")
         link["href"] = "#" + (anchor(target, parts.fragment) if parts.fragment else anchor(target, "page"))
+    for fold in found.find_all("details", class_="lm-fold"):
+        fold["open"] = ""
     for image in found.find_all("img", src=True):
         image["src"] = os.path.normpath(os.path.join(os.path.dirname(page), image["src"]))
     found["id"] = anchor(page, "page")

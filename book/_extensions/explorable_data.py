@@ -120,16 +120,12 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
                 value = float(tree.node_values[0, node])
                 nodes.append([node, parent, by, int(tree.node_visits[0, node]), round(value, 3), round(reward, 3)])
         policy = [round(max(float(w), 0.0), 4) for w in allowed]
-        moves.append(
-            {"action": action, "policy": policy, "value": round(float(tree.node_values[0, 0]), 3), "nodes": nodes}
-        )
+        buffer = int(game.cursor[0])  # buffers with one legal action are no decisions
+        value = round(float(tree.node_values[0, 0]), 3)
+        moves.append({"buffer": buffer, "action": action, "policy": policy, "value": value, "nodes": nodes})
         game.step(np.array([action]))
-    return {
-        "moves": moves,
-        "value": float(game.saved[0]),
-        "games": int(budget.samples),
-        "updates": agent.learner.updates,
-    }
+    effort = {"games": int(budget.samples), "updates": int(agent.learner.updates)}
+    return {"moves": moves, "actions": game.played(0).tolist(), "value": float(game.saved[0])} | effort
 
 
 def game() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import execution_cache
 import explorable_data
 import explorable_pictures
+import primers
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -36,7 +37,8 @@ TITLES = {
     "claims": "The claims of the papers on one axis. Click a row to see what decides it.",
     "chips-ladder": "Throughput on sixteen test graphs, in naive greedy's.",
     "race-ladder": "Gap to the best known schedule on synthetic graphs, in percent; less is better.",
-}
+} | primers.TITLES
+PICTURES = explorable_pictures.PICTURES | primers.PICTURES
 
 
 def data_of(name: str) -> dict[str, Any]:
@@ -61,7 +63,7 @@ class Explorable(Directive):
         env = self.state.document.settings.env
         up = "../" * env.docname.count("/")
         caption = f"<figcaption>{html.escape(TITLES[name])}</figcaption>"
-        drawn = explorable_pictures.PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
+        drawn = PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
         if name not in SCRIPTS:
             return [nodes.raw("", f'<figure class="lm-figure">{drawn}{caption}</figure>', format="html")]
         data = json.dumps(data_of(name), separators=(",", ":")).replace("</", "<\\/")

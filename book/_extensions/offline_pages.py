@@ -1,16 +1,115 @@
-"""Takes out of the pages the theme's live-code button, which would run code on somebody else's server."""
+"""Finishes the pages: what would run elsewhere or weighs too much goes, figures get names, search works from a file.
+
+- Long tables are folded: a section has a figure and a verdict, and its table beneath.
+- The theme's live-code button would run code on somebody else's server, and no page uses cards or tabs.
+- Its script of icons is 1.5 MB for the dozen that are shown; ``book.css`` has those as characters.
+- A figure drawn by matplotlib is named after its section, for those who do not see it.
+- A browser does not let a page that was opened as a file read its neighbours, from which search takes its excerpts; so
+  the words of all pages lie in a script beside them.
+"""
 
 from __future__ import annotations
 
+import html
+import json
+import re
+from pathlib import Path
 
-def _drop_live_code(app, page: str, template: str, context: dict, doctree) -> None:
-    def is_live_code(script) -> bool:
-        return "thebe" in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
+ICONS = re.compile(r"<(?:script|link)[^>]*(?:fontawesome|fa-[a-z]+-\d+)[^>]*>(?:\s*</script>)?")
+ICON_RULE = re.compile(r"[^{}]*\.fa-[^{}]*\{[^{}]*\}")
+UNUSED = re.compile("thebe|sphinx-design|design-tabs")
+HEADING_OR_FIGURE = re.compile(r"<h[1-4][^>]*>(.*?)</h[1-4]>|(?<=text_html\">)<svg (?![^>]*aria-label)", re.S)
+TABLES = re.compile(r'(?:<div class="lm-table"[^>]*><table.*?</table></div>\s*)+', re.S)
+CAPTION = re.compile(r"<caption>(.*?)</caption>", re.S)
+FOLDED_ROWS = 7
+"""Tables that have at least so many rows together are folded, so that a page is no recital."""
+UNFOLDED = {"claims.html", "ledger.html", "data.html"}
+"""Pages that are there for their tables."""
+TAG = re.compile(r"<(script|style|svg|mjx-container)\b.*?</\1>|<[^>]+>", re.S)
+EXCERPTS = """<script src="page_words.js"></script><script>
+(function () {
+  if (location.protocol !== "file:") return;
+  const fetched = window.fetch;
+  window.fetch = function (address, options) {
+    const name = String(address).split("/html/").pop().replace(/^\\.\\//, "").split(/[?#]/)[0];
+    const words = window.pageWords[name];
+    if (words === undefined) return fetched(address, options);
+    const page = document.createElement("div");
+    page.setAttribute("role", "main");
+    page.textContent = words;
+    return Promise.resolve(new Response("<!doctype html><body>" + page.outerHTML + "</body>"));
+  };
+})();
+</script></head>"""
 
-    context["script_files"] = [script for script in context.get("script_files", []) if not is_live_code(script)]
-    context["css_files"] = [sheet for sheet in context.get("css_files", []) if not is_live_code(sheet)]
+
+def _drop_unused(app, page: str, template: str, context: dict, doctree) -> None:
+    for kind in ("script_files", "css_files"):
+        context[kind] = [file for file in context.get(kind, []) if not UNUSED.search(_described(file))]
+
+
+def _described(file) -> str:
+    return f"{getattr(file, 'filename', file)} {getattr(file, 'attributes', '')}".lower()
+
+
+def _named(page: str) -> str:
+    """The page with a name for every figure."""
+    title = ""
+
+    def name(match: re.Match) -> str:
+        nonlocal title
+        if match[1] is not None:
+            title = html.unescape(re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", match[1], flags=re.S)).strip()
+            return match[0]
+        return f'<svg role="img" aria-label="Figure: {html.escape(title, quote=True)}" '
+
+    return HEADING_OR_FIGURE.sub(name, page)
+
+
+def _folded(page: str) -> str:
+    """The page with its long tables, and rows of tables, folded beneath their names."""
+
+    def fold(match: re.Match) -> str:
+        if match[0].count("<tr") < FOLDED_ROWS:
+            return match[0]
+        names = CAPTION.findall(match[0])
+        words = f"Table: {names[0]}" if len(names) == 1 else f"{len(names)} tables: {', '.join(names[:4])}"
+        words += ", …" if len(names) > 4 else ""
+        return f'<details class="lm-fold"><summary>{words}</summary>{match[0]}</details>'
+
+    return TABLES.sub(fold, page)
+
+
+def _words(page: str) -> str:
+    """What the article of a page says."""
+    article = re.search(r"<article\b.*?</article>", page, re.S)
+    return " ".join(html.unescape(TAG.sub(" ", article[0])).split()) if article else ""
+
+
+def _finish(app, exception) -> None:
+    if exception is not None or app.builder.name != "html":
+        return
+    folder, words = Path(app.outdir), {}
+    for path in sorted(folder.rglob("*.html")):
+        if path.relative_to(folder).parts[0] == "_static":
+            continue
+        page = _named(ICONS.sub("", path.read_text(encoding="utf-8")))
+        if path.relative_to(folder).as_posix() not in UNFOLDED:
+            page = _folded(page)
+        if path.name == "search.html":
+            page = page.replace("</head>", EXCERPTS, 1)
+        else:
+            words[path.relative_to(folder).as_posix()] = _words(page)
+        path.write_text(page, encoding="utf-8")
+    (folder / "page_words.js").write_text(f"window.pageWords = {json.dumps(words)};\n", encoding="utf-8")
+    for path in folder.glob("_static/styles/pydata-sphinx-theme.css"):
+        path.write_text(ICON_RULE.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in [*folder.glob("_static/scripts/fontawesome*"), *folder.glob("_static/vendor/fontawesome/**/*")]:
+        if path.is_file():
+            path.unlink()
 
 
 def setup(app) -> dict:
-    app.connect("html-page-context", _drop_live_code, priority=999)
+    app.connect("html-page-context", _drop_unused, priority=999)
+    app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,11 +6,14 @@ none does, the build and a test fail, and somebody has to write the sentence ane
 
     ```{sentence} mmap.news
     ```
+
+or, within a line, ``{said}`mmap.news```.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +95,15 @@ class Sentence(Directive):
         return box.children
 
 
+def said(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
+    """The role ``{said}`mmap.news```: a sentence within a line; of Markdown it may have strong words alone."""
+    from docutils import nodes
+
+    parts = re.split(r"\*\*(.+?)\*\*", say(text, read()[text]))
+    return [nodes.strong("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts)], []
+
+
 def setup(app) -> dict:
     app.add_directive("sentence", Sentence)
+    app.add_role("said", said)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,11 +28,11 @@ globalThis.checks = (() => {
     const found = new Map(), walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const text = walker.currentNode.textContent.trim(), e = walker.currentNode.parentElement;
-      if (!text || !shown(e) || e.closest("script, style, mjx-container, .headerlink")) continue;
+      if (!text || !shown(e) || e.closest("script, style, mjx-container, .headerlink, :disabled")) continue;
       const style = getComputedStyle(e), svg = e.closest("svg");
       if (svg && !svg.closest(".lm-explorable, .lm-figure")) continue;
       let ground = behind(svg ? svg.parentElement : e);
-      if (e.classList.contains("lm-on-node")) ground = parse(getComputedStyle(e.parentElement.querySelector("rect, circle")).fill);
+      if (e.classList.contains("lm-on-node")) ground = parse(getComputedStyle(e.previousElementSibling).fill);
       const a = light(over(parse(svg ? style.fill : style.color), ground)), b = light(ground);
       const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), size = parseFloat(style.fontSize);
       const least = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
@@ -48,7 +48,7 @@ globalThis.checks = (() => {
   // Controls without a name, sliders without a value, a tab order by hand, headings that skip a level.
   function names() {
     const main = document.querySelector("main"), faults = [], cut = (e) => e.outerHTML.slice(0, 90);
-    for (const e of main.querySelectorAll(CONTROLS)) if (shown(e) && !called(e)) faults.push(`no name: ${cut(e)}`);
+    for (const e of main.querySelectorAll(CONTROLS)) if (shown(e) && !called(e) && !e.closest("[aria-hidden=true], mjx-container")) faults.push(`no name: ${cut(e)}`);
     for (const e of main.querySelectorAll("[tabindex]")) if (Number(e.getAttribute("tabindex")) > 0) faults.push(`tab order: ${cut(e)}`);
     for (const e of main.querySelectorAll("[role=slider]:not([aria-valuenow])")) faults.push(`no value: ${cut(e)}`);
     let last = 1;
@@ -67,7 +67,7 @@ globalThis.checks = (() => {
     const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
     if (beyond <= 1) return "";
     const culprits = [...document.querySelectorAll("main *")]
-      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".lm-table, pre, svg, mjx-container"))
+      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".lm-table, pre, svg, mjx-container, .bd-sidebar-secondary"))
       .map((e) => `${e.tagName}.${e.className}`);
     return `scrolls ${beyond} px sideways (${culprits.slice(0, 3).join(", ")})`;
   }

@@ -43,6 +43,10 @@ def test_page(browser, page):
     browser.open(address(page))
     browser.run(CHECKS)
     faults = browser.run("checks.names()")[:6]
+    tall = browser.run("document.querySelector('.bd-article').scrollHeight") / SCREEN
+    if tall > SCREENS:
+        faults.append(f"{tall:.1f} screens long, at most {SCREENS} are readable")
+    browser.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     for width in WIDTHS:
         browser.size(width, touch=width < 500)
         browser.run("new Promise((done) => setTimeout(done, 150))")
@@ -114,6 +118,7 @@ EXPLORABLES = {
 def explorable(browser, request):
     page, slider = EXPLORABLES[request.param]
     browser.size(1280)
+    browser.open("about:blank")
     browser.open(address(page))
     return browser, request.param, page, slider
 
@@ -129,7 +134,7 @@ def test_explorable_by_keys(explorable):
     at_end = state(browser, name)
     assert at_home != moved != at_end
     last = said(browser, name)
-    assert last and (last != words or name == "race")
+    assert last and (last != words or name in ("game", "race")), "what is said follows the slider"
     browser.open("about:blank")
     browser.open(address(page, browser_hash(name, at_end)))
     assert state(browser, name) == at_end
@@ -190,7 +195,7 @@ def test_the_game_by_mouse_and_keys(browser):
     browser.click("#play-game [data-undo]")
     assert state(browser, "game")["moves"] == "D"
     data = json.loads(browser.run("document.querySelector('#play-game script').textContent"))
-    moves = "".join("CND"[move["action"]] for move in data["agent"]["moves"])
+    moves = "".join("CND"[action] for action in data["agent"]["actions"])
     browser.open("about:blank")
     browser.open(address("mmap/play.html", f"game:program=perceptron&capacity=3&bandwidth=1&moves={moves}"))
     assert f"you saved {100 * data['agent']['value']:.1f} %" in said(browser, "game")
@@ -206,7 +211,7 @@ def test_chips_by_mouse_and_keys(browser):
     browser.size(1280, 1400)
     browser.open(address("mcm/play.html"))
     x, y = browser.centre("#play-chips [data-op='0'] rect")
-    lane = browser.run("document.querySelectorAll('#play-chips .lm-room')[0].getBoundingClientRect().width")
+    lane = browser.run("document.querySelector('#play-chips .lm-live .lm-room').getBoundingClientRect().width")
     browser.mouse("mousePressed", x, y)
     browser.mouse("mouseMoved", x + lane, y)
     browser.mouse("mouseReleased", x + lane, y)
@@ -245,3 +250,6 @@ def test_search_works_from_a_file(browser):
         " if (document.querySelector('#search-results li') || ++n > 50) { clearInterval(t); done(); } }, 100); })"
     )
     assert browser.run("document.querySelectorAll('#search-results li').length") > 0
+    browser.run("new Promise((done) => setTimeout(done, 300))")
+    assert "prefetch" in browser.run("document.querySelector('#search-results').textContent").lower()
+    assert browser.faults() == []

@@ -94,9 +94,10 @@
     const live = h("div", { class: "lm-live" }), bar = h("div", { class: "lm-bar", role: "group", "aria-label": root.dataset.label });
     const box = h("div", { class: "lm-picture" }), words = h("p", { class: "lm-words", role: "status", "aria-live": "polite" });
     live.append(bar, box, words);
-    root.append(live);
+    root.insertBefore(live, root.querySelector("figcaption"));
     root.classList.add("lm-ready");
-    let resize = null;
+    let resize = null, touched = false; // a page that nobody has touched keeps its address
+    for (const kind of ["pointerdown", "keydown", "input", "click"]) live.addEventListener(kind, () => { touched = true; }, true);
     return {
       root, live, bar, box,
       say(text) { if (words.textContent !== text) words.textContent = text; },
@@ -118,6 +119,7 @@
         return Object.fromEntries(new URLSearchParams(found.slice(name.length + 1)));
       },
       write(state) {
+        if (!touched) return;
         try { history.replaceState(null, "", `#${name}:${new URLSearchParams(state)}`); } catch (error) { /* a page that may not be linked to */ }
       },
     };

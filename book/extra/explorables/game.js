@@ -30,7 +30,7 @@
         trees.hidden = false;
       }
       if (game.over) { watching = false; return false; }
-      play(data.agent.moves[game.moves.length].action, true);
+      play(data.agent.actions[game.moves.length], true);
       return !game.over;
     }, 900);
 
@@ -114,7 +114,7 @@
     }
 
     function drawTree() {
-      const at = game.moves.length, move = data.agent.moves[at];
+      const at = game.moves.length, move = data.agent.moves.find((m) => m.buffer === at);
       if (!watching || !move || game.over) { trees.hidden = true; return; }
       trees.hidden = false;
       const { width } = r.clear(`The agent's search before move ${at + 1}: value ${move.value}; it chooses ${NAMES[move.action]}.`);

@@ -16,7 +16,7 @@
     button(f.bar, "one generation", () => advance(1), { "data-step": true });
     button(f.bar, "start again", () => { seed += 1; begin(); });
     const whose = select(f.bar, "schedule of", LANES.map(([k, words]) => [k, words]), (v) => { shown = v; draw(); });
-    const op = slider(knobs, { name: "op", label: "op", min: 0, max: n - 1, value: 3, show: (v) => data.graph.ops[v], change: () => { load(); drawLaw(); } });
+    const op = slider(knobs, { name: "op", label: "op", min: 0, max: n - 1, value: 3, show: (v) => data.graph.ops[v], change: () => { load(); draw(); } });
     const steps = [0.5, 1, 1.5, 2, 3, 5, 8];
     const alpha = slider(knobs, { name: "alpha", label: "α of device 0", values: steps, value: 1, change: mine });
     const beta_ = slider(knobs, { name: "beta", label: "β of device 0", values: steps, value: 1, change: mine });

@@ -1,0 +1,50 @@
+"""Makes the numbers of open points, such as M3, links to their entries in ``ambiguities``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+
+PAGE = "ambiguities"
+ENTRY = re.compile(r"^([MPS]\d+)\. ")
+NUMBER = re.compile(r"\b[MPS]\d{1,2}\b")
+KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.literal, nodes.literal_block, nodes.raw, nodes.math)
+
+
+def entries() -> set[str]:
+    """The numbers that have an entry."""
+    text = (Path(__file__).resolve().parents[1] / f"{PAGE}.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\*\*([MPS]\d+)\. ", text, re.M))
+
+
+def _link(app, doctree: nodes.document, page: str) -> None:
+    if page == PAGE:
+        for paragraph in doctree.findall(nodes.paragraph):
+            if found := ENTRY.match(paragraph.astext()):
+                paragraph["ids"].append(found[1].lower())
+        return
+    known, target = entries(), app.builder.get_relative_uri(page, PAGE)
+    for text in list(doctree.findall(nodes.Text)):
+        ancestor = text.parent
+        while ancestor is not None and not isinstance(ancestor, KEPT_AS_THEY_ARE):
+            ancestor = ancestor.parent
+        if ancestor is None and known & set(NUMBER.findall(text)):
+            text.parent.replace(text, linked(text.astext(), known, target))
+
+
+def linked(text: str, known: set[str], target: str) -> list[nodes.Node]:
+    """The text with a link for each known number in it."""
+    parts, end = [], 0
+    for found in NUMBER.finditer(text):
+        if found[0] in known:
+            parts += [nodes.Text(text[end : found.start()])]
+            parts += [nodes.reference("", found[0], refuri=f"{target}#{found[0].lower()}", internal=True)]
+            end = found.end()
+    return [*parts, nodes.Text(text[end:])]
+
+
+def setup(app) -> dict:
+    app.connect("doctree-resolved", _link)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

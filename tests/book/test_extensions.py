@@ -1,0 +1,88 @@
+"""What the book's own extensions do to pages: names of figures, words for the search, icons, words explained once."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils import new_document
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+sys.path.insert(0, str(BOOK / "_extensions"))
+import explorables  # noqa: E402
+import glossary  # noqa: E402
+import numbered  # noqa: E402
+import offline_pages  # noqa: E402
+
+
+def test_a_figure_is_named_after_its_section():
+    heading = '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2>'
+    page = heading + '<div class="output text_html"><svg width="1"></svg></div>'
+    assert '<svg role="img" aria-label="Figure: A &amp; B" width="1">' in offline_pages._named(page)
+    own = '<h2>A</h2><div class="text_html"><svg aria-label="mine"></svg></div>'
+    assert offline_pages._named(own) == own
+
+
+def test_the_words_of_a_page_leave_out_markup():
+    page = "<nav>no</nav><article class='x'>one <script>no</script><b>two</b> &lt;3<svg><text>no</text></svg></article>"
+    assert offline_pages._words(page) == "one two <3"
+
+
+def test_the_script_of_icons_goes_and_others_stay():
+    page = '<script defer src="_static/scripts/fontawesome.js?digest=1"></script><script src="a.js"></script>'
+    assert offline_pages.ICONS.sub("", page) == '<script src="a.js"></script>'
+
+
+def document(*paragraphs: str) -> nodes.document:
+    made = new_document("page")
+    for words in paragraphs:
+        made += nodes.paragraph("", words)
+    return made
+
+
+def test_a_word_is_explained_at_its_first_use_only():
+    page = document("The elites of BRKGA stay.", "Elites? The elites.")
+    page += nodes.paragraph("", "", nodes.reference("", "makespan"))
+    glossary._explain(None, page, "page")
+    found = [(node.astext(), node["explanation"]) for node in page.findall(nodes.abbreviation)]
+    assert found == [(word, glossary.WORDS[word]) for word in ("elites", "BRKGA")]
+    assert page.astext() == "The elites of BRKGA stay.\n\nElites? The elites.\n\nmakespan"
+
+
+def test_part_of_a_longer_word_is_not_explained():
+    page = document("returned, mis-return and chain-rules")
+    glossary._explain(None, page, "page")
+    assert not list(page.findall(nodes.abbreviation))
+
+
+def test_every_explorable_has_scripts_a_title_and_a_picture():
+    for name, scripts in explorables.SCRIPTS.items():
+        assert name in explorables.TITLES and name in explorables.PICTURES
+        assert all((BOOK / "extra" / "explorables" / f"{script}.js").exists() for script in scripts)
+    for name in explorables.primers.PICTURES:
+        drawn = explorables.PICTURES[name](None, explorables.TITLES[name])
+        assert drawn.startswith("<svg") and 'role="img"' in drawn
+
+
+def test_numbers_of_open_points_become_links():
+    parts = numbered.linked("as M3 and M99 say (P1)", {"M3", "P1"}, "../ambiguities.html")
+    assert "".join(part.astext() for part in parts) == "as M3 and M99 say (P1)"
+    links = [part["refuri"] for part in parts if isinstance(part, nodes.reference)]
+    assert links == ["../ambiguities.html#m3", "../ambiguities.html#p1"]
+
+
+def test_every_number_in_the_book_has_an_entry():
+    text = "".join(path.read_text() for path in BOOK.glob("*/*.md") if "_build" not in path.parts)
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    assert set(numbered.NUMBER.findall(prose)) <= numbered.entries()
+
+
+def test_long_tables_are_folded_and_short_ones_are_not():
+    table = '<div class="lm-table" style=""><table class="table"><caption>C</caption>{}</table></div>'
+    short, long = table.format("<tr></tr>" * 3), table.format("<tr></tr>" * 8)
+    assert offline_pages._folded(f"<p>{short}</p>") == f"<p>{short}</p>"
+    folded = '<details class="lm-fold"><summary>{}</summary>{}</details>'
+    assert offline_pages._folded(f"<p>{long}</p>") == f"<p>{folded.format('Table: C', long)}</p>"
+    assert offline_pages._folded(short * 3) == folded.format("3 tables: C, C, C", short * 3)
