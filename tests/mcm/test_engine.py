@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.bounds.cp_sat import Rules
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from mcm_rules import rules_of
 
 CONNECTED = ("series-parallel", "towers", "attention")
 
@@ -31,7 +31,7 @@ def nearest_repair(solver, order, candidate):
 
 def nearest_partition(graph, chips, candidate, strength):
     """(a valid partition that differs from `candidate` in the fewest ops, how many these are), proven by CP-SAT."""
-    rules = Rules(graph, chips, strength)
+    rules = rules_of(graph, chips, strength)
     rules.model.minimize(graph.num_ops - sum(rules.on[u][int(c)] for u, c in enumerate(candidate)))
     assignment, value, _, optimal = rules.solve(10.0, None, 0)
     assert optimal

@@ -11,17 +11,18 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.bounds.cp_sat import Rules, fastest_partition
+from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.methods import METHODS, solve
 from learned_mapping.mcm.partition import make_partition, read_partition, write_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
-from learned_mapping.mcm.searches.annealing import AnnealingParameters
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from mcm_rules import rules_of
 
 
 def graphs(count, low, high, seed=0):
@@ -32,7 +33,7 @@ def graphs(count, low, high, seed=0):
 
 def most_chips(graph, chips, strength):
     """The most of `chips` chips a valid partition can use, by CP-SAT."""
-    rules = Rules(graph, chips, strength)
+    rules = rules_of(graph, chips, strength)
     used = [rules.model.new_bool_var("") for _ in range(chips)]
     for c in range(chips):
         rules.model.add_bool_or([~used[c], *(rules.on[u][c] for u in range(graph.num_ops))])

@@ -5,8 +5,7 @@ Op by op, tensor by tensor, link by link; shares no code with the compiled simul
 
 from __future__ import annotations
 
-from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, op_classes
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.validate import MAX_NAMED, bytes_of_ops, validate

@@ -24,7 +24,7 @@ from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters
-from learned_mapping.regal.searches.stream import stream
+from learned_mapping.regal.searches.random_numbers import stream
 
 UNIFORM_RUNS = 4
 """Runs with uniform mutants whose mean is H."""
@@ -125,7 +125,6 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
 
     Args:
       graph: one of `env_graphs`, without the leading axis.
-      pair: of the devices.
       seed: [] integer, of the uniform runs that give H.
       evaluations: chromosomes scored in a run.
 
@@ -146,7 +145,6 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
     """The episode after its one action, and the reward, -M / H.
 
     Args:
-      state: of `reset`.
       choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in as many runs.
       seed: [] integer: the initial population and the random numbers after it, the same for all K.
       bins: the values to choose from.

@@ -47,7 +47,7 @@ LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
 def assemble_fig1(profile: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     """One row per module of the policy, the same for every dataset: its weights."""
     from learned_mapping.regal.agent.network import ROUNDS
-    from learned_mapping.regal.agent.use import untrained
+    from learned_mapping.regal.agent.policy import untrained
     from learned_mapping.regal.rules.instance import Instance
 
     policy = untrained(Instance(load_graph("synthetic", graph_names("synthetic")[0])))

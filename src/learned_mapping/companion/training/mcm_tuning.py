@@ -24,8 +24,8 @@ from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconParameters
 from learned_mapping.mcm.methods import Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays
-from learned_mapping.mcm.searches.annealing import AnnealingParameters, annealing
 from learned_mapping.mcm.searches.even_cut import SPREAD, near_balanced
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters, annealing
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 GRID = {

@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.rules.constraints import check_chips, check_strength
+from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
@@ -35,11 +35,10 @@ class CpSatOutcome:
 
 
 class Rules:
-    """The rules of one graph on C chips as a CP-SAT model."""
+    """The rules of one graph on C chips as a CP-SAT model, the chain rule in the place of Eq. 4."""
 
-    def __init__(self, graph: ComputationGraph, chips: int, strength: str):
+    def __init__(self, graph: ComputationGraph, chips: int):
         check_chips(chips)
-        check_strength(strength)
         if graph.num_ops * chips > MAX_VARIABLES:
             size = f"{graph.num_ops} ops on {chips} chips"
             raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
@@ -54,28 +53,16 @@ class Rules:
         for u, v in edges:
             for c in range(1, chips):
                 self.model.add_implication(self.at_least[u][c], self.at_least[v][c])  # Eq. 2
-                if strength == "chain" and c + 1 < chips:
-                    self.model.add_implication(self.at_least[v][c + 1], self.at_least[u][c])
+                self._chain(u, v, c)
         for c in range(chips - 1):  # Eq. 3
             holder = [self.on[u][c] for u in range(n)]
             for u in range(n):
                 self.model.add_bool_or([*holder, ~self.at_least[u][c + 1]])
-        if strength == "general":
-            self._triangle(edges)
 
-    def _triangle(self, edges: list[list[int]]) -> None:
-        """Eq. 4: no chip edge beside a longer path."""
-        chips, new = self.chips, self.model.new_bool_var
-        pairs = [(a, b) for a in range(chips) for b in range(a + 1, chips)]
-        direct, longer = {p: new("") for p in pairs}, {p: new("") for p in pairs}
-        for u, v in edges:
-            for a, b in pairs:
-                self.model.add_bool_or([~self.on[u][a], ~self.on[v][b], direct[a, b]])
-        for a, b in pairs:
-            for c in range(b + 1, chips):
-                for rest in (direct[b, c], longer[b, c]):
-                    self.model.add_bool_or([~direct[a, b], ~rest, longer[a, c]])
-            self.model.add_bool_or([~direct[a, b], ~longer[a, b]])
+    def _chain(self, u: int, v: int, chip: int) -> None:
+        """The part of the chain rule for an edge that says: v beyond `chip` + 1 only where u is beyond `chip`."""
+        if chip + 1 < self.chips:
+            self.model.add_implication(self.at_least[v][chip + 1], self.at_least[u][chip])
 
     def hint(self, assignment: np.ndarray) -> None:
         for u, chip in enumerate(assignment.tolist()):
@@ -114,7 +101,7 @@ def fastest_partition(
       start: a valid partition [N] to start from.
     """
     graph, chips = model.graph, model.package.chips
-    rules = Rules(graph, chips, "chain")
+    rules = Rules(graph, chips)
     unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS
     if unit <= 0:
         raise InputError("cp-sat", "", "the graph takes no time")

@@ -184,7 +184,6 @@ def cut_one(arrays, mix, seconds, tensor_seconds, chips):
     """[N] int32 chips from costs: the best cut of the ops ordered by `mix` of their places.
 
     Args:
-      arrays: the graph.
       mix: [NUM_KEYS], non-negative, sums to 1.
       seconds: [N], at least 0.
       tensor_seconds: [M], at least 0.

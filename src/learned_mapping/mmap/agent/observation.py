@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROPPED, NO_COPY, PLACED
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE, GameState
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 
 NEXT_BUFFERS, NEXT_OF_TENSOR = 5, 3
 """The paper's k and l: buffers described besides the current one."""

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.games import INSTEAD, Games, Guide
-from learned_mapping.mmap.agent.replay import Replay
+from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
-from learned_mapping.mmap.agent.targets import decisions_left, lambda_returns
+from learned_mapping.mmap.rules.actions import NEAREST
 
 Decide = Callable[[Games, np.ndarray], Decisions]
 """(positions, temperatures [G]) -> decisions."""
@@ -82,7 +82,6 @@ class SelfPlay:
 
     Args:
       games: to play on; those from ``games - windows`` on are windows.
-      config: the agent.
       best: the best game so far; its decisions are the unit.
     """
 
@@ -239,7 +238,7 @@ def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: floa
     games.observe()
     while not games.over[0]:
         legal = games.legal[0]
-        action = next(a for a in INSTEAD[actions[games.cursor[0]]] if legal[a])
+        action = next(a for a in NEAREST[actions[games.cursor[0]]] if legal[a])
         seen = (games.vector[0].copy(), games.ids[0].copy(), legal.copy(), action)
         expected = unit * (games.saved[0] + to_go[games.cursor[0]])
         for name, value in zip(rows, (*seen, expected)):

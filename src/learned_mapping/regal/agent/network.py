@@ -76,6 +76,13 @@ def bucket(size: int) -> int:
     return 1 << max(5, (size - 1).bit_length())
 
 
+def graph_of(batch: Batch) -> jax.Array:
+    """[N] the graph of each op of a batch."""
+    count = batch.graphs.n_node.shape[0]
+    nodes = batch.graphs.nodes.shape[0]
+    return jnp.repeat(jnp.arange(count), batch.graphs.n_node, total_repeat_length=nodes)
+
+
 class Perceptron(hk.Module):
     """`mlp` with one hidden layer; called again it uses the same weights."""
 
@@ -113,11 +120,6 @@ def embed(batch: Batch) -> jax.Array:
     return h
 
 
-def gnn(batch: Batch) -> jax.Array:
-    """[N, d + 1, 2, bins] logits of the graph network."""
-    return heads(embed(batch))
-
-
 def gas(batch: Batch) -> jax.Array:
     """[N, d + 1, 2, bins] logits: a recurrent network reads the ops in topological order, another one in reverse.
 
@@ -148,7 +150,7 @@ def gas(batch: Batch) -> jax.Array:
 
 def network(model: str) -> hk.Transformed:
     """The Haiku pair (init, apply) of a model of `MODELS`: ``apply(parameters, batch)``."""
-    functions = {"gnn": gnn, "gas": gas}
+    functions = {"gnn": lambda batch: heads(embed(batch)), "gas": gas}
     if model not in functions:
         raise InputError("model", "", f"expected one of {', '.join(MODELS)}, got {model!r}")
     return hk.without_apply_rng(hk.transform(functions[model]))

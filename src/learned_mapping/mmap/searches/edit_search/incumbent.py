@@ -14,8 +14,7 @@ import numpy as np
 
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import MOVE, NONE, GameState
+from learned_mapping.mmap.rules.state import MOVE, NONE, GameState, ProgramArrays
 
 
 class Incumbent(NamedTuple):
@@ -131,8 +130,7 @@ def load(program: ProgramArrays, state: GameState, inc: Incumbent, cursor: int) 
     state.groups["forced"][:] = 0
     kernel.rewind(program, state, cursor)
     while state.game[0].cursor < cursor:
-        if not kernel.follow(program, state, inc.moves[state.game[0].cursor].action):
-            kernel.drop_backup(program, state)
+        kernel.follow_on(program, state, inc.moves[state.game[0].cursor].action)
 
 
 @numba.njit(cache=True)

@@ -11,9 +11,8 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.kernel import benefit_s
-from learned_mapping.mmap.rules.state import NONE
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 
 SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3

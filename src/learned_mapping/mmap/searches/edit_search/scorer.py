@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, Edits, marginal_s
 
