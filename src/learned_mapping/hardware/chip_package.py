@@ -67,24 +67,15 @@ def check_package(package: ChipPackage) -> None:
 class GraphWork(NamedTuple):
     """What the model needs to know of a graph: N ops, M tensors, E uses. A pytree of arrays."""
 
-    flop: np.ndarray
-    """[N] float64."""
-    activation_bytes: np.ndarray
-    """[N] float64, bytes of all tensors each op reads and writes."""
-    weight_bytes: np.ndarray
-    """[N] float64."""
-    is_op: np.ndarray
-    """[N] float64, 0 for an op of kind ``input``, which takes no time, else 1."""
-    given_s: np.ndarray
-    """[N] float64 seconds the graph itself states, NaN where it states none."""
-    tensor_producer: np.ndarray
-    """[M] int32."""
-    tensor_bytes: np.ndarray
-    """[M] float64."""
-    edge_tensor: np.ndarray
-    """[E] int32, ascending."""
-    edge_consumer: np.ndarray
-    """[E] int32."""
+    flop: np.ndarray  # [N] float64.
+    activation_bytes: np.ndarray  # [N] float64, bytes of all tensors each op reads and writes.
+    weight_bytes: np.ndarray  # [N] float64.
+    is_op: np.ndarray  # [N] float64, 0 for an op of kind ``input``, which takes no time, else 1.
+    given_s: np.ndarray  # [N] float64 seconds the graph itself states, NaN where it states none.
+    tensor_producer: np.ndarray  # [M] int32.
+    tensor_bytes: np.ndarray  # [M] float64.
+    edge_tensor: np.ndarray  # [E] int32, ascending.
+    edge_consumer: np.ndarray  # [E] int32.
 
 
 def graph_work(graph: ComputationGraph) -> GraphWork:

@@ -114,12 +114,9 @@ def check_parameters(parameters: SiliconParameters, source: object = "silicon") 
 class Stages(NamedTuple):
     """What one result costs, stage by stage, without noise."""
 
-    chip_s: np.ndarray
-    """[C] float64, t_d."""
-    link_s: np.ndarray
-    """[C] float64, b_d."""
-    peak_bytes: np.ndarray
-    """[C] float64."""
+    chip_s: np.ndarray  # [C] float64, t_d.
+    link_s: np.ndarray  # [C] float64, b_d.
+    peak_bytes: np.ndarray  # [C] float64.
 
 
 class Silicon:
@@ -256,28 +253,17 @@ def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconPa
 class ScheduleArrays(NamedTuple):
     """A graph as the kernel reads it: N ops, M tensors, E uses."""
 
-    order: np.ndarray
-    """[N] int32 topological order, which every chip follows."""
-    position: np.ndarray
-    """[N] int32, the place of each op in it."""
-    seconds: np.ndarray
-    """[N] float64, seconds of each op on a chip with memory to spare."""
-    unit: np.ndarray
-    """[N] int64 class of each op; -1 for an op that occupies no unit."""
-    resident: np.ndarray
-    """[N] float64 bytes of weights each op keeps on its chip."""
-    output_bytes: np.ndarray
-    """[N] float64 bytes of the tensors each op makes."""
-    tensor_producer: np.ndarray
-    """[M] int32."""
-    tensor_bytes: np.ndarray
-    """[M] float64."""
-    tensor_is_output: np.ndarray
-    """[M] bool."""
-    consumer_offsets: np.ndarray
-    """[M + 1] int64."""
-    consumers: np.ndarray
-    """[E] int32, of each tensor in topological order."""
+    order: np.ndarray  # [N] int32 topological order, which every chip follows.
+    position: np.ndarray  # [N] int32, the place of each op in it.
+    seconds: np.ndarray  # [N] float64, seconds of each op on a chip with memory to spare.
+    unit: np.ndarray  # [N] int64 class of each op; -1 for an op that occupies no unit.
+    resident: np.ndarray  # [N] float64 bytes of weights each op keeps on its chip.
+    output_bytes: np.ndarray  # [N] float64 bytes of the tensors each op makes.
+    tensor_producer: np.ndarray  # [M] int32.
+    tensor_bytes: np.ndarray  # [M] float64.
+    tensor_is_output: np.ndarray  # [M] bool.
+    consumer_offsets: np.ndarray  # [M + 1] int64.
+    consumers: np.ndarray  # [E] int32, of each tensor in topological order.
 
 
 @njit(cache=True)

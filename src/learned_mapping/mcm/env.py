@@ -33,12 +33,9 @@ from learned_mapping.mcm.searches.greedy import naive_greedy
 class PackageState(NamedTuple):
     """A graph of N ops on a package. A pytree."""
 
-    work: GraphWork
-    """What every op and tensor costs; traced."""
-    package: ChipPackage
-    """The chips; all its parameters but their number are traced."""
-    assignment: jax.Array
-    """[N] int32 chip of each op, the repaired partition; -1 before the first step."""
+    work: GraphWork  # What every op and tensor costs; traced.
+    package: ChipPackage  # The chips; all its parameters but their number are traced.
+    assignment: jax.Array  # [N] int32 chip of each op, the repaired partition; -1 before the first step.
 
 
 class PartitionEnv:

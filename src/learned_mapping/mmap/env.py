@@ -39,104 +39,65 @@ class EnvProgram(NamedTuple):
     """A program on the device. [B] arrays are int32 unless said otherwise; zeros behind any of them (-1
     behind `updated`) change no game."""
 
-    num_buffers: jax.Array
-    """[]: how many of the B buffers are the program's, the others being padding."""
+    num_buffers: jax.Array  # []: how many of the B buffers are the program's, the others being padding.
     instruction: jax.Array
     tensor: jax.Array
-    is_output: jax.Array
-    """[B] bool."""
+    is_output: jax.Array  # [B] bool.
     alias: jax.Array
-    group_left: jax.Array
-    """Later buffers of the same alias group."""
+    group_left: jax.Array  # Later buffers of the same alias group.
     bit: jax.Array
-    size: jax.Array
-    """Bytes; one more than the fast memory holds where larger."""
+    size: jax.Array  # Bytes; one more than the fast memory holds where larger.
     live_end: jax.Array
     updated: jax.Array
     """[B, K]: tensors an output may overlap at its step because its instruction updates them in place, or -1."""
-    demand_s: jax.Array
-    """[B] float64."""
-    table_start: jax.Array
-    """[T + 1]."""
-    latency_s: jax.Array
-    """float64."""
-    supply_s: jax.Array
-    """[T] float64."""
-    in_hbm_from: jax.Array
-    """[N]: 0 for parameters, else NEVER."""
-    tensor_size: jax.Array
-    """[N]: as `size`."""
-    num_groups: jax.Array
-    """[max(G, 1)] zeros; its shape tells G."""
-    fast_bytes: jax.Array
-    """[]."""
+    demand_s: jax.Array  # [B] float64.
+    table_start: jax.Array  # [T + 1].
+    latency_s: jax.Array  # float64.
+    supply_s: jax.Array  # [T] float64.
+    in_hbm_from: jax.Array  # [N]: 0 for parameters, else NEVER.
+    tensor_size: jax.Array  # [N]: as `size`.
+    num_groups: jax.Array  # [max(G, 1)] zeros; its shape tells G.
+    fast_bytes: jax.Array  # [].
 
 
 class Position(NamedTuple):
     """All of a state that Drop-backup takes back. T steps, N tensors, G groups, B buffers, C slots; int32."""
 
-    cursor: jax.Array
-    """The buffer to decide next; B when the game is over."""
-    supply_s: jax.Array
-    """[T] float64: W."""
-    joined: jax.Array
-    """[T] bool: one copy runs through both u and u + 1."""
-    slot_offset: jax.Array
-    """[C], ascending; `UNUSED` in an empty slot."""
-    slot_top: jax.Array
-    """[C]: offset + size."""
-    slot_end: jax.Array
-    """[C]: last step; -1 in an empty slot."""
-    slot_tensor: jax.Array
-    """[C]."""
-    forgotten: jax.Array
-    """The latest last step of an allocation that had to make room, or -1."""
-    tensor_end: jax.Array
-    """[N]: last step of the latest allocation, or -1."""
-    tensor_offset: jax.Array
-    """[N]."""
-    tensor_blocked: jax.Array
-    """[N] bool: another allocation occupies the latest allocation's bytes after its end."""
-    in_hbm_from: jax.Array
-    """[N]."""
-    group_status: jax.Array
-    """[G]."""
-    group_offset: jax.Array
-    """[G]."""
-    placed: jax.Array
-    """B' of the current instruction as an index into its table."""
+    cursor: jax.Array  # The buffer to decide next; B when the game is over.
+    supply_s: jax.Array  # [T] float64: W.
+    joined: jax.Array  # [T] bool: one copy runs through both u and u + 1.
+    slot_offset: jax.Array  # [C], ascending; `UNUSED` in an empty slot.
+    slot_top: jax.Array  # [C]: offset + size.
+    slot_end: jax.Array  # [C]: last step; -1 in an empty slot.
+    slot_tensor: jax.Array  # [C].
+    forgotten: jax.Array  # The latest last step of an allocation that had to make room, or -1.
+    tensor_end: jax.Array  # [N]: last step of the latest allocation, or -1.
+    tensor_offset: jax.Array  # [N].
+    tensor_blocked: jax.Array  # [N] bool: another allocation occupies the latest allocation's bytes after its end.
+    in_hbm_from: jax.Array  # [N].
+    group_status: jax.Array  # [G].
+    group_offset: jax.Array  # [G].
+    placed: jax.Array  # B' of the current instruction as an index into its table.
     open_groups: jax.Array
-    saved_s: jax.Array
-    """[] float64: sum of the rewards."""
-    action: jax.Array
-    """[B] int8: the decisions so far."""
-    legal: jax.Array
-    """[3] bool, of the buffer at the cursor; all False when the game is over."""
-    start: jax.Array
-    """[3]: the first step of I(b) under each action."""
-    end: jax.Array
-    """[3]."""
-    offset: jax.Array
-    """[3]."""
-    reward_s: jax.Array
-    """[3] float64."""
-    leftover_s: jax.Array
-    """[] float64: supply left at the far step of the copy."""
+    saved_s: jax.Array  # [] float64: sum of the rewards.
+    action: jax.Array  # [B] int8: the decisions so far.
+    legal: jax.Array  # [3] bool, of the buffer at the cursor; all False when the game is over.
+    start: jax.Array  # [3]: the first step of I(b) under each action.
+    end: jax.Array  # [3].
+    offset: jax.Array  # [3].
+    reward_s: jax.Array  # [3] float64.
+    leftover_s: jax.Array  # [] float64: supply left at the far step of the copy.
 
 
 class EnvState(NamedTuple):
     """A game in progress."""
 
     position: Position
-    backup: Position
-    """The latest prefix with no alias group open."""
-    forced: jax.Array
-    """[G] bool: groups that may only be dropped."""
+    backup: Position  # The latest prefix with no alias group open.
+    forced: jax.Array  # [G] bool: groups that may only be dropped.
     resets: jax.Array
-    moves: jax.Array
-    """Decisions made, those taken back included."""
-    overflow: jax.Array
-    """[] bool: the capacity was too small for the game to be exact."""
+    moves: jax.Array  # Decisions made, those taken back included.
+    overflow: jax.Array  # [] bool: the capacity was too small for the game to be exact.
 
     @property
     def over(self) -> jax.Array:

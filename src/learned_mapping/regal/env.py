@@ -44,34 +44,23 @@ def exact():
 class EnvGraph(NamedTuple):
     """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a compilation."""
 
-    sizes: jax.Array
-    """[3] int32: the graph's own ops, tensors and uses."""
-    flop: jax.Array
-    """[N] float64."""
-    touched_bytes: jax.Array
-    """[N] float64: what the roofline of `op_seconds` divides by the bandwidth."""
-    own_seconds: jax.Array
-    """[N] float64: the graph's own times; NaN where it brings none."""
-    arrays: dict[str, jax.Array]
-    """The padded arrays of `Instance.arrays` but ``seconds``."""
-    flags: jax.Array
-    """[2] bool: transfers are free; the objective is peak memory."""
-    observation: jraph.GraphsTuple
-    """What the policy sees: attributes of ops and uses, one padded graph (Section 2.1)."""
+    sizes: jax.Array  # [3] int32: the graph's own ops, tensors and uses.
+    flop: jax.Array  # [N] float64.
+    touched_bytes: jax.Array  # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
+    own_seconds: jax.Array  # [N] float64: the graph's own times; NaN where it brings none.
+    arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
+    flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
+    observation: jraph.GraphsTuple  # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
 
 
 class EnvState(NamedTuple):
     """An episode."""
 
     graph: EnvGraph
-    pair: DevicePair
-    """Its numbers are traced; devices and the reading of transfers are not."""
-    evaluations: jax.Array
-    """[] int32, of a run."""
-    uniform_cost: jax.Array
-    """[] float64: H, seconds or bytes."""
-    done: jax.Array
-    """[] bool."""
+    pair: DevicePair  # Its numbers are traced; devices and the reading of transfers are not.
+    evaluations: jax.Array  # [] int32, of a run.
+    uniform_cost: jax.Array  # [] float64: H, seconds or bytes.
+    done: jax.Array  # [] bool.
 
 
 def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGraph:

@@ -21,16 +21,11 @@ NUM_FEATURES = 12 + INPUT + 1
 class GraphFeatures(NamedTuple):
     """One graph on one package, padded to n ops and e edges. A pytree of arrays."""
 
-    ops: np.ndarray
-    """[n, NUM_FEATURES] float32."""
-    producers: np.ndarray
-    """[e] int32."""
-    consumers: np.ndarray
-    """[e] int32."""
-    mask: np.ndarray
-    """[n] float32, 1 for an op, 0 for padding."""
-    chips: np.ndarray
-    """[] float32, C."""
+    ops: np.ndarray  # [n, NUM_FEATURES] float32.
+    producers: np.ndarray  # [e] int32.
+    consumers: np.ndarray  # [e] int32.
+    mask: np.ndarray  # [n] float32, 1 for an op, 0 for padding.
+    chips: np.ndarray  # [] float32, C.
 
 
 def padded_size(count: int) -> int:

@@ -40,18 +40,12 @@ class TooManyIdealsError(LearnedMappingError):
 class Ideals(NamedTuple):
     """The ideals of a graph, in order of size: K of them, L steps that add one op."""
 
-    seconds: np.ndarray
-    """[K] float64, seconds of the ideal's ops on one chip."""
-    cut_s: np.ndarray
-    """[K] float64, seconds a link is busy with the tensors that leave it."""
-    required: np.ndarray
-    """[K] int32, the smallest ideal that holds it and all its consumers."""
-    step_offsets: np.ndarray
-    """[K + 1] int32."""
-    steps: np.ndarray
-    """[L] int32, ideals with one op more."""
-    members: list[int]
-    """K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph."""
+    seconds: np.ndarray  # [K] float64, seconds of the ideal's ops on one chip.
+    cut_s: np.ndarray  # [K] float64, seconds a link is busy with the tensors that leave it.
+    required: np.ndarray  # [K] int32, the smallest ideal that holds it and all its consumers.
+    step_offsets: np.ndarray  # [K + 1] int32.
+    steps: np.ndarray  # [L] int32, ideals with one op more.
+    members: list[int]  # K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph.
 
 
 def lower_bound(model: ChipModel) -> float:

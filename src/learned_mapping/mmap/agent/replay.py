@@ -28,20 +28,13 @@ decisions of its chunk follow."""
 class Batch(NamedTuple):
     """N samples and what followed them, K steps."""
 
-    vector: np.ndarray
-    """[N, WIDTH] float16."""
-    ids: np.ndarray
-    """[N, 3]."""
-    action: np.ndarray
-    """[N, K + 1] int8."""
-    policy: np.ndarray
-    """[N, K + 1, 3]."""
-    reward: np.ndarray
-    """[N, K + 1]: what followed each position."""
-    target: np.ndarray
-    """[N, K + 1]: value targets."""
-    inside: np.ndarray
-    """[N, K + 1] bool: whether the chunk reaches so far; what it does not reach is not learned from."""
+    vector: np.ndarray  # [N, WIDTH] float16.
+    ids: np.ndarray  # [N, 3].
+    action: np.ndarray  # [N, K + 1] int8.
+    policy: np.ndarray  # [N, K + 1, 3].
+    reward: np.ndarray  # [N, K + 1]: what followed each position.
+    target: np.ndarray  # [N, K + 1]: value targets.
+    inside: np.ndarray  # [N, K + 1] bool: whether the chunk reaches so far; what it does not reach is not learned from.
 
 
 class Replay:

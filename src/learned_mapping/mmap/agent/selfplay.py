@@ -38,43 +38,31 @@ TOLERANCE = 1e-12
 class WholeGame(NamedTuple):
     """A finished game of the agent alone."""
 
-    value: float
-    """Its return."""
+    value: float  # Its return.
     cold: bool
-    resets: int
-    """Dead ends met."""
-    actions: np.ndarray
-    """[B]."""
-    saved_before: np.ndarray
-    """[B + 1] returns so far."""
+    resets: int  # Dead ends met.
+    actions: np.ndarray  # [B].
+    saved_before: np.ndarray  # [B + 1] returns so far.
 
 
 class WindowResult(NamedTuple):
     """What a window came to."""
 
-    value: float
-    """The return of the best game with the window's decisions in it."""
+    value: float  # The return of the best game with the window's decisions in it.
     start: int
-    stop: int
-    """Buffers [start, stop) were decided in the window."""
-    actions: np.ndarray
-    """[stop - start]."""
+    stop: int  # Buffers [start, stop) were decided in the window.
+    actions: np.ndarray  # [stop - start].
 
 
 class Chunk(NamedTuple):
     """What an iteration of self-play has brought."""
 
-    columns: dict[str, np.ndarray]
-    """Fields of `replay.FIELDS`."""
+    columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`.
     whole: list[WholeGame]
-    windows: list[WindowResult]
-    """Those better than the best game, best first."""
-    equal: float
-    """Share of the windows that end like the best game; 0 without windows."""
-    entropy: float
-    """Mean of the policy targets, nats."""
-    value_error: float
-    """Mean |network's value - target|, as a share of the possible saving."""
+    windows: list[WindowResult]  # Those better than the best game, best first.
+    equal: float  # Share of the windows that end like the best game; 0 without windows.
+    entropy: float  # Mean of the policy targets, nats.
+    value_error: float  # Mean |network's value - target|, as a share of the possible saving.
 
 
 class SelfPlay:

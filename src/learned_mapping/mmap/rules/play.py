@@ -21,20 +21,14 @@ from learned_mapping.programs.program import Program
 class PlayedGame(NamedTuple):
     """A finished game."""
 
-    action: np.ndarray
-    """[B] int8: Copy 0, NoCopy 1, Drop 2."""
-    offset: np.ndarray
-    """[B] int64, bytes; -1 where dropped."""
-    start: np.ndarray
-    """[B] int64, first step of I(b); -1 where dropped."""
+    action: np.ndarray  # [B] int8: Copy 0, NoCopy 1, Drop 2.
+    offset: np.ndarray  # [B] int64, bytes; -1 where dropped.
+    start: np.ndarray  # [B] int64, first step of I(b); -1 where dropped.
     end: np.ndarray
     """[B] int64, last step of I(b); start - 1 where a NoCopy found its tensor allocated; -1 where dropped."""
-    value: float
-    """The return: the time saved as a fraction of ``program.possible_saving_s``."""
-    resets: int
-    """Dead ends met."""
-    moves: int
-    """Decisions made, those taken back included: the game steps that rates count."""
+    value: float  # The return: the time saved as a fraction of ``program.possible_saving_s``.
+    resets: int  # Dead ends met.
+    moves: int  # Decisions made, those taken back included: the game steps that rates count.
 
 
 _NO_PREFERENCES = np.zeros((1, 3))

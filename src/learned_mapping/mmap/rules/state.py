@@ -33,22 +33,16 @@ BUFFER = np.dtype(
 class ProgramArrays(NamedTuple):
     """What the game needs to know of a program; never written to."""
 
-    buffers: np.ndarray
-    """[B] `BUFFER`."""
+    buffers: np.ndarray  # [B] `BUFFER`.
     first_buffer: np.ndarray
     """[T + 1] int64: the buffers of step t are ``range(first_buffer[t], first_buffer[t + 1])``."""
-    table_start: np.ndarray
-    """[T + 1] int64: where the step's latency table starts in `latency_s`."""
-    latency_s: np.ndarray
-    """float64, seconds."""
-    supply_s: np.ndarray
-    """[T] float64, seconds."""
-    is_parameter: np.ndarray
-    """[N] bool."""
+    table_start: np.ndarray  # [T + 1] int64: where the step's latency table starts in `latency_s`.
+    latency_s: np.ndarray  # float64, seconds.
+    supply_s: np.ndarray  # [T] float64, seconds.
+    is_parameter: np.ndarray  # [N] bool.
     updated_offsets: np.ndarray
     """[B + 1] int64: output b updates ``updated[updated_offsets[b]:updated_offsets[b + 1]]`` in place (rule 7)."""
-    updated: np.ndarray
-    """int64 tensors."""
+    updated: np.ndarray  # int64 tensors.
     num_groups: int
     fast_bytes: int
     possible_saving_s: float
@@ -176,28 +170,17 @@ GAME = np.dtype(
 class GameState(NamedTuple):
     """A game in progress; the kernel works on it in place."""
 
-    game: np.ndarray
-    """[1] `GAME`."""
-    supply_s: np.ndarray
-    """[T] float64: W."""
-    steps: np.ndarray
-    """[T] `STEP`."""
-    tensors: np.ndarray
-    """[N] `TENSOR`."""
-    groups: np.ndarray
-    """[G or 1] `GROUP`."""
-    rectangles: np.ndarray
-    """[B] `RECTANGLE`, the first `num_rectangles` in use."""
-    live: np.ndarray
-    """[B] `LIVE`, the first `num_live` in use, by offset: the rectangles that end at `now` or later."""
-    outcomes: np.ndarray
-    """[3] `OUTCOME` of the three actions on buffer `evaluated`."""
-    moves: np.ndarray
-    """[B] `MOVE`, the first `cursor` in use: the decisions, and the log that takes them back."""
-    drained: np.ndarray
-    """[T + 2 B] `DRAINED`: the supplies that copies changed, as they were before."""
-    scratch: np.ndarray
-    """[B] int64, for the kernel's own use."""
+    game: np.ndarray  # [1] `GAME`.
+    supply_s: np.ndarray  # [T] float64: W.
+    steps: np.ndarray  # [T] `STEP`.
+    tensors: np.ndarray  # [N] `TENSOR`.
+    groups: np.ndarray  # [G or 1] `GROUP`.
+    rectangles: np.ndarray  # [B] `RECTANGLE`, the first `num_rectangles` in use.
+    live: np.ndarray  # [B] `LIVE`, the first `num_live` in use, by offset: the rectangles that end at `now` or later.
+    outcomes: np.ndarray  # [3] `OUTCOME` of the three actions on buffer `evaluated`.
+    moves: np.ndarray  # [B] `MOVE`, the first `cursor` in use: the decisions, and the log that takes them back.
+    drained: np.ndarray  # [T + 2 B] `DRAINED`: the supplies that copies changed, as they were before.
+    scratch: np.ndarray  # [B] int64, for the kernel's own use.
 
 
 def new_state(program: ProgramArrays) -> GameState:

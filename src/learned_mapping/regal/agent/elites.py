@@ -41,8 +41,7 @@ class Elites(NamedTuple):
     """[K, N] int8, 0 or 1; device 1 is where the vector is positive, so that all elites name devices alike."""
     orders: np.ndarray
     """[K, N + M d] int32, ops and transfers in the order they run, numbered as in `decode`; -1 past the end."""
-    costs: np.ndarray
-    """[K] float64, seconds or bytes."""
+    costs: np.ndarray  # [K] float64, seconds or bytes.
 
 
 def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:

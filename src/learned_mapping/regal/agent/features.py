@@ -45,18 +45,12 @@ EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
 class Features(NamedTuple):
     """Attributes of N ops and E uses of a tensor."""
 
-    nodes: np.ndarray
-    """[N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0."""
-    edges: np.ndarray
-    """[E, len(EDGE_FEATURES)] float32."""
-    senders: np.ndarray
-    """[E] int32, producer of the tensor."""
-    receivers: np.ndarray
-    """[E] int32, op that uses it."""
-    order: np.ndarray
-    """[N] int32, a topological order."""
-    pinned: int
-    """The op whose side fixes the signs."""
+    nodes: np.ndarray  # [N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0.
+    edges: np.ndarray  # [E, len(EDGE_FEATURES)] float32.
+    senders: np.ndarray  # [E] int32, producer of the tensor.
+    receivers: np.ndarray  # [E] int32, op that uses it.
+    order: np.ndarray  # [N] int32, a topological order.
+    pinned: int  # The op whose side fixes the signs.
 
 
 def features(instance: Instance) -> Features:

@@ -63,14 +63,10 @@ class TrainConfig:
 class Targets(NamedTuple):
     """What a batch is to imitate: K elites of each graph."""
 
-    devices: np.ndarray
-    """[N, K] float32."""
-    weights: np.ndarray
-    """[G, K] float32, summing to 1 over a graph's elites; 0 for padding."""
-    pairs: np.ndarray
-    """[P, 2] int64, ops that were ready at once; the first ran first. N stands for any transfer."""
-    pair_weights: np.ndarray
-    """[P] float32, summing to 1 over the batch, graphs weighing alike; 0 for padding."""
+    devices: np.ndarray  # [N, K] float32.
+    weights: np.ndarray  # [G, K] float32, summing to 1 over a graph's elites; 0 for padding.
+    pairs: np.ndarray  # [P, 2] int64, ops that were ready at once; the first ran first. N stands for any transfer.
+    pair_weights: np.ndarray  # [P] float32, summing to 1 over the batch, graphs weighing alike; 0 for padding.
 
 
 def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig, rng: np.random.Generator) -> Targets:

@@ -33,10 +33,8 @@ ENTRIES = 3
 class Batch(NamedTuple):
     """Several graphs as one, padded to a few sizes so that few shapes are compiled."""
 
-    graphs: jraph.GraphsTuple
-    """Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding."""
-    sequence: np.ndarray
-    """[G, L] int32, nodes of each graph in topological order; -1 beyond its end."""
+    graphs: jraph.GraphsTuple  # Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding.
+    sequence: np.ndarray  # [G, L] int32, nodes of each graph in topological order; -1 beyond its end.
 
 
 def make_batch(

@@ -51,16 +51,11 @@ OBSTACLE = np.dtype([("offset", "i8"), ("top", "i8"), ("root", "i8"), ("cost_s",
 class Edits(NamedTuple):
     """Candidate edits, and room to draw them in."""
 
-    facts: np.ndarray
-    """[candidates] `EDIT`."""
-    wanted: np.ndarray
-    """[candidates, 2 B + T + 8] `WANTED`, the first `size` in use."""
-    parts: np.ndarray
-    """[candidates, 64] `PART`, the first `parts` in use."""
-    obstacles: np.ndarray
-    """[2 B + T + 8] `OBSTACLE`, of the part looked at."""
-    mark: np.ndarray
-    """[B] int64, zeros between uses."""
+    facts: np.ndarray  # [candidates] `EDIT`.
+    wanted: np.ndarray  # [candidates, 2 B + T + 8] `WANTED`, the first `size` in use.
+    parts: np.ndarray  # [candidates, 64] `PART`, the first `parts` in use.
+    obstacles: np.ndarray  # [2 B + T + 8] `OBSTACLE`, of the part looked at.
+    mark: np.ndarray  # [B] int64, zeros between uses.
 
 
 def new_edits(program: ProgramArrays, candidates: int) -> Edits:
