@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
+from learned_mapping.mmap import env
 from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
-from learned_mapping.mmap.rules.play import PlayedGame, play_preferences, play_random
+from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.synthetic import random_program
@@ -28,6 +32,13 @@ def hard_program(seed: int, num_buffers: int | None = None) -> Program:
     )
 
 
+def played(program: Program, play: Callable, *arguments) -> PlayedGame:
+    """A game from the start, by a method of `Game`."""
+    game = Game(program)
+    play(game, *arguments)
+    return game.played()
+
+
 def as_mapping(program: Program, game: PlayedGame) -> Mapping:
     return make_mapping(program, game.action, game.offset, game.start, game.end)
 
@@ -38,7 +49,22 @@ def games(program: Program, seed: int) -> list[PlayedGame]:
     preferences = rng.standard_normal((program.num_buffers, 3)) + np.array([1.0, 1.0, 0.0])
     copying = preferences.copy()
     copying[program.buffer_is_output, 1] -= 3.0
-    return [play_random(program, rng), play_preferences(program, preferences), play_preferences(program, copying)]
+    by_preference = [played(program, Game.play_preferences, each) for each in (preferences, copying)]
+    return [played(program, Game.play_random, rng), *by_preference]
+
+
+def stacked(programs: Sequence[Program]) -> env.EnvProgram:
+    """Programs padded to one shape, along a leading axis; inside `env.exact`."""
+
+    def pad(name: str, leaves: list[np.ndarray]) -> jax.Array:
+        shape = np.max([leaf.shape for leaf in leaves], axis=0)
+        padded = np.full((len(leaves), *shape), -1 if name == "updated" else 0, leaves[0].dtype)
+        for i, leaf in enumerate(leaves):
+            padded[(i, *map(slice, leaf.shape))] = leaf
+        return jnp.asarray(padded)
+
+    columns = zip(*(jax.device_get(env.env_program(program)) for program in programs))
+    return env.EnvProgram(*(pad(name, list(leaves)) for name, leaves in zip(env.EnvProgram._fields, columns)))
 
 
 def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> None:

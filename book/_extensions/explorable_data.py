@@ -259,7 +259,7 @@ def race() -> dict[str, Any]:
     from learned_mapping import regal
     from learned_mapping.hardware.device_pair import op_seconds
     from learned_mapping.programs.synthetic import random_graph
-    from learned_mapping.regal.agent.use import policy_for
+    from learned_mapping.regal.agent.policy import policy_for
     from learned_mapping.regal.methods import fiedler_law
 
     graph = random_graph(np.random.default_rng(RACE_SEED), RACE_FAMILY, RACE_OPS, name="fifty ops")

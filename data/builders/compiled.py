@@ -13,7 +13,7 @@ from typing import Any
 from learned_mapping.companion.datasets.manifest import Item, Manifest, file_sha256
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.folders import data_folder
-from learned_mapping.mmap.compiler.mapping import mapping_of_compiler
+from learned_mapping.mmap.compiler import mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate

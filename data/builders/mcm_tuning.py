@@ -29,8 +29,8 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays
-from learned_mapping.mcm.searches.annealing import AnnealingParameters, annealing
 from learned_mapping.mcm.searches.even_cut import MOVED, SPREAD, balanced_start, near_balanced
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters, annealing
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 GRID = {

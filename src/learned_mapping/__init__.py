@@ -8,7 +8,9 @@
 when they are asked for.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from learned_mapping.compiled import use_cache
 
@@ -17,7 +19,20 @@ __version__ = "0.1.0"
 use_cache()
 
 
-def __getattr__(name: str):
-    if name in ("mmap", "mcm", "regal"):
-        return import_module(f"learned_mapping.{name}")
-    raise AttributeError(f"module 'learned_mapping' has no attribute {name!r}")
+def lazily(package: str, **homes: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are imported when they are asked for.
+
+    Args:
+      homes: public name -> the module of the package that it stands in, or is.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{homes[name]}")
+        return module if homes[name] == name else getattr(module, name)
+
+    return find
+
+
+__getattr__ = lazily(__name__, mmap="mmap", mcm="mcm", regal="regal")

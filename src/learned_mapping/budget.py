@@ -62,11 +62,11 @@ class Budget:
     def remaining_samples(self) -> int | None:
         return None if self.limit_samples is None else max(self.limit_samples - self.samples, 0)
 
-    def spent(self) -> bool:
-        """Whether a limit is reached."""
-        if self.limit_samples is not None and self.samples >= self.limit_samples:
+    def spent(self, share: float = 1.0) -> bool:
+        """Whether this share of a limit is used up."""
+        if self.limit_samples is not None and self.samples >= share * self.limit_samples:
             return True
-        return self.limit_s is not None and self.seconds >= self.limit_s
+        return self.limit_s is not None and self.seconds >= share * self.limit_s
 
     def record(self, value: float, samples: int = 1, *, better: Callable[[float, float], bool] = float.__gt__) -> bool:
         """Counts `samples`, notes `value`; returns whether it is the best so far (the largest, or as `better` says)."""

@@ -11,7 +11,7 @@ from learned_mapping.companion.runs import task_of
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB
-from learned_mapping.mcm.searches.annealing import AnnealingParameters
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters
 from learned_mapping.mcm.silicon import PROBLEM
 from learned_mapping.programs.json_io import read_json
 

@@ -11,15 +11,16 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import (
+    COPY,
+    DROP,
+    NO_COPY,
     MemoryHierarchy,
     machine_of,
     placed_latency_s,
     program_latency,
 )
-from learned_mapping.hardware.replay import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules import actions as rules
-from learned_mapping.programs.program import Program, make_program
-from learned_mapping.programs.roofline import instruction_latency_table
+from learned_mapping.programs.program import Program, instruction_latency_table, make_program
 
 
 def chain(*, uses: int = 3, copy_bytes_per_s: float = 4.0, result: bool = False) -> Program:

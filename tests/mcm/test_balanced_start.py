@@ -12,8 +12,8 @@ from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.ppo import new_key
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays
-from learned_mapping.mcm.searches.annealing import annealing_from_balance
 from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start, log_weights
+from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.silicon import PROBLEM, solve
 from learned_mapping.programs.synthetic import random_graph
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipModel, ChipPackage, op_classes
 from learned_mapping.mcm.searches.costs import CLASS_LATENTS, NUM_LATENTS, cross_entropy, random_costs, realise
 from learned_mapping.mcm.searches.order_cut import cut_arrays
 from learned_mapping.programs.graph import make_graph

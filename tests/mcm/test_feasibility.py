@@ -25,7 +25,7 @@ def compare(instances: int, seed: int) -> tuple[int, int, int]:
         asked = int(rng.choice([op for op in range(graph.num_ops) if op not in fixed]))
         domain = engine.get_domain(asked)
         for chip in range(chips):
-            rules = Rules(graph, chips, "chain")
+            rules = Rules(graph, chips)
             for op, at in (*fixed.items(), (asked, chip)):
                 rules.model.add(rules.on[op][at] == 1)
             possible = rules.solve(10.0, None, 0)[0] is not None

@@ -8,7 +8,6 @@ from test_arrows import arrows
 
 ALLOWED = {
     "mcm.rules.constraints",
-    "mcm.rules.structure",  # lists of a graph's edges
     "hardware.chip_package",  # for the largest number of chips
 }
 
@@ -19,6 +18,6 @@ def test_a_repair_knows_rules_and_graphs_alone():
     repair = {name for name in house if name.startswith("mcm.repair.")}
     known = {name for each in repair for name in networkx.descendants(house, each)} - repair
     rooms = {name for name in known if name.startswith(("mcm.", "companion."))}
-    assert {"mcm.repair.engine", "mcm.repair.kernel", "mcm.repair.solver", "mcm.repair.trace"} <= repair
+    assert {"mcm.repair.engine", "mcm.repair.kernel", "mcm.repair.solver"} <= repair
     assert rooms <= ALLOWED
     assert {other for each in repair for other in house[each] if other.startswith("hardware")} <= ALLOWED

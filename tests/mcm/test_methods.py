@@ -17,8 +17,8 @@ from learned_mapping.mcm.methods import METHODS, solve
 from learned_mapping.mcm.partition import make_partition, read_partition, write_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
-from learned_mapping.mcm.searches.annealing import AnnealingParameters
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph

@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipModel, ChipPackage, op_classes
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
 from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.rules.structure import late_order
-from learned_mapping.mcm.searches.annealing import annealing
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import even_cut, near_balanced, random_order
-from learned_mapping.mcm.searches.random_search import random_search
+from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.silicon_check import validate_on_silicon
-from learned_mapping.programs.graph import make_graph
+from learned_mapping.programs.graph import late_order, make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 

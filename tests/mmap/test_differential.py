@@ -18,6 +18,7 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program, make_program
 from learned_mapping.programs.synthetic import random_program
+from mmap_games import stacked
 from mmap_reference import ReferenceGame
 
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
@@ -233,11 +234,12 @@ def test_env_equals_kernel_at_every_step():
     batches = [[(awkward_program, synthetic)[i % 2](rng) for i in range(BATCH)] for _ in range(BATCHES)]
     steps = resets = overflows = 0
     with env.exact():
-        sizes = env.env_sizes(*(program for batch in batches for program in batch))
+        everything = stacked([program for batch in batches for program in batch])
         for i, batch in enumerate(batches):
-            stacked = env.env_programs(batch, sizes)
+            rows = slice(i * BATCH, (i + 1) * BATCH)
+            programs = jax.tree.map(lambda leaf, rows=rows: leaf[rows], everything)
             place = rng.choice([0.3, 0.7, 0.95], size=BATCH)
-            final, seen = jax.device_get(play_env(stacked, jax.random.key(i), place, capacity=11, steps=SCAN))
+            final, seen = jax.device_get(play_env(programs, jax.random.key(i), place, capacity=11, steps=SCAN))
             overflows += int(final.overflow.sum())
             for j, program in enumerate(batch):
                 if final.overflow[j]:

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.compiler.legalise import legalise
-from learned_mapping.mmap.compiler.mapping import placement_agreement
+from learned_mapping.mmap.compiler import legalise, placement_agreement
 from learned_mapping.mmap.mapping import all_dropped, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
-from learned_mapping.mmap.rules.play import play_random
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
-from mmap_games import as_mapping, games, hard_program
+from mmap_games import as_mapping, games, hard_program, played
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -44,9 +43,9 @@ def test_a_valid_mapping_stays_nearly_as_it_is(seed):
 def test_a_mapping_without_copies_stays_exactly():
     """Without copies nothing depends on the order."""
     program = hard_program(1)
-    played = play_random(program, np.random.default_rng(0))
-    copied = np.isin(program.buffer_tensor, program.buffer_tensor[played.action == COPY])
-    assert (~copied & (played.action == NO_COPY)).any()
+    random = played(program, Game.play_random, np.random.default_rng(0))
+    copied = np.isin(program.buffer_tensor, program.buffer_tensor[random.action == COPY])
+    assert (~copied & (random.action == NO_COPY)).any()
     drop = copied | np.isin(program.buffer_alias, program.buffer_alias[copied & (program.buffer_alias >= 0)])
     while True:  # whole tensors and whole groups
         more = np.isin(program.buffer_tensor, program.buffer_tensor[drop])
@@ -54,7 +53,7 @@ def test_a_mapping_without_copies_stays_exactly():
         if (more == drop).all():
             break
         drop = more
-    mapping = as_mapping(program, played)
+    mapping = as_mapping(program, random)
     wanted = replace(
         mapping,
         action=np.where(drop, DROP, mapping.action),

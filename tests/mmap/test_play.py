@@ -11,6 +11,7 @@ from learned_mapping.mmap.rules import kernel, play
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.synthetic import random_program
+from mmap_games import played
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +26,9 @@ def games(program) -> dict[str, play.PlayedGame]:
     preferences = rng.normal(size=(program.num_buffers, 3))
     weights = rng.normal(size=(2, play.NUM_FEATURES))
     return {
-        "random": play.play_random(program, rng),
-        "preferences": play.play_preferences(program, preferences),
-        "sampled": play.play_sampled(program, preferences, rng),
-        "linear": play.play_linear_policy(program, weights),
+        "random": played(program, play.Game.play_random, rng),
+        "preferences": played(program, play.Game.play_preferences, preferences),
+        "linear": played(program, play.Game.play_linear_policy, weights),
     }
 
 
@@ -53,13 +53,13 @@ def test_games_repeat(program):
     game.play_random(np.random.default_rng(99))
     game.restart()
     game.play_preferences(np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
-    fresh = play.play_preferences(program, np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
+    fresh = played(program, play.Game.play_preferences, np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
     assert same(game.played(), fresh)
 
 
 def test_preferences_are_followed_where_legal(program):
     """Catches actions out of order: Drop preferred drops all; where NoCopy, then Copy is, Drop is the last resort."""
-    drop_all = play.play_preferences(program, np.tile([0.0, 0.0, 1.0], (program.num_buffers, 1)))
+    drop_all = played(program, play.Game.play_preferences, np.tile([0.0, 0.0, 1.0], (program.num_buffers, 1)))
     assert set(drop_all.action.tolist()) == {DROP} and drop_all.value == 0.0
     game = play.Game(program)
     while not game.over:
@@ -71,35 +71,20 @@ def test_preferences_are_followed_where_legal(program):
             assert game.state.moves["action"][cursor] == expected
 
 
-def test_sampling_follows_the_logits():
-    """Catches a softmax of the wrong temperature: at the first buffer of the toy all three actions are legal."""
-    program, rng = toy_program(), np.random.default_rng(0)
-    logits = np.tile(np.log([0.6, 0.3, 0.1]), (program.num_buffers, 1))
-    drawn = np.bincount([play.play_sampled(program, logits, rng).action[0] for _ in range(2000)], minlength=3) / 2000
-    assert drawn == pytest.approx([0.6, 0.3, 0.1], abs=0.04)
-
-
 def test_random_play_is_uniform_over_legal_actions():
     """Catches a biased draw."""
     program, rng = toy_program(), np.random.default_rng(0)
-    drawn = np.bincount([play.play_random(program, rng).action[0] for _ in range(2000)], minlength=3) / 2000
+    firsts = [played(program, play.Game.play_random, rng).action[0] for _ in range(2000)]
+    drawn = np.bincount(firsts, minlength=3) / 2000
     assert drawn == pytest.approx([1 / 3] * 3, abs=0.04)
 
 
 def test_batches_equal_single_games(program):
     """Catches a batch whose games disturb one another."""
-    rng = np.random.default_rng(1)
-    preferences = rng.normal(size=(4, program.num_buffers, 3))
-    weights = rng.normal(size=(4, 2, play.NUM_FEATURES))
-    game = play.Game(program)
-    values, moves = play.preference_returns(game, preferences)
-    single = [play.play_preferences(program, p) for p in preferences]
-    assert values.tolist() == [g.value for g in single] and moves == sum(g.moves for g in single)
-    values, _ = play.linear_policy_returns(game, weights)
-    assert values.tolist() == [play.play_linear_policy(program, w).value for w in weights]
-    values, _ = play.random_returns(game, 3, np.random.default_rng(4))
+    values, moves = play.random_returns(play.Game(program), 3, np.random.default_rng(4))
     rng = np.random.default_rng(4)
-    assert values.tolist() == [play.play_random(program, rng).value for _ in range(3)]
+    single = [played(program, play.Game.play_random, rng) for _ in range(3)]
+    assert values.tolist() == [g.value for g in single] and moves == sum(g.moves for g in single)
 
 
 def test_a_threshold_is_a_linear_policy(program):
@@ -107,9 +92,9 @@ def test_a_threshold_is_a_linear_policy(program):
     drops only where nothing else is legal."""
     weights = np.zeros((2, play.NUM_FEATURES))
     weights[:, kernel.FEATURES.index("one")] = -1.0
-    assert play.play_linear_policy(program, weights).value == 0.0
-    all_in = play.play_linear_policy(program, -weights)
-    copy_first = play.play_preferences(program, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1)))
+    assert played(program, play.Game.play_linear_policy, weights).value == 0.0
+    all_in = played(program, play.Game.play_linear_policy, -weights)
+    copy_first = played(program, play.Game.play_preferences, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1)))
     assert same(all_in, copy_first)
 
 
@@ -141,7 +126,7 @@ def test_wrong_use_is_refused(program):
     with pytest.raises(InputError, match="expected shape"):
         game.play_preferences(np.zeros((3, 3)))
     with pytest.raises(InputError, match="expected shape"):
-        play.play_linear_policy(program, np.zeros((2, 2)))
+        played(program, play.Game.play_linear_policy, np.zeros((2, 2)))
     with pytest.raises(InputError, match="decided"):
         game.played()
     illegal = next(a for a in (COPY, NO_COPY) if not game.legal[a])

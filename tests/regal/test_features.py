@@ -11,11 +11,10 @@ from learned_mapping.regal.agent.features import (
     NODE_FEATURES,
     cost_rank,
     features,
-    freed_bytes,
-    rank_share,
     smooth_vectors,
 )
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
+from learned_mapping.regal.rules.levels import freed_bytes, levels, rank_share
 
 
 def column(seen, name):
@@ -59,7 +58,7 @@ def test_balanced_vectors_tell_the_chains_apart_and_the_fiedler_vector_need_not(
 def test_vectors_obey_their_definition():
     """Unit length, orthogonal to the cosines, and no random vector of the same space is smoother."""
     instance = Instance(random_graph(np.random.default_rng(2), "layered", 60))
-    depth, height, up, down = module._levels(instance)
+    depth, height, up, down = levels(instance)
     u, v = instance.graph.op_edges.T
     assert (
         np.all(depth[v] > depth[u])

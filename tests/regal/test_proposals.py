@@ -8,9 +8,9 @@ import pytest
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
-from learned_mapping.regal.agent.features import NODE_FEATURES, features, freed_bytes, slack
+from learned_mapping.regal.agent.features import NODE_FEATURES, features
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.rules.levels import freed_bytes, slack, upward_rank
 from learned_mapping.regal.searches.local_search import random_search
 from learned_mapping.regal.searches.proposals import (
     BINS,

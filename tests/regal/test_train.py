@@ -14,8 +14,7 @@ from learned_mapping.regal.agent import imitation as train
 from learned_mapping.regal.agent import network
 from learned_mapping.regal.agent.elites import find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.agent.features import NODE_FEATURES, features
-from learned_mapping.regal.agent.imitation import RegalAgent
-from learned_mapping.regal.agent.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
+from learned_mapping.regal.agent.imitation import Example, RegalAgent, TrainConfig, imitation_loss, make_targets
 from learned_mapping.regal.agent.network import ENTRIES, make_batch
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
@@ -24,9 +23,7 @@ from learned_mapping.regal.searches.local_search import LocalSearchParameters
 from learned_mapping.regal.searches.proposals import BINS
 from learned_mapping.regal.validate import validate
 
-CONFIG = TrainConfig(
-    imitation_iterations=2, steps=20, reinforce_iterations=1, batch_nodes=128, graphs=2, rollouts=2, evaluations=100,
-)  # fmt: skip
+CONFIG = TrainConfig(imitation_iterations=2, steps=20, batch_nodes=128)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def examples():
         elites = find_elites(instance, origin_laws(instance, seen), np.random.default_rng(0), evaluations=100)
         side = seen.nodes[:, NODE_FEATURES.index("balanced_4_1")] >= 0
         elites = elites._replace(devices=np.tile(side, (len(elites.costs), 1)).astype(np.int8))
-        found.append(Example(instance, seen, float(elites.costs[0]), elites))
+        found.append(Example(instance, seen, elites))
     return found
 
 
@@ -96,8 +93,8 @@ def test_pairs_pull_the_priorities_of_what_went_first(examples):
     assert gradient[3] < 0 and gradient[4] < 0 < gradient[5] and np.count_nonzero(gradient) == 3
 
 
-def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
-    """All phases run, log finite rows, and a state comes back the same in another agent.
+def test_a_step_moves_the_weights(examples, monkeypatch):
+    """Iterations run, log finite rows, and a state comes back the same in another agent.
 
     One layer stands for the network, which takes long to compile.
     """
@@ -105,12 +102,11 @@ def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
     layer = hk.transform(lambda batch: hk.Linear(int(-np.prod(shape)))(batch.graphs.nodes).reshape(shape))
     for module in (network, train):
         monkeypatch.setattr(module, "network", lambda model: hk.without_apply_rng(layer))
-    monkeypatch.setattr(train, "forward_logits", lambda p, seen, *_: np.zeros((len(seen.nodes), *shape[1:])))
-    config = dataclasses.replace(CONFIG, imitation_iterations=1, steps=1)
+    config = dataclasses.replace(CONFIG, steps=1)
     agent, other = RegalAgent(examples[:2], config), RegalAgent(examples[:2], config)
     start = jax.tree_util.tree_leaves(agent.parameters)
     rows = [agent.iterate(lambda: False) for _ in range(2)]
-    assert [row["phase"] for row in rows] == ["imitation", "reinforce"] and agent.done
+    assert [row["iteration"] for row in rows] == [1, 2] and agent.done
     assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
     after = jax.tree_util.tree_leaves(agent.parameters)
     assert any(not np.array_equal(one, two) for one, two in zip(start, after))
@@ -120,24 +116,3 @@ def test_a_step_of_each_kind_moves_the_weights(examples, monkeypatch):
         np.testing.assert_array_equal(one, two)
     with pytest.raises(InputError, match="config"):
         RegalAgent(examples[:2], dataclasses.replace(config, seed=1)).restore(*agent.state(), "state")
-
-
-def test_reinforce_raises_the_probability_of_what_did_well(examples):
-    """Against finite differences in sign: better-than-average bins become likelier, padding has no say."""
-    batch = make_batch([examples[0].seen, examples[1].seen])
-    shape = (batch.graphs.nodes.shape[0], 3, 2, 6)
-    actions = np.zeros((2, *shape[:3]), np.int32)
-    actions[1] = 1
-    advantages = np.zeros((2, batch.graphs.n_node.shape[0]), np.float32)
-    advantages[:, 0] = (1.0, -1.0)
-    config = dataclasses.replace(CONFIG, entropy_weight=0.0)
-    start = jnp.zeros(shape)
-    loss = jax.jit(jax.grad(lambda x, *rest: reinforce_loss(x, *rest, config)[0]))
-    gradient = loss(start, batch, actions, advantages)
-    assert np.all(gradient[:30, ..., 0] < 0) and np.all(gradient[:30, ..., 1] > 0)
-    assert np.all(gradient[30:] == 0)
-
-
-def test_no_training_graphs():
-    with pytest.raises(InputError, match="no training graphs"):
-        RegalAgent([], CONFIG)

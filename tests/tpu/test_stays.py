@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.compiler.mapping import mapping_of_compiler
+from learned_mapping.mmap.compiler import mapping_of_compiler
 from learned_mapping.mmap.mapping import mapping_from_json, mapping_to_json
 from learned_mapping.mmap.validate import COVER, ONE_COPY, OVERLAP, validate
 from learned_mapping.programs.json_io import parse_json

@@ -89,7 +89,7 @@ def extract(options: Any) -> int:
         )
     write_program(out, extracted.program)
     if mapping_out is not None:
-        from learned_mapping.mmap.compiler.mapping import mapping_of_compiler
+        from learned_mapping.mmap.compiler import mapping_of_compiler
         from learned_mapping.mmap.mapping import write_mapping
 
         write_mapping(mapping_out, mapping_of_compiler(extracted.program, extracted.compiler), extracted.program)

@@ -52,39 +52,30 @@ class ChipPackage:
     """Fixed time of every op but program inputs, seconds; our assumption."""
 
 
-def check_package(package: ChipPackage, source: object = "chips") -> None:
+def check_package(package: ChipPackage) -> None:
     """Raises `InputError` unless every parameter is usable."""
     if not 1 <= package.chips <= MAX_CHIPS:
-        raise InputError(source, "chips", f"{package.chips} is outside [1, {MAX_CHIPS}]")
+        raise InputError("chips", "chips", f"{package.chips} is outside [1, {MAX_CHIPS}]")
     for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
         value = float(getattr(package, name))
         if not value > 0:
-            raise InputError(source, name, f"must be above 0, got {value}")
+            raise InputError("chips", name, f"must be above 0, got {value}")
     if not 0 <= float(package.op_overhead_s) < float("inf"):
-        raise InputError(source, "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")
+        raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")
 
 
 class GraphWork(NamedTuple):
     """What the model needs to know of a graph: N ops, M tensors, E uses. A pytree of arrays."""
 
-    flop: np.ndarray
-    """[N] float64."""
-    activation_bytes: np.ndarray
-    """[N] float64, bytes of all tensors each op reads and writes."""
-    weight_bytes: np.ndarray
-    """[N] float64."""
-    is_op: np.ndarray
-    """[N] float64, 0 for an op of kind ``input``, which takes no time, else 1."""
-    given_s: np.ndarray
-    """[N] float64 seconds the graph itself states, NaN where it states none."""
-    tensor_producer: np.ndarray
-    """[M] int32."""
-    tensor_bytes: np.ndarray
-    """[M] float64."""
-    edge_tensor: np.ndarray
-    """[E] int32, ascending."""
-    edge_consumer: np.ndarray
-    """[E] int32."""
+    flop: np.ndarray  # [N] float64.
+    activation_bytes: np.ndarray  # [N] float64, bytes of all tensors each op reads and writes.
+    weight_bytes: np.ndarray  # [N] float64.
+    is_op: np.ndarray  # [N] float64, 0 for an op of kind ``input``, which takes no time, else 1.
+    given_s: np.ndarray  # [N] float64 seconds the graph itself states, NaN where it states none.
+    tensor_producer: np.ndarray  # [M] int32.
+    tensor_bytes: np.ndarray  # [M] float64.
+    edge_tensor: np.ndarray  # [E] int32, ascending.
+    edge_consumer: np.ndarray  # [E] int32.
 
 
 def graph_work(graph: ComputationGraph) -> GraphWork:
@@ -164,7 +155,6 @@ def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage)
     """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package parameters.
 
     Args:
-      work: of the graph.
       assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
       package: any of its fields but `chips` may be traced.
     """
@@ -225,3 +215,34 @@ def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> 
             chip, size = pieces[piece]
             held[chip] -= size
     return peak
+
+
+OP_CLASSES = ("matrix", "attention", "elementwise", "transcendental", "reduction", "movement")
+"""``matrix`` multiplies activations by weights the op holds, ``attention`` activations by activations."""
+
+PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
+TRANSCENDENTAL = frozenset(
+    "cbrt cos erf erf_inv exp exp2 expm1 integer_pow lgamma log log1p logistic pow rsqrt sin sqrt tan tanh".split()
+)
+REDUCTION_PREFIXES = ("reduce", "cum", "arg", "sort", "top_k")
+MOVEMENT = frozenset(
+    """
+    bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy dynamic_slice dynamic_update_slice
+    gather input iota pad reshape rev scatter select_and_gather_add slice split squeeze stop_gradient transpose
+    """.split()
+)
+
+
+def op_classes(graph: ComputationGraph) -> np.ndarray:
+    """[N] int64 index into `OP_CLASSES` of each op, by its kind; what no list names is ``elementwise``."""
+    return np.array([_class_of(kind, int(w)) for kind, w in zip(graph.op_kinds, graph.op_weight_bytes)], np.int64)
+
+
+def _class_of(kind: str, weight_bytes: int) -> int:
+    if kind in PRODUCTS:
+        return OP_CLASSES.index("matrix" if weight_bytes else "attention")
+    if kind in TRANSCENDENTAL:
+        return OP_CLASSES.index("transcendental")
+    if kind.startswith(REDUCTION_PREFIXES):
+        return OP_CLASSES.index("reduction")
+    return OP_CLASSES.index("movement" if kind in MOVEMENT else "elementwise")

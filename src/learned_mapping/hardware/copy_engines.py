@@ -12,8 +12,15 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, check_hierarchy, machine_of
-from learned_mapping.hardware.replay import DROP, LatencyBreakdown, MappingLike, Replay
+from learned_mapping.hardware.memory_hierarchy import (
+    DROP,
+    LatencyBreakdown,
+    MappingLike,
+    MemoryHierarchy,
+    Replay,
+    check_hierarchy,
+    machine_of,
+)
 from learned_mapping.programs.program import Program
 
 DONE = 1e-12
@@ -43,7 +50,6 @@ def shared_copy_latency(
        to HBM, memory that a copy still reads, tensors that live in CMEM alone and are read from HBM.
 
     Args:
-      program: the program.
       mapping: need not be valid: space is not checked, and what was never brought to CMEM counts as there.
       machine: bandwidths; by default those of the program's file. Its `contention` is not used: rule 4 stands for it.
       engines: copies under way at once; None for no limit.

@@ -107,18 +107,11 @@ def simulate(
     use there. The graph's outputs stay where they were produced. The weights of an op stay on its device throughout.
 
     Args:
-      graph: the graph.
       placement: [N] ints, device of each op.
       order: S steps: ``(op, -1)`` runs an op, ``(tensor, target)`` sends a tensor from its producer's device.
-      pair: the devices.
     """
     seconds = op_seconds(graph, pair)
-    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        inputs[consumer].append(tensor)
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        outputs[producer].append(tensor)
+    inputs, outputs = graph.op_inputs, graph.op_outputs
     uses = _local_uses(graph, placement, order)
 
     clock = [0.0] * pair.devices

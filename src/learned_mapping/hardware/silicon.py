@@ -28,11 +28,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage, check_package, graph_work, op_seconds
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
-from learned_mapping.hardware.silicon_kernel import ScheduleArrays, schedule
+from learned_mapping.hardware.chip_package import (
+    MIB,
+    OP_CLASSES,
+    ChipModel,
+    ChipPackage,
+    check_package,
+    graph_work,
+    op_classes,
+    op_seconds,
+)
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
 LOOKUPS = frozenset({"gather", "dynamic_slice"})
@@ -106,28 +114,15 @@ def check_parameters(parameters: SiliconParameters, source: object = "silicon") 
 class Stages(NamedTuple):
     """What one result costs, stage by stage, without noise."""
 
-    chip_s: np.ndarray
-    """[C] float64, t_d."""
-    link_s: np.ndarray
-    """[C] float64, b_d."""
-    peak_bytes: np.ndarray
-    """[C] float64."""
-
-
-class Measurement(NamedTuple):
-    """One run on the chips."""
-
-    throughput: float
-    """Results per second; 0 where invalid."""
-    valid: bool
-    """Whether the partition could run."""
+    chip_s: np.ndarray  # [C] float64, t_d.
+    link_s: np.ndarray  # [C] float64, b_d.
+    peak_bytes: np.ndarray  # [C] float64.
 
 
 class Silicon:
     """One graph on one package of chips.
 
     Args:
-      graph: what runs.
       package: the chips; `silicon_package` where None.
       parameters: how they differ from the model.
 
@@ -152,11 +147,11 @@ class Silicon:
         """[N] float64, t_u: what no method may see. A cut by these bounds what correcting costs can win."""
         return self._arrays.seconds
 
-    def measure(self, assignment: np.ndarray, rng: np.random.Generator) -> Measurement:
-        """Runs a partition once; `assignment` is [N] chip ids in 0..C-1. Draws one number from `rng`, valid or not."""
+    def measure(self, assignment: np.ndarray, rng: np.random.Generator) -> float:
+        """Runs a partition, [N] chip ids in 0..C-1, once: results per second, 0 where it cannot run. Draws one number
+        from `rng` either way."""
         noise = float(np.exp(self.parameters.noise * rng.standard_normal()))
-        throughput = self.throughput(assignment)
-        return Measurement(throughput * noise, throughput > 0)
+        return self.throughput(assignment) * noise
 
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second without noise, 0 where invalid: for reports, not for a search."""
@@ -199,7 +194,6 @@ class SiliconModel(ChipModel):
     find out by running is measured: `throughput`.
 
     Args:
-      silicon: the chips and the graph.
       rng: of the measurements' noise, and of nothing else.
     """
 
@@ -213,7 +207,7 @@ class SiliconModel(ChipModel):
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second, measured once; 0 where the partition cannot run."""
         self.measurements += 1
-        return self.silicon.measure(assignment, self._rng).throughput
+        return self.silicon.measure(assignment, self._rng)
 
 
 def looks_up(graph: ComputationGraph) -> np.ndarray:
@@ -254,3 +248,84 @@ def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconPa
         consumer_offsets=graph.consumer_offsets,
         consumers=graph.edge_consumer[sorted_uses],
     )
+
+
+class ScheduleArrays(NamedTuple):
+    """A graph as the kernel reads it: N ops, M tensors, E uses."""
+
+    order: np.ndarray  # [N] int32 topological order, which every chip follows.
+    position: np.ndarray  # [N] int32, the place of each op in it.
+    seconds: np.ndarray  # [N] float64, seconds of each op on a chip with memory to spare.
+    unit: np.ndarray  # [N] int64 class of each op; -1 for an op that occupies no unit.
+    resident: np.ndarray  # [N] float64 bytes of weights each op keeps on its chip.
+    output_bytes: np.ndarray  # [N] float64 bytes of the tensors each op makes.
+    tensor_producer: np.ndarray  # [M] int32.
+    tensor_bytes: np.ndarray  # [M] float64.
+    tensor_is_output: np.ndarray  # [M] bool.
+    consumer_offsets: np.ndarray  # [M + 1] int64.
+    consumers: np.ndarray  # [E] int32, of each tensor in topological order.
+
+
+@njit(cache=True)
+def schedule(arrays, assignment, chips, switch_s, sram_bytes, spill_from, spill_slowdown):
+    """Runs every chip's ops in order.
+
+    Returns:
+      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes); the first
+      link's bytes are -1 where an edge runs back to an earlier chip.
+    """
+    n, tensors = len(arrays.order), len(arrays.tensor_producer)
+    compute, link_bytes, messages = np.zeros(chips), np.zeros(chips + 1), np.zeros(chips + 1)
+    held, freed = np.zeros(chips), np.zeros(n)
+    for op in range(n):
+        held[assignment[op]] += arrays.resident[op]
+    last_use, stamp = np.zeros(chips, np.int64), np.full(chips, -1, np.int64)
+    there = np.empty(chips, np.int64)
+    for t in range(tensors):
+        producer, size = arrays.tensor_producer[t], arrays.tensor_bytes[t]
+        home = assignment[producer]
+        stamp[home], last_use[home], there[0] = t, arrays.position[producer], home
+        count, furthest = 1, home
+        for e in range(arrays.consumer_offsets[t], arrays.consumer_offsets[t + 1]):
+            consumer = arrays.consumers[e]
+            chip = assignment[consumer]
+            if chip < home:
+                link_bytes[0] = -1.0
+                return compute, link_bytes[:chips], messages[:chips], held
+            if stamp[chip] != t:
+                stamp[chip] = t
+                there[count] = chip
+                count += 1
+            last_use[chip] = arrays.position[consumer]
+            furthest = max(furthest, chip)
+        for i in range(count):
+            chip = there[i]
+            if chip != home:
+                held[chip] += 2.0 * size
+            if chip != home or (count == 1 and not arrays.tensor_is_output[t]):
+                freed[last_use[chip]] += size
+        if count > 1:
+            held[home] += size
+        link_bytes[home] += size * (furthest > home)
+        link_bytes[furthest] -= size * (furthest > home)
+        messages[home] += furthest > home
+        messages[furthest] -= furthest > home
+    for d in range(1, chips):
+        link_bytes[d] += link_bytes[d - 1]
+        messages[d] += messages[d - 1]
+    peak = held.copy()
+    unit = np.full(chips, -1, np.int64)
+    for i in range(n):
+        op = arrays.order[i]
+        chip = assignment[op]
+        held[chip] += arrays.output_bytes[op]
+        peak[chip] = max(peak[chip], held[chip])
+        if arrays.unit[op] >= 0:
+            excess = (held[chip] / sram_bytes - spill_from) / (1.0 - spill_from)
+            slower = 1.0 + spill_slowdown * max(excess, 0.0) ** 2
+            compute[chip] += arrays.seconds[op] * slower
+            if unit[chip] >= 0 and unit[chip] != arrays.unit[op]:
+                compute[chip] += switch_s
+            unit[chip] = arrays.unit[op]
+        held[chip] -= freed[i]
+    return compute, link_bytes[:chips], messages[:chips], peak

@@ -17,9 +17,9 @@ def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.A
     return hk.Linear(output, name=f"{name}_out")(x)
 
 
-def layer_norm(x: jax.Array, *, name: str, axes: int | tuple[int, ...] = -1) -> jax.Array:
-    """Layer norm over `axes` with a learned scale and offset per feature of the last axis."""
-    return hk.LayerNorm(axes, create_scale=True, create_offset=True, param_axis=-1, name=name)(x)
+def layer_norm(x: jax.Array, *, name: str) -> jax.Array:
+    """Layer norm over the last axis with a learned scale and offset per feature."""
+    return hk.LayerNorm(-1, create_scale=True, create_offset=True, param_axis=-1, name=name)(x)
 
 
 def scale_gradient(x: jax.Array, factor: float) -> jax.Array:

@@ -9,25 +9,11 @@
 - Learning: `agent`. Every method by name: `methods`; the same problem on simulated chips: `silicon`.
 """
 
-from importlib import import_module
-
+from learned_mapping import lazily
 from learned_mapping.mcm.validate import validate
 
 __all__ = ["METHODS", "PROBLEM", "Partition", "Task", "env", "solve", "validate"]
 
-_HOMES = {
-    "solve": "methods",
-    "METHODS": "methods",
-    "PROBLEM": "methods",
-    "Partition": "partition",
-    "Task": "methods",
-}
-"""Public name -> the module of this package it stands in; imported when it is asked for."""
-
-
-def __getattr__(name: str):
-    if name == "env":
-        return import_module("learned_mapping.mcm.env")
-    if name in _HOMES:
-        return getattr(import_module(f"learned_mapping.mcm.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'learned_mapping.mcm' has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Partition="partition", Task="methods"
+)

@@ -34,12 +34,9 @@ from learned_mapping.mcm.searches.greedy import naive_greedy
 class PackageState(NamedTuple):
     """A graph of N ops on a package. A pytree."""
 
-    work: GraphWork
-    """What every op and tensor costs; traced."""
-    package: ChipPackage
-    """The chips; all its parameters but their number are traced."""
-    assignment: jax.Array
-    """[N] int32 chip of each op, the repaired partition; -1 before the first step."""
+    work: GraphWork  # What every op and tensor costs; traced.
+    package: ChipPackage  # The chips; all its parameters but their number are traced.
+    assignment: jax.Array  # [N] int32 chip of each op, the repaired partition; -1 before the first step.
 
 
 class PartitionEnv:
@@ -89,14 +86,15 @@ class PartitionEnv:
         """(state with the repaired partition, [] its throughput in results per second, 0 where it takes no time).
 
         Args:
-          state: from `reset` or `step`.
           action: [N] int candidate for Algorithm 2, or [N, C] float distributions for Algorithm 1.
           key: [2] uint32 of `jax.random.PRNGKey`, for the repair's order and draws.
         """
-        shape = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32)
-        sampled = action.ndim == 2
-        call = self._sample_rows if sampled else self._fix_rows
-        assignment = jax.pure_callback(call, shape, action, key, vmap_method="broadcast_all")
+        shape, one = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32), action.shape
+
+        def repair_rows(actions: jax.Array, keys: jax.Array) -> np.ndarray:
+            return self._rows(np.asarray(actions).reshape(-1, *one), np.asarray(keys))
+
+        assignment = jax.pure_callback(repair_rows, shape, action, key, vmap_method="broadcast_all")
         runtime = chip_latencies(state.work, assignment, state.package).max()
         reward = jnp.where(runtime > 0, 1.0 / jnp.where(runtime > 0, runtime, 1.0), 0.0)
         return state._replace(assignment=assignment), reward
@@ -108,7 +106,6 @@ class PartitionEnv:
 
         Args:
           actions: [B, N] candidates, or [B, N, C] distributions.
-          rng: of the repairs.
           count: take the first so many actions, all where None; a measurement counts.
         """
         found = self.repair(actions[:count], rng)
@@ -119,12 +116,6 @@ class PartitionEnv:
         if actions.ndim == 2:
             return self._repair(mode=self._candidates, candidates=actions, rng=rng, count=len(actions))[0]
         return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))[0]
-
-    def _fix_rows(self, actions: jax.Array, keys: jax.Array) -> np.ndarray:
-        return self._rows(np.asarray(actions).reshape(-1, self.num_ops), np.asarray(keys))
-
-    def _sample_rows(self, actions: jax.Array, keys: jax.Array) -> np.ndarray:
-        return self._rows(np.asarray(actions).reshape(-1, self.num_ops, self.chips), np.asarray(keys))
 
     def _rows(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Each row by its own key, so that it does not matter what it is batched with."""

@@ -18,10 +18,9 @@ from learned_mapping.mcm.partition import Partition, make_partition, read_partit
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import check_strength, is_valid
-from learned_mapping.mcm.searches.annealing import annealing
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.searches.random_search import random_search, unconstrained_search
+from learned_mapping.mcm.searches.stochastic import annealing, random_search, unconstrained_search
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph

@@ -13,9 +13,9 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searched
 from learned_mapping.mcm.partition import Partition
-from learned_mapping.mcm.searches.annealing import annealing_from_balance
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
+from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.silicon_check import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph

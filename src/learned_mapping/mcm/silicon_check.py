@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, op_classes
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.validate import bytes_of_ops, validate

@@ -11,7 +11,6 @@ room. A later question that reaches back to a forgotten step could then be answe
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -20,14 +19,15 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
-from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
 from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
 UNUSED = 2**30
 """The offset of an empty slot: above every fast memory."""
 SMALL = 256
 """Up to this many buffers the environment gets a slot for each, which rules an overflow out."""
+MARGIN = 1.5
 
 
 def exact():
@@ -35,150 +35,74 @@ def exact():
     return jax.enable_x64(True)
 
 
-class EnvSizes(NamedTuple):
-    """The shapes of an `EnvProgram`; programs padded to the same sizes share a compilation and can be stacked."""
-
-    buffers: int
-    instructions: int
-    tensors: int
-    groups: int
-    latencies: int
-    updated: int
-
-
 class EnvProgram(NamedTuple):
-    """A program on the device. [B] arrays are int32 unless said otherwise."""
+    """A program on the device. [B] arrays are int32 unless said otherwise; zeros behind any of them (-1
+    behind `updated`) change no game."""
 
-    num_buffers: jax.Array
-    """[]: how many of the B buffers are the program's, the others being padding."""
+    num_buffers: jax.Array  # []: how many of the B buffers are the program's, the others being padding.
     instruction: jax.Array
     tensor: jax.Array
-    is_output: jax.Array
-    """[B] bool."""
+    is_output: jax.Array  # [B] bool.
     alias: jax.Array
-    group_left: jax.Array
-    """Later buffers of the same alias group."""
+    group_left: jax.Array  # Later buffers of the same alias group.
     bit: jax.Array
-    size: jax.Array
-    """Bytes; one more than the fast memory holds where larger."""
+    size: jax.Array  # Bytes; one more than the fast memory holds where larger.
     live_end: jax.Array
     updated: jax.Array
     """[B, K]: tensors an output may overlap at its step because its instruction updates them in place, or -1."""
-    demand_s: jax.Array
-    """[B] float64."""
-    table_start: jax.Array
-    """[T + 1]."""
-    latency_s: jax.Array
-    """float64."""
-    supply_s: jax.Array
-    """[T] float64."""
-    in_hbm_from: jax.Array
-    """[N]: 0 for parameters, else NEVER."""
-    tensor_size: jax.Array
-    """[N]: as `size`."""
-    num_groups: jax.Array
-    """[max(G, 1)] zeros; its shape tells G."""
-    fast_bytes: jax.Array
-    """[]."""
+    demand_s: jax.Array  # [B] float64.
+    table_start: jax.Array  # [T + 1].
+    latency_s: jax.Array  # float64.
+    supply_s: jax.Array  # [T] float64.
+    in_hbm_from: jax.Array  # [N]: 0 for parameters, else NEVER.
+    tensor_size: jax.Array  # [N]: as `size`.
+    num_groups: jax.Array  # [max(G, 1)] zeros; its shape tells G.
+    fast_bytes: jax.Array  # [].
 
 
 class Position(NamedTuple):
     """All of a state that Drop-backup takes back. T steps, N tensors, G groups, B buffers, C slots; int32."""
 
-    cursor: jax.Array
-    """The buffer to decide next; B when the game is over."""
-    supply_s: jax.Array
-    """[T] float64: W."""
-    joined: jax.Array
-    """[T] bool: one copy runs through both u and u + 1."""
-    slot_offset: jax.Array
-    """[C], ascending; `UNUSED` in an empty slot."""
-    slot_top: jax.Array
-    """[C]: offset + size."""
-    slot_end: jax.Array
-    """[C]: last step; -1 in an empty slot."""
-    slot_tensor: jax.Array
-    """[C]."""
-    forgotten: jax.Array
-    """The latest last step of an allocation that had to make room, or -1."""
-    tensor_end: jax.Array
-    """[N]: last step of the latest allocation, or -1."""
-    tensor_offset: jax.Array
-    """[N]."""
-    tensor_blocked: jax.Array
-    """[N] bool: another allocation occupies the latest allocation's bytes after its end."""
-    in_hbm_from: jax.Array
-    """[N]."""
-    group_status: jax.Array
-    """[G]."""
-    group_offset: jax.Array
-    """[G]."""
-    placed: jax.Array
-    """B' of the current instruction as an index into its table."""
+    cursor: jax.Array  # The buffer to decide next; B when the game is over.
+    supply_s: jax.Array  # [T] float64: W.
+    joined: jax.Array  # [T] bool: one copy runs through both u and u + 1.
+    slot_offset: jax.Array  # [C], ascending; `UNUSED` in an empty slot.
+    slot_top: jax.Array  # [C]: offset + size.
+    slot_end: jax.Array  # [C]: last step; -1 in an empty slot.
+    slot_tensor: jax.Array  # [C].
+    forgotten: jax.Array  # The latest last step of an allocation that had to make room, or -1.
+    tensor_end: jax.Array  # [N]: last step of the latest allocation, or -1.
+    tensor_offset: jax.Array  # [N].
+    tensor_blocked: jax.Array  # [N] bool: another allocation occupies the latest allocation's bytes after its end.
+    in_hbm_from: jax.Array  # [N].
+    group_status: jax.Array  # [G].
+    group_offset: jax.Array  # [G].
+    placed: jax.Array  # B' of the current instruction as an index into its table.
     open_groups: jax.Array
-    saved_s: jax.Array
-    """[] float64: sum of the rewards."""
-    action: jax.Array
-    """[B] int8: the decisions so far."""
-    legal: jax.Array
-    """[3] bool, of the buffer at the cursor; all False when the game is over."""
-    start: jax.Array
-    """[3]: the first step of I(b) under each action."""
-    end: jax.Array
-    """[3]."""
-    offset: jax.Array
-    """[3]."""
-    reward_s: jax.Array
-    """[3] float64."""
-    leftover_s: jax.Array
-    """[] float64: supply left at the far step of the copy."""
+    saved_s: jax.Array  # [] float64: sum of the rewards.
+    action: jax.Array  # [B] int8: the decisions so far.
+    legal: jax.Array  # [3] bool, of the buffer at the cursor; all False when the game is over.
+    start: jax.Array  # [3]: the first step of I(b) under each action.
+    end: jax.Array  # [3].
+    offset: jax.Array  # [3].
+    reward_s: jax.Array  # [3] float64.
+    leftover_s: jax.Array  # [] float64: supply left at the far step of the copy.
 
 
 class EnvState(NamedTuple):
     """A game in progress."""
 
     position: Position
-    backup: Position
-    """The latest prefix with no alias group open."""
-    forced: jax.Array
-    """[G] bool: groups that may only be dropped."""
+    backup: Position  # The latest prefix with no alias group open.
+    forced: jax.Array  # [G] bool: groups that may only be dropped.
     resets: jax.Array
-    moves: jax.Array
-    """Decisions made, those taken back included."""
-    overflow: jax.Array
-    """[] bool: the capacity was too small for the game to be exact."""
+    moves: jax.Array  # Decisions made, those taken back included.
+    overflow: jax.Array  # [] bool: the capacity was too small for the game to be exact.
 
     @property
     def over(self) -> jax.Array:
         """[] bool."""
         return ~self.position.legal.any(axis=-1)
-
-
-def _updated_tensors(arrays: ProgramArrays) -> list[list[int]]:
-    """Per buffer, the tensors it may overlap as the in-place update of rule 7."""
-    updated: list[list[int]] = [[] for _ in range(arrays.num_buffers)]
-    readers: dict[tuple[int, int], list[int]] = {}
-    columns = (arrays.buffers[name].tolist() for name in ("instruction", "alias", "is_output", "tensor"))
-    for b, (t, alias, is_output, tensor) in enumerate(zip(*columns)):
-        if alias >= 0 and is_output:
-            updated[b] = readers.get((t, alias), [])
-        elif alias >= 0:
-            readers.setdefault((t, alias), []).append(tensor)
-    return updated
-
-
-def env_sizes(*programs: Program | ProgramArrays) -> EnvSizes:
-    """The smallest sizes that hold all the programs."""
-    sizes = []
-    for arrays in map(program_arrays, programs):
-        width = max((len(operands) for operands in _updated_tensors(arrays)), default=0)
-        sizes.append(
-            (
-                arrays.num_buffers, arrays.num_instructions, len(arrays.is_parameter), arrays.num_groups,
-                len(arrays.latency_s), width,
-            )
-        )  # fmt: skip
-    return EnvSizes(*(max(max(column), 1) for column in zip(*sizes)))
 
 
 def env_program(program: Program | ProgramArrays) -> EnvProgram:
@@ -187,71 +111,44 @@ def env_program(program: Program | ProgramArrays) -> EnvProgram:
     Raises:
       InputError: not inside `exact`, or the fast memory has 2^30 bytes or more.
     """
-    return jax.tree.map(jnp.asarray, _env_arrays(program_arrays(program), env_sizes(program)))
-
-
-def env_programs(programs: Sequence[Program | ProgramArrays], sizes: EnvSizes | None = None) -> EnvProgram:
-    """Programs stacked along a leading axis, for a vmap over different programs.
-
-    Args:
-      programs: P of them.
-      sizes: pad to these; the default is what holds them all. Padded steps supply nothing, so no game differs.
-
-    Raises:
-      InputError: as `env_program`, or `sizes` is too small.
-    """
-    sizes = env_sizes(*programs) if sizes is None else sizes
-    stacked = [_env_arrays(program_arrays(program), sizes) for program in programs]
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *stacked)
-
-
-def _env_arrays(arrays: ProgramArrays, sizes: EnvSizes) -> EnvProgram:
+    arrays = program_arrays(program)
     if not jax.config.jax_enable_x64:
         raise InputError("environment", "", "float64 is off; use `with learned_mapping.mmap.env.exact():`")
     if arrays.fast_bytes >= UNUSED:
         raise InputError("environment", "fast_bytes", f"{arrays.fast_bytes} is 2^30 or more")
-    for name, have, need in zip(EnvSizes._fields, sizes, env_sizes(arrays)):
-        if have < need:
-            raise InputError("environment", f"sizes.{name}", f"{have} is below the program's {need}")
-    buffers = arrays.buffers
+    buffers, counts = arrays.buffers, np.diff(arrays.updated_offsets)
+    updated = np.full((arrays.num_buffers, max(int(counts.max(initial=0)), 1)), -1)
+    updated[np.arange(updated.shape[1]) < counts[:, None]] = arrays.updated
     size = np.minimum(buffers["bytes"], arrays.fast_bytes + 1)
     tensor_size = np.zeros(len(arrays.is_parameter), np.int64)
     tensor_size[buffers["tensor"]] = size
-    updated = [operands + [-1] * (sizes.updated - len(operands)) for operands in _updated_tensors(arrays)]
-
-    def padded(values, length: int, dtype=np.int32) -> np.ndarray:
-        values = np.asarray(values)
-        result = np.zeros((length, *values.shape[1:]), dtype)
-        result[: len(values)] = values
-        return result
-
-    names = ("instruction", "tensor", "alias", "group_left")
+    names = ("instruction", "tensor", "alias", "group_left", "bit", "live_end")
+    integers = {
+        **{name: buffers[name] for name in names},
+        "num_buffers": arrays.num_buffers,
+        "size": size,
+        "updated": updated,
+        "table_start": arrays.table_start,
+        "in_hbm_from": np.where(arrays.is_parameter, 0, NEVER),
+        "tensor_size": tensor_size,
+        "num_groups": np.zeros(max(arrays.num_groups, 1)),
+        "fast_bytes": arrays.fast_bytes,
+    }
+    seconds = {"demand_s": buffers["demand_s"], "latency_s": arrays.latency_s, "supply_s": arrays.supply_s}
     return EnvProgram(
-        **{name: padded(buffers[name], sizes.buffers) for name in names},
-        num_buffers=np.int32(arrays.num_buffers),
-        is_output=padded(buffers["is_output"] != 0, sizes.buffers, bool),
-        bit=padded(buffers["bit"], sizes.buffers),
-        size=padded(size, sizes.buffers),
-        live_end=padded(buffers["live_end"], sizes.buffers),
-        updated=padded(np.reshape(updated, (-1, sizes.updated)), sizes.buffers),
-        demand_s=padded(buffers["demand_s"], sizes.buffers, np.float64),
-        table_start=padded(arrays.table_start, sizes.instructions + 1),
-        latency_s=padded(arrays.latency_s, sizes.latencies, np.float64),
-        supply_s=padded(arrays.supply_s, sizes.instructions, np.float64),
-        in_hbm_from=padded(np.where(arrays.is_parameter, 0, NEVER), sizes.tensors),
-        tensor_size=padded(tensor_size, sizes.tensors),
-        num_groups=np.zeros(sizes.groups, np.int32),
-        fast_bytes=np.int32(arrays.fast_bytes),
+        **{name: jnp.asarray(values, jnp.int32) for name, values in integers.items()},
+        **{name: jnp.asarray(values, jnp.float64) for name, values in seconds.items()},
+        is_output=jnp.asarray(buffers["is_output"] != 0),
     )
 
 
-def capacity_for(program: Program | ProgramArrays, seed: int = 0, margin: float = 1.5) -> int:
-    """Slots for the environment: B for small programs (never an overflow); else `margin` times the most allocations
+def capacity_for(program: Program | ProgramArrays) -> int:
+    """Slots for the environment: B for small programs (never an overflow); else `MARGIN` times the most allocations
     that any legal move of some compiled games had to look at: two that place all they can, two that play at random."""
     arrays = program_arrays(program)
     if arrays.num_buffers <= SMALL:
         return max(arrays.num_buffers, 1)
-    game, rng, most = Game(arrays), np.random.default_rng(seed), 0
+    game, rng, most = Game(arrays), np.random.default_rng(0), 0
     for order in ([2.0, 1.0, 0.0], [1.0, 2.0, 0.0], None, None):
         game.restart()
         if order is None:
@@ -259,7 +156,7 @@ def capacity_for(program: Program | ProgramArrays, seed: int = 0, margin: float 
         else:
             game.play_preferences(np.tile(order, (arrays.num_buffers, 1)))
         most = max(most, _most_overlapping(game))
-    return min(arrays.num_buffers, -(-int(margin * most) // 16) * 16)
+    return min(arrays.num_buffers, -(-int(MARGIN * most) // 16) * 16)
 
 
 def _most_overlapping(game: Game) -> int:
@@ -284,7 +181,6 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
     """The state before the first decision.
 
     Args:
-      program: from `env_program`.
       capacity: C, slots for allocations; see `capacity_for`. Static under jit.
     """
     num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
@@ -325,8 +221,6 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
     """Makes a move and settles a dead end by Drop-backup.
 
     Args:
-      program: from `env_program`.
-      state: of one game.
       action: [] integer. An illegal action, or any after the end, changes nothing.
 
     Returns:
@@ -399,23 +293,14 @@ def _transfer(position: Position, t, forward, lowest, demand_s, active):
     return far, leftover_s, covered
 
 
-def _running_maximum(values: jax.Array) -> jax.Array:
-    """[C]: the maximum of all entries before each, at least 0."""
-    shift = 1
-    values = jnp.concatenate([jnp.zeros(1, values.dtype), values[:-1]])
-    while shift < len(values):
-        values = jnp.maximum(values, jnp.concatenate([jnp.zeros(shift, values.dtype), values[:-shift]]))
-        shift *= 2
-    return values
-
-
 def _offset(program: EnvProgram, position: Position, b, reach, fixed_offset, is_fixed):
     """Rule 7 for an interval from step `reach` to the current step or later; `NO_OFFSET` if there is none."""
     size, t = program.size[b], program.instruction[b]
     overlaps = position.slot_end >= reach
-    low = _running_maximum(jnp.where(overlaps, position.slot_top, 0))
+    tops = jax.lax.cummax(jnp.where(overlaps, position.slot_top, 0))
+    low = jnp.concatenate([jnp.zeros(1, tops.dtype), tops[:-1]])
     fits = overlaps & (position.slot_offset - low >= size)
-    highest = jnp.where(overlaps, position.slot_top, 0).max()
+    highest = tops[-1]
     above = jnp.where(program.fast_bytes - highest >= size, highest, UNUSED)
     lowest = jnp.minimum(jnp.where(fits, low, UNUSED).min(), above)
     lowest = jnp.where(lowest == UNUSED, NO_OFFSET, lowest)

@@ -23,6 +23,7 @@ MAX_TOTAL_BYTES = 2**61
 """Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
+Lists = tuple[tuple[int, ...], ...]
 
 
 def frozen_array(values: Any, dtype: Any) -> np.ndarray:
@@ -115,6 +116,26 @@ class ComputationGraph:
         return frozen_array(np.unique(np.stack([self.edge_producer, self.edge_consumer], axis=1), axis=0), np.int32)
 
     @functools.cached_property
+    def op_inputs(self) -> Lists:
+        """N: the tensors each op uses, ascending."""
+        return _grouped(self.num_ops, self.edge_consumer, self.edge_tensor)
+
+    @functools.cached_property
+    def op_outputs(self) -> Lists:
+        """N: the tensors each op produces, ascending."""
+        return _grouped(self.num_ops, self.tensor_producer, np.arange(self.num_tensors))
+
+    @functools.cached_property
+    def op_producers(self) -> Lists:
+        """N: the distinct ops whose tensors each op uses, ascending."""
+        return _grouped(self.num_ops, self.op_edges[:, 1], self.op_edges[:, 0])
+
+    @functools.cached_property
+    def op_consumers(self) -> Lists:
+        """N: the distinct ops that use a tensor of each op, ascending."""
+        return _grouped(self.num_ops, self.op_edges[:, 0], self.op_edges[:, 1])
+
+    @functools.cached_property
     def topological_order(self) -> np.ndarray:
         """[N] int32, ops so that each comes after all whose tensors it uses; ties by the ops' own order."""
         return frozen_array(_topological_order(self.num_ops, self.edge_producer, self.edge_consumer), np.int32)
@@ -170,7 +191,6 @@ def make_graph(
     """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are dropped.
 
     Args:
-      name: the graph's name.
       op_names, op_kinds, op_flop, op_weight_bytes, op_seconds: N entries each; units as in `ComputationGraph`.
       tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
       edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
@@ -232,6 +252,37 @@ def make_graph(
     return graph
 
 
+def without_ops(
+    graph: ComputationGraph, folded: np.ndarray, metadata: Mapping[str, Any], **columns: np.ndarray | None
+) -> ComputationGraph:
+    """The graph without the ops `folded` and their tensors; what uses these is said to do without.
+
+    Args:
+      graph: N ops.
+      folded: [N] bool.
+      metadata: added to the graph's.
+      columns: [N] of the whole graph, in the place of its own op_flop, op_weight_bytes and op_seconds.
+    """
+    ops, tensors = np.flatnonzero(~folded), np.flatnonzero(~folded[graph.tensor_producer])
+    edges = np.flatnonzero(~folded[graph.edge_producer])
+    new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
+    own = {name: getattr(graph, name) for name in ("op_flop", "op_weight_bytes", "op_seconds")}
+    return make_graph(
+        name=graph.name,
+        op_names=[graph.op_names[i] for i in ops],
+        op_kinds=[graph.op_kinds[i] for i in ops],
+        **{name: None if values is None else values[ops] for name, values in (own | columns).items()},
+        tensor_names=[graph.tensor_names[i] for i in tensors],
+        tensor_producer=new_op[graph.tensor_producer[tensors]],
+        tensor_bytes=graph.tensor_bytes[tensors],
+        tensor_is_output=graph.tensor_is_output[tensors],
+        edge_tensor=new_tensor[graph.edge_tensor[edges]],
+        edge_consumer=new_op[graph.edge_consumer[edges]],
+        metadata={**graph.metadata, **metadata},
+        source=graph.name,
+    )
+
+
 def check_distinct(source: object, field: str, names: Sequence[str]) -> None:
     """Raises `InputError` where a name is none that `check_text` takes, or repeated."""
     check_text(source, field, names)
@@ -280,6 +331,13 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
     return checked
 
 
+def _grouped(count: int, keys: np.ndarray, values: np.ndarray) -> Lists:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for key, value in zip(keys.tolist(), values.tolist()):
+        found[key].append(value)
+    return tuple(map(tuple, found))
+
+
 def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> list[int]:
     """Kahn's algorithm with a heap, so that ties go to the lower index; shorter than n where there is a cycle."""
     waiting = np.bincount(consumers, minlength=n).tolist()
@@ -296,3 +354,17 @@ def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> 
             if waiting[target] == 0:
                 heapq.heappush(heap, target)
     return order
+
+
+def longest_paths(following: Sequence[Sequence[int]], order: np.ndarray) -> np.ndarray:
+    """[N] int64, edges on the longest path from each op along `following`; `order` has an op after all it leads to."""
+    depth = np.zeros(len(following), np.int64)
+    for u in order.tolist():
+        depth[u] = max((depth[v] + 1 for v in following[u]), default=0)
+    return depth
+
+
+def late_order(graph: ComputationGraph) -> np.ndarray:
+    """[N] int32, a topological order: longest path behind first, so each op as late as its consumers allow."""
+    depth = longest_paths(graph.op_consumers, graph.topological_order[::-1])
+    return np.argsort(-depth, kind="stable").astype(np.int32)

@@ -137,6 +137,18 @@ class Program(Drawn):
         live[self.tensor_is_output, 1] = self.num_instructions - 1
         return frozen_array(live, np.int32)
 
+    @functools.cached_property
+    def updated_tensors(self) -> tuple[tuple[int, ...], ...]:
+        """[B] the tensors that an output updates in place: those its instruction reads through its alias group."""
+        updated: list[tuple[int, ...]] = []
+        readers: dict[tuple[int, int], tuple[int, ...]] = {}
+        columns = (self.buffer_instruction, self.buffer_alias, self.buffer_is_output, self.buffer_tensor)
+        for t, alias, is_output, tensor in zip(*(column.tolist() for column in columns)):
+            updated.append(readers.get((t, alias), ()) if is_output else ())
+            if alias != NO_ALIAS and not is_output:
+                readers[t, alias] = (*readers.get((t, alias), ()), tensor)
+        return tuple(updated)
+
     @property
     def num_alias_groups(self) -> int:
         return int(self.buffer_alias.max(initial=-1)) + 1
@@ -219,7 +231,9 @@ def make_program(
         latency_offsets=(latency_offsets, np.int64, t + 1, 0, len(latency_s)),
     )
     check_total_bytes(source, columns["tensor_bytes"], columns["tensor_bytes"][columns["buffer_tensor"]])
-    columns["buffer_alias"] = _renumbered(columns["buffer_alias"])
+    numbers: dict[int, int] = {}  # alias groups are numbered in the order of their first buffers
+    alias = [a if a == NO_ALIAS else numbers.setdefault(a, len(numbers)) for a in columns["buffer_alias"].tolist()]
+    columns["buffer_alias"] = frozen_array(alias, np.int32)
     program = Program(
         name=str(name),
         fast_bytes=int(fast_bytes),
@@ -277,12 +291,6 @@ def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) ->
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
     if not copy_bytes_per_s > 0:
         raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
-
-
-def _renumbered(alias: np.ndarray) -> np.ndarray:
-    """Alias groups numbered 0, 1, 2, ... in the order of their first buffers."""
-    numbers: dict[int, int] = {}
-    return frozen_array([a if a == NO_ALIAS else numbers.setdefault(a, len(numbers)) for a in alias.tolist()], np.int32)
 
 
 def _check_order(p: Program, source: object) -> None:
@@ -344,3 +352,34 @@ def _check_latencies(p: Program, source: object) -> None:
         if entries != 1 << len(varied):
             fault = f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
             raise InputError(source, f"instructions[{t}].latency_s", fault)
+
+
+def varied_buffers(sizes: Sequence[int]) -> list[int]:
+    """Positions of the at most `MAX_VARIED` largest buffers of an instruction, in buffer order.
+
+    The paper keeps latencies for subsets of at most 8 buffers (Appendix A); the others count as living in HBM. Ties
+    go to the buffer that comes first.
+    """
+    largest = sorted(range(len(sizes)), key=lambda j: (-sizes[j], j))[:MAX_VARIED]
+    return sorted(largest)
+
+
+def instruction_latency_table(flop: float, sizes: Sequence[int], machine: Any) -> np.ndarray:
+    """L_I(S) of one instruction over the subsets S of its varied buffers held in fast memory (paper 1, Appendix A).
+
+    A roofline: L_I(S) = overhead + max(flop / peak, bytes outside S / HBM bandwidth + bytes in S / CMEM bandwidth).
+
+    Args:
+      flop: floating-point operations of the instruction.
+      sizes: bytes of all its buffers; the `varied_buffers` of them may be in S.
+      machine: an object with ``peak_flop_per_s``, ``hbm_bytes_per_s``, ``cmem_bytes_per_s`` and ``overhead_s``.
+
+    Returns:
+      [2^k] float64, seconds, k = min(8, len(sizes)); entry number sum(2^i for varied buffer i in S).
+    """
+    total = float(sum(sizes))
+    in_fast = np.zeros(1)
+    for position in varied_buffers(sizes):
+        in_fast = np.concatenate([in_fast, in_fast + float(sizes[position])])
+    moving = (total - in_fast) / machine.hbm_bytes_per_s + in_fast / machine.cmem_bytes_per_s
+    return machine.overhead_s + np.maximum(flop / machine.peak_flop_per_s, moving)

@@ -9,8 +9,14 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, make_graph
-from learned_mapping.programs.program import NO_ALIAS, Program, Step, program_of_steps
-from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
+from learned_mapping.programs.program import (
+    NO_ALIAS,
+    Program,
+    Step,
+    instruction_latency_table,
+    program_of_steps,
+    varied_buffers,
+)
 
 MEDIAN_SECONDS = 1e-4
 """Median running time of an op."""
@@ -49,7 +55,6 @@ def random_program(
     again. Latencies follow the roofline of `SyntheticMachine`.
 
     Args:
-      rng: the only source of randomness.
       num_buffers: B, at least 2.
       parameter_fraction: probability that an operand is a parameter.
       alias_fraction: probability that an instruction updates its first operand in place, which makes an alias group.
@@ -183,7 +188,6 @@ def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: s
     consumers spread over them.
 
     Args:
-      rng: the only source of randomness.
       family: one of `GRAPH_FAMILIES`.
       num_ops: N, at least 1.
       name: the graph's name; by default family and size.

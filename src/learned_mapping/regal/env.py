@@ -24,7 +24,7 @@ from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters
-from learned_mapping.regal.searches.stream import stream
+from learned_mapping.regal.searches.random_numbers import stream
 
 UNIFORM_RUNS = 4
 """Runs with uniform mutants whose mean is H."""
@@ -44,34 +44,23 @@ def exact():
 class EnvGraph(NamedTuple):
     """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a compilation."""
 
-    sizes: jax.Array
-    """[3] int32: the graph's own ops, tensors and uses."""
-    flop: jax.Array
-    """[N] float64."""
-    touched_bytes: jax.Array
-    """[N] float64: what the roofline of `op_seconds` divides by the bandwidth."""
-    own_seconds: jax.Array
-    """[N] float64: the graph's own times; NaN where it brings none."""
-    arrays: dict[str, jax.Array]
-    """The padded arrays of `Instance.arrays` but ``seconds``."""
-    flags: jax.Array
-    """[2] bool: transfers are free; the objective is peak memory."""
-    observation: jraph.GraphsTuple
-    """What the policy sees: attributes of ops and uses, one padded graph (Section 2.1)."""
+    sizes: jax.Array  # [3] int32: the graph's own ops, tensors and uses.
+    flop: jax.Array  # [N] float64.
+    touched_bytes: jax.Array  # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
+    own_seconds: jax.Array  # [N] float64: the graph's own times; NaN where it brings none.
+    arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
+    flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
+    observation: jraph.GraphsTuple  # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
 
 
 class EnvState(NamedTuple):
     """An episode."""
 
     graph: EnvGraph
-    pair: DevicePair
-    """Its numbers are traced; devices and the reading of transfers are not."""
-    evaluations: jax.Array
-    """[] int32, of a run."""
-    uniform_cost: jax.Array
-    """[] float64: H, seconds or bytes."""
-    done: jax.Array
-    """[] bool."""
+    pair: DevicePair  # Its numbers are traced; devices and the reading of transfers are not.
+    evaluations: jax.Array  # [] int32, of a run.
+    uniform_cost: jax.Array  # [] float64: H, seconds or bytes.
+    done: jax.Array  # [] bool.
 
 
 def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGraph:
@@ -125,7 +114,6 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
 
     Args:
       graph: one of `env_graphs`, without the leading axis.
-      pair: of the devices.
       seed: [] integer, of the uniform runs that give H.
       evaluations: chromosomes scored in a run.
 
@@ -146,7 +134,6 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
     """The episode after its one action, and the reward, -M / H.
 
     Args:
-      state: of `reset`.
       choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in as many runs.
       seed: [] integer: the initial population and the random numbers after it, the same for all K.
       bins: the values to choose from.

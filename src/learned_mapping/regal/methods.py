@@ -24,8 +24,8 @@ from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
-from learned_mapping.regal.agent.use import REINFORCED
-from learned_mapping.regal.agent.use import SERVES as NETWORKS
+from learned_mapping.regal.agent.policy import REINFORCED
+from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance

@@ -34,10 +34,6 @@ class Schedule(DrawnOn):
         """From anything array-like; copies."""
         return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
 
-    @property
-    def num_transfers(self) -> int:
-        return int((self.order[:, 1] != RUN_OP).sum())
-
 
 def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:
     """The JSON object of a schedule; `schedule_from_json` turns it back into an equal one."""

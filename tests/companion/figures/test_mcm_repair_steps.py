@@ -17,7 +17,7 @@ from learned_mapping.companion.figures.mcm_repair_steps import (
     short_name,
     summary,
 )
-from learned_mapping.mcm.repair.trace import LEFT, fix_trace
+from learned_mapping.mcm.repair.solver import LEFT, fix_trace
 from learned_mapping.mcm.rules.example import example_graph
 
 

@@ -12,8 +12,7 @@ from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.learner import unrolled_loss
 from learned_mapping.mmap.agent.network import Atoms, Networks
 from learned_mapping.mmap.agent.observation import WIDTH
-from learned_mapping.mmap.agent.replay import FIELDS, Replay
-from learned_mapping.mmap.agent.targets import decisions_left, lambda_returns
+from learned_mapping.mmap.agent.replay import FIELDS, Replay, decisions_left, lambda_returns
 
 RNG = np.random.default_rng(0)
 REWARD, VALUE = RNG.standard_normal((6, 2)), RNG.standard_normal((6, 2))

@@ -12,15 +12,16 @@ from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.network import make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
 from learned_mapping.regal.agent.reinforce import (
+    ReinforceAgent,
     ReinforceConfig,
     Stage,
     leave_one_out,
     policy_loss,
+    probabilities,
     rate_at,
     score_weights,
     stage_at,
 )
-from learned_mapping.regal.agent.trainer import ReinforceAgent, probabilities
 from learned_mapping.regal.rules.instance import Instance
 
 STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
@@ -117,8 +118,8 @@ def test_it_learns_what_pays(instances, monkeypatch):
         level = np.arange(choices.shape[1]) < choices.shape[1] // 2
         return 2.0 - (better == level).mean(axis=1)
 
-    monkeypatch.setattr("learned_mapping.regal.agent.trainer.rollouts", searched)
-    monkeypatch.setattr("learned_mapping.regal.agent.trainer.uniform_cost", lambda *given: 1.0)
+    monkeypatch.setattr("learned_mapping.regal.agent.reinforce.rollouts", searched)
+    monkeypatch.setattr("learned_mapping.regal.agent.reinforce.uniform_cost", lambda *given: 1.0)
     for baseline in ("group", "network"):
         agent = ReinforceAgent(instances, config(baseline=baseline))
         rewards = [agent.iterate(lambda: False)["reward"] for _ in range(40)]

@@ -18,7 +18,7 @@ from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_worksp
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.proposals import law_of
-from learned_mapping.regal.searches.stream import stream
+from learned_mapping.regal.searches.random_numbers import stream
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
 

@@ -8,10 +8,8 @@ import pytest
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.agent.policy import BINS, write_policy
-from learned_mapping.regal.agent.reinforce import ReinforceConfig, Stage
-from learned_mapping.regal.agent.trainer import ReinforceAgent
-from learned_mapping.regal.agent.use import SERVES, policy_for, untrained
+from learned_mapping.regal.agent.policy import BINS, SERVES, policy_for, untrained, write_policy
+from learned_mapping.regal.agent.reinforce import ReinforceAgent, ReinforceConfig, Stage
 from learned_mapping.regal.methods import solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.validate import validate

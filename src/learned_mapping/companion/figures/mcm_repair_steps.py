@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from learned_mapping.companion.figures import svg
-from learned_mapping.mcm.repair.trace import DRAWN, KEPT, LEFT, Step
+from learned_mapping.mcm.repair.solver import DRAWN, KEPT, LEFT, Step
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, PAPER
 

@@ -33,13 +33,12 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.rules.structure import late_order
-from learned_mapping.mcm.searches.annealing import annealing
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, even_cut, near_balanced
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.searches.random_search import random_search
+from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.programs.graph import late_order
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
 PARTITIONS = {"quick": 200, "full": 2000}
@@ -113,7 +112,7 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     measured = [silicon.measure(row, rng) for row in rows]
     return {
         "predicted_ms": [round(1e3 * s, 6) for s in predicted],
-        "measured_ms": [round(1e3 / m.throughput, 6) if m.valid else 0.0 for m in measured],
+        "measured_ms": [round(1e3 / m, 6) if m else 0.0 for m in measured],
         "peak_mib": [round(float(silicon.stages(row).peak_bytes.max()) / MIB, 3) for row in rows],
         "sram_mib": package.sram_bytes / MIB,
         "ops": graph.num_ops,

@@ -20,8 +20,7 @@ from learned_mapping.companion.statistics import Statistic, geometric_mean, inte
 from learned_mapping.companion.table import Record, Row, assembled, row, rows, summary_row
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.compiler.legalise import legalise
-from learned_mapping.mmap.compiler.mapping import changes, placement_agreement, replay
+from learned_mapping.mmap.compiler import changes, legalise, placement_agreement, replay
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic

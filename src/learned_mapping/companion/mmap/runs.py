@@ -18,7 +18,7 @@ from learned_mapping.companion.table import Record, Row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
-from learned_mapping.mmap.compiler.legalise import legalise
+from learned_mapping.mmap.compiler import legalise
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.validate import validate

@@ -277,7 +277,7 @@ def _result(found: list[Row], records: list[Record]) -> Record:
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """One row per module of the policy, the same for every dataset: its weights."""
     from learned_mapping.regal.agent.network import ROUNDS
-    from learned_mapping.regal.agent.use import untrained
+    from learned_mapping.regal.agent.policy import untrained
     from learned_mapping.regal.rules.instance import Instance
 
     policy = untrained(Instance(load_graph("synthetic", graph_names("synthetic")[0])))

@@ -28,9 +28,8 @@ from learned_mapping.companion.training.regal_sets import (
     validation_instances,
 )
 from learned_mapping.folders import build_folder
-from learned_mapping.regal.agent.imitation import RegalAgent
+from learned_mapping.regal.agent.imitation import RegalAgent, TrainConfig
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
-from learned_mapping.regal.agent.losses import TrainConfig
 from learned_mapping.regal.agent.network import MODELS, ROUNDS
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.rules.instance import Instance
@@ -74,7 +73,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
     parser.add_argument("--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss")
     parser.add_argument("--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation")
-    parser.add_argument("--reinforce", type=int, default=TrainConfig.reinforce_iterations, help="iterations")
     parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
     parser.add_argument(
         "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
@@ -85,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     config = TrainConfig(
         model=chosen.model, seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
-        reinforce_iterations=chosen.reinforce, priority_weight=chosen.priorities,
+        priority_weight=chosen.priorities,
     )  # fmt: skip
     guide = None if chosen.guide is None else read_learner(chosen.guide)
     found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)

@@ -25,14 +25,12 @@ from learned_mapping.companion.training.regal_sets import references
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.json_io import write_json
-from learned_mapping.regal.agent.policy import BINS, Policy, write_policy
+from learned_mapping.regal.agent.policy import BINS, Policy, untrained, write_policy
 from learned_mapping.regal.agent.policy import sample as sample_bins
-from learned_mapping.regal.agent.reinforce import STAGES, ReinforceConfig
+from learned_mapping.regal.agent.reinforce import STAGES, ReinforceAgent, ReinforceConfig
 from learned_mapping.regal.agent.rollouts import rollouts
-from learned_mapping.regal.agent.trainer import ReinforceAgent
-from learned_mapping.regal.agent.use import untrained
 from learned_mapping.regal.searches.brkga import brkga
-from learned_mapping.regal.searches.stream import stream
+from learned_mapping.regal.searches.random_numbers import stream
 
 EVALUATIONS = 5000
 WATCHED = 24

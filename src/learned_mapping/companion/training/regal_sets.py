@@ -21,8 +21,8 @@ from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.regal.agent.elites import Elites, find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.imitation import Example
 from learned_mapping.regal.agent.learner import Learner, Variant
-from learned_mapping.regal.agent.losses import Example
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
@@ -103,7 +103,7 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
                 weights = _digest(jax.tree_util.tree_leaves(guide.parameters))
                 own = _cached(f"own-orders-{weights}-{name}", lambda i=instance: _own(i, guide))
                 elites = joined(elites, Elites(**own))
-            found.append(Example(instance, seen, uniform, elites))
+            found.append(Example(instance, seen, elites))
     return found
 
 

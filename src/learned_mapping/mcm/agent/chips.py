@@ -35,19 +35,15 @@ class ChipContext(NamedTuple):
     graph: GraphFeatures
     reading: np.ndarray
     """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
-    allowed: np.ndarray
-    """[P] float32, 1 for a chip there is."""
-    prior: np.ndarray
-    """[n, P] float32, added to the logits where an environment has a start; [1, 1] of 0 else."""
+    allowed: np.ndarray  # [P] float32, 1 for a chip there is.
+    prior: np.ndarray  # [n, P] float32, added to the logits where an environment has a start; [1, 1] of 0 else.
 
 
 class ChipActions(NamedTuple):
     """B samples of T assignments of n ops."""
 
-    previous: Any
-    """[B, T, n] int32, y^(t-1); -1 for t = 1."""
-    chosen: Any
-    """[B, T, n] int32, y^(t), the last replaced by y' where that gets the credit."""
+    previous: Any  # [B, T, n] int32, y^(t-1); -1 for t = 1.
+    chosen: Any  # [B, T, n] int32, y^(t), the last replaced by y' where that gets the credit.
 
 
 def reading_of(chips: int) -> tuple[np.ndarray, np.ndarray]:

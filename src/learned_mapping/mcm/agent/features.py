@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, op_seconds
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
-from learned_mapping.mcm.rules.structure import longest_paths, neighbours
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, GraphWork, op_classes, op_seconds
+from learned_mapping.programs.graph import ComputationGraph, longest_paths
 
 INPUT = len(OP_CLASSES)
 """The class of program inputs, which take no time; the others are those of `hardware.op_classes`."""
@@ -23,16 +21,11 @@ NUM_FEATURES = 12 + INPUT + 1
 class GraphFeatures(NamedTuple):
     """One graph on one package, padded to n ops and e edges. A pytree of arrays."""
 
-    ops: np.ndarray
-    """[n, NUM_FEATURES] float32."""
-    producers: np.ndarray
-    """[e] int32."""
-    consumers: np.ndarray
-    """[e] int32."""
-    mask: np.ndarray
-    """[n] float32, 1 for an op, 0 for padding."""
-    chips: np.ndarray
-    """[] float32, C."""
+    ops: np.ndarray  # [n, NUM_FEATURES] float32.
+    producers: np.ndarray  # [e] int32.
+    consumers: np.ndarray  # [e] int32.
+    mask: np.ndarray  # [n] float32, 1 for an op, 0 for padding.
+    chips: np.ndarray  # [] float32, C.
 
 
 def padded_size(count: int) -> int:
@@ -53,13 +46,11 @@ def graph_features(graph: ComputationGraph, work: GraphWork, package: ChipPackag
     the number of chips; its class.
 
     Args:
-      work: of the graph.
       xp: `numpy`, or `jax.numpy` where numbers of `work` or `package` are traced.
     """
     n, edges, order, chips = graph.num_ops, graph.op_edges, graph.topological_order, package.chips
     rank = np.argsort(order)
-    producers, consumers = neighbours(graph)
-    head, tail = longest_paths(producers, order), longest_paths(consumers, order[::-1])
+    head, tail = longest_paths(graph.op_producers, order), longest_paths(graph.op_consumers, order[::-1])
     longest = max(float(head.max()), 1.0)
     seconds = xp.maximum(op_seconds(work, package, xp), 0.0)
     share = xp.maximum(seconds.sum() / chips, 1e-30)

@@ -31,11 +31,9 @@ class Pretraining:
     """The training worker: an agent as `learning.loop` runs it. One iteration is one batch on one graph.
 
     Args:
-      config: of the policy.
       envs: calls that give a training graph's environment; each is asked once and kept.
       samples: partitions to judge in all.
       snapshots: copies of the parameters to keep, evenly spaced, the last at the end.
-      seed: of everything random.
     """
 
     def __init__(
@@ -108,9 +106,7 @@ class Pretraining:
         return {"config": repr(self.config), "samples": self.samples, "seed": self.seed, "graphs": len(self._makers)}
 
 
-def score(
-    config: AgentConfig, parameters: Any, envs: Sequence[PartitionEnv], *, samples: int, learning: bool, seed: int = 0
-) -> float:
+def score(config: AgentConfig, parameters: Any, envs: Sequence[PartitionEnv], *, samples: int, learning: bool) -> float:
     """Geometric mean over `envs` of the mean best throughput on the way, over the naive greedy.
 
     The mean over the samples of the best so far, rather than the last, so that an early good partition counts.
@@ -119,7 +115,7 @@ def score(
     for env in envs:
         budget = Budget(samples=samples)
         start = fresh_optimiser(config, parameters)
-        run(policy, start, env, np.random.default_rng(seed), budget, learning=learning)
+        run(policy, start, env, np.random.default_rng(0), budget, learning=learning)
         curve = budget.curve()
         steps = np.diff([*curve["samples"][:-1], samples + 1])
         logs.append(np.log(max(float(np.dot(steps, curve["y"][:-1])) / samples / env.unit, 1e-9)))

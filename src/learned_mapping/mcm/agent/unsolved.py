@@ -40,7 +40,6 @@ def learn_unsolved(
     Args:
       env: a graph on a package.
       config: of the policy; `rollouts` samples make a batch.
-      rng: of everything.
       samples: assignments to draw, rounded up to whole batches.
       reward: of `REWARDS`.
 

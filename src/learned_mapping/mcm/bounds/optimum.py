@@ -25,7 +25,6 @@ from numba import njit
 
 from learned_mapping.errors import LearnedMappingError
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.rules.structure import neighbours, tensors_of_ops
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
@@ -41,18 +40,12 @@ class TooManyIdealsError(LearnedMappingError):
 class Ideals(NamedTuple):
     """The ideals of a graph, in order of size: K of them, L steps that add one op."""
 
-    seconds: np.ndarray
-    """[K] float64, seconds of the ideal's ops on one chip."""
-    cut_s: np.ndarray
-    """[K] float64, seconds a link is busy with the tensors that leave it."""
-    required: np.ndarray
-    """[K] int32, the smallest ideal that holds it and all its consumers."""
-    step_offsets: np.ndarray
-    """[K + 1] int32."""
-    steps: np.ndarray
-    """[L] int32, ideals with one op more."""
-    members: list[int]
-    """K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph."""
+    seconds: np.ndarray  # [K] float64, seconds of the ideal's ops on one chip.
+    cut_s: np.ndarray  # [K] float64, seconds a link is busy with the tensors that leave it.
+    required: np.ndarray  # [K] int32, the smallest ideal that holds it and all its consumers.
+    step_offsets: np.ndarray  # [K + 1] int32.
+    steps: np.ndarray  # [L] int32, ideals with one op more.
+    members: list[int]  # K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph.
 
 
 def lower_bound(model: ChipModel) -> float:
@@ -64,7 +57,7 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
     """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`."""
     graph = model.graph
     before, behind, required_by = _masks(graph)
-    made, used = tensors_of_ops(graph)
+    made, used = graph.op_outputs, graph.op_inputs
     tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
     index = {0: 0}
     members, seconds, cuts, required_masks = [0], [0.0], [0.0], [0]
@@ -103,18 +96,16 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
     )
 
 
-def optimum(model: ChipModel, *, max_ideals: int = MAX_IDEALS, ideals: Ideals | None = None) -> np.ndarray:
+def optimum(model: ChipModel, *, ideals: Ideals | None = None) -> np.ndarray:
     """[N] int32, a fastest partition under the chain rule.
 
     Args:
-      model: graph and chips.
-      max_ideals: as in `ideals_of`.
       ideals: of the same graph and package but for the number of chips, where they are known already.
 
     Raises:
       TooManyIdealsError: the graph is too wide.
     """
-    ideals = ideals_of(model, max_ideals) if ideals is None else ideals
+    ideals = ideals_of(model) if ideals is None else ideals
     best = careful_greedy(model)
     high, low = model.runtime(best), lower_bound(model) * (1 - 2 * TOLERANCE)
     target = (low + high) / 2
@@ -135,8 +126,8 @@ def _masks(graph: ComputationGraph):
     """Per op: predecessors (bits), successors (list), its consumers with all that precedes them (bits)."""
     n = graph.num_ops
     ancestors = [0] * n
-    producers, behind = neighbours(graph)
-    before = [sum(1 << u for u in lists) for lists in producers]
+    behind = graph.op_consumers
+    before = [sum(1 << u for u in lists) for lists in graph.op_producers]
     for u in graph.topological_order.tolist():
         for v in behind[u]:
             ancestors[v] |= ancestors[u] | 1 << u

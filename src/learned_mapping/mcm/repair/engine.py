@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.kernel import (
@@ -24,8 +26,7 @@ from learned_mapping.mcm.repair.kernel import (
     tighten,
 )
 from learned_mapping.mcm.rules.constraints import check_chips, check_strength
-from learned_mapping.mcm.rules.structure import Lists, longest_paths, neighbours
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph import ComputationGraph, Lists, longest_paths
 
 Repair = Callable[..., tuple[np.ndarray, np.ndarray]]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package under one strength."""
@@ -41,10 +42,11 @@ DEFAULT_ATTEMPTS = 10
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     """What the repair reads of a graph; computed once, used for every repair."""
     n, order = graph.num_ops, graph.topological_order
-    producers, successors = neighbours(graph)
+    producers, successors = graph.op_producers, graph.op_consumers
     after, near = _without_implied(successors, order) if n <= MAX_REDUCED_OPS else (successors, successors)
     depth = longest_paths(successors, order[::-1])
-    component = _components(n, graph.op_edges)
+    edges = coo_matrix((np.ones(len(graph.op_edges)), tuple(graph.op_edges.T)), shape=(n, n))
+    component = connected_components(edges, directed=False)[1]
     sizes = np.bincount(component)
     in_main = component == max(range(len(sizes)), key=lambda c: (depth[component == c].max(), sizes[c], -c))
     anchors = np.flatnonzero(in_main & np.array([not before for before in producers]))
@@ -139,17 +141,8 @@ def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists
     return after, near
 
 
-def _components(num_ops: int, op_edges: np.ndarray) -> np.ndarray:
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(op_edges))
-    matrix = coo_matrix((ones, (op_edges[:, 0], op_edges[:, 1])), shape=(num_ops, num_ops))
-    return connected_components(matrix, directed=False)[1]
-
-
 def _reversed(lists: Lists) -> Lists:
-    result: Lists = [[] for _ in lists]
+    result: list[list[int]] = [[] for _ in lists]
     for u, targets in enumerate(lists):
         for v in targets:
             result[v].append(u)

@@ -21,58 +21,37 @@ LOWER, RAISE = 1, -1
 class Neighbours(NamedTuple):
     """Lists of ops: those of op u are ``ops[offsets[u]:offsets[u + 1]]``."""
 
-    offsets: np.ndarray
-    """[N + 1] int32."""
-    ops: np.ndarray
-    """int32."""
+    offsets: np.ndarray  # [N + 1] int32.
+    ops: np.ndarray  # int32.
 
 
 class RepairArrays(NamedTuple):
     """A graph as the kernels read it."""
 
-    after: Neighbours
-    """u -> v with f(u) <= f(v), implied ones dropped."""
-    before: Neighbours
-    """The same, v -> u."""
-    near: Neighbours
-    """u -> v with f(v) <= f(u) + 1, implied ones dropped."""
-    far: Neighbours
-    """The same, v -> u."""
-    successors: Neighbours
-    """All edges, u -> v."""
-    predecessors: Neighbours
-    """All edges, v -> u."""
-    none: Neighbours
-    """No edge."""
-    in_main: np.ndarray
-    """[N] bool, whether an op is in the main component, the one that can reach most chips."""
-    anchors: np.ndarray
-    """[S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3)."""
-    anchor_reach: np.ndarray
-    """[S, N] int32, the largest chip each op can have when the anchor has chip 0."""
+    after: Neighbours  # u -> v with f(u) <= f(v), implied ones dropped.
+    before: Neighbours  # The same, v -> u.
+    near: Neighbours  # u -> v with f(v) <= f(u) + 1, implied ones dropped.
+    far: Neighbours  # The same, v -> u.
+    successors: Neighbours  # All edges, u -> v.
+    predecessors: Neighbours  # All edges, v -> u.
+    none: Neighbours  # No edge.
+    in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
+    anchors: np.ndarray  # [S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3).
+    anchor_reach: np.ndarray  # [S, N] int32, the largest chip each op can have when the anchor has chip 0.
 
 
 class Workspace(NamedTuple):
     """Scratch of one repair after another: N ops, C chips, S anchors."""
 
-    order: np.ndarray
-    """[N] int32, T of the algorithms."""
-    lows: np.ndarray
-    """[N] int32, the smallest chip of each op's domain."""
-    highs: np.ndarray
-    """[N] int32, the largest."""
-    queue: np.ndarray
-    """[2, N + 1] int32."""
-    alive: np.ndarray
-    """[S] int32, anchors that can still have chip 0."""
-    direct: np.ndarray
-    """[C] uint64, bit b of entry a: there is a chip edge from a to b."""
-    trial: np.ndarray
-    """[C] uint64, the same with the edges of one more op."""
-    reach: np.ndarray
-    """[C] uint64, the same for paths."""
-    untried: np.ndarray
-    """[C] float64, weights of the chips an op may still try; below 0 those it has tried."""
+    order: np.ndarray  # [N] int32, T of the algorithms.
+    lows: np.ndarray  # [N] int32, the smallest chip of each op's domain.
+    highs: np.ndarray  # [N] int32, the largest.
+    queue: np.ndarray  # [2, N + 1] int32.
+    alive: np.ndarray  # [S] int32, anchors that can still have chip 0.
+    direct: np.ndarray  # [C] uint64, bit b of entry a: there is a chip edge from a to b.
+    trial: np.ndarray  # [C] uint64, the same with the edges of one more op.
+    reach: np.ndarray  # [C] uint64, the same for paths.
+    untried: np.ndarray  # [C] float64, weights of the chips an op may still try; below 0 those it has tried.
 
 
 @njit(cache=True)

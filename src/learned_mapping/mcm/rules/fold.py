@@ -12,8 +12,7 @@ import dataclasses
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds
-from learned_mapping.mcm.rules.structure import neighbours
-from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.programs.graph import ComputationGraph, without_ops
 
 CHEAP = 1e-3
 """An op is cheap when it, with all that leads to it, takes at most this share of the graph's time on one chip."""
@@ -59,7 +58,7 @@ def fold_weights(graph: ComputationGraph) -> ComputationGraph:
     return _without(graph, sources, {"folded_weights": int(sources.sum())})
 
 
-def fold_cheap_sources(graph: ComputationGraph, *, share: float = CHEAP) -> ComputationGraph:
+def fold_cheap_sources(graph: ComputationGraph) -> ComputationGraph:
     """The graph paper 2's methods partition: cheap sources with several consumers are replicated into each of them.
 
     Ops are cheap when they and their ancestors together are, hold no weights, and none of their tensors leaves the
@@ -70,20 +69,20 @@ def fold_cheap_sources(graph: ComputationGraph, *, share: float = CHEAP) -> Comp
     """
     folded_before = 0
     while True:
-        folded = _foldable(graph, share)
+        folded = _foldable(graph)
         if not folded.any() or folded.all():
             return graph
         folded_before += int(folded.sum())
         graph = _without(graph, folded, {"replicated_sources": folded_before})
 
 
-def _foldable(graph: ComputationGraph, share: float) -> np.ndarray:
+def _foldable(graph: ComputationGraph) -> np.ndarray:
     """[N] bool."""
     work, package = graph_work(graph), ChipPackage(op_overhead_s=0.0)
     loading = graph.op_output_bytes / package.sram_bytes_per_s
     seconds = np.where(work.is_op > 0, op_seconds(work, package), loading)
-    limit = share * float(seconds.sum())
-    producers, consumers = neighbours(graph)
+    limit = CHEAP * float(seconds.sum())
+    producers, consumers = graph.op_producers, graph.op_consumers
     leaving = np.zeros(graph.num_ops, bool)
     leaving[graph.tensor_producer[graph.tensor_is_output]] = True
     heavy = leaving | (graph.op_weight_bytes > 0)
@@ -109,30 +108,10 @@ def _without(graph: ComputationGraph, folded: np.ndarray, note: dict[str, int]) 
     """The graph with `folded` ops recomputed by their consumers."""
     flop = graph.op_flop.copy()
     seconds = None if graph.op_seconds is None else graph.op_seconds.copy()
-    producers, _ = neighbours(graph)
     for op in graph.topological_order.tolist():
-        for producer in producers[op]:
+        for producer in graph.op_producers[op]:
             if folded[producer]:
                 flop[op] += flop[producer]
                 if seconds is not None:
                     seconds[op] += seconds[producer]
-    ops = np.flatnonzero(~folded)
-    tensors = np.flatnonzero(~folded[graph.tensor_producer])
-    edges = np.flatnonzero(~folded[graph.edge_producer])
-    new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
-    return make_graph(
-        name=graph.name,
-        op_names=[graph.op_names[i] for i in ops],
-        op_kinds=[graph.op_kinds[i] for i in ops],
-        op_flop=flop[ops],
-        op_weight_bytes=graph.op_weight_bytes[ops],
-        op_seconds=None if seconds is None else seconds[ops],
-        tensor_names=[graph.tensor_names[i] for i in tensors],
-        tensor_producer=new_op[graph.tensor_producer[tensors]],
-        tensor_bytes=graph.tensor_bytes[tensors],
-        tensor_is_output=graph.tensor_is_output[tensors],
-        edge_tensor=new_tensor[graph.edge_tensor[edges]],
-        edge_consumer=new_op[graph.edge_consumer[edges]],
-        metadata={**graph.metadata, **note},
-        source=graph.name,
-    )
+    return without_ops(graph, folded, note, op_flop=flop, op_seconds=seconds)

@@ -16,12 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.hardware.op_classes import OP_CLASSES, op_classes
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipModel, op_classes
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.structure import late_order
 from learned_mapping.mcm.searches.even_cut import even_cut
 from learned_mapping.mcm.searches.order_cut import NUM_KEYS, CutArrays, cut_arrays, cut_one
+from learned_mapping.programs.graph import late_order
 
 CLASS_LATENTS = slice(NUM_KEYS, NUM_KEYS + len(OP_CLASSES))
 OVERHEAD, WEIGHT_BYTES, TRANSFER = range(CLASS_LATENTS.stop, CLASS_LATENTS.stop + 3)

@@ -20,8 +20,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.structure import late_order, neighbours
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph import ComputationGraph, late_order
 
 BISECTIONS = 50
 SPREAD = (0.1, 0.5)
@@ -67,7 +66,6 @@ def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips
     Args:
       seconds: [N] what each op is taken to cost, links not counted.
       order: [N] a topological order.
-      arrays: of the graph.
     """
     candidate = np.empty(len(order), np.int32)
     candidate[order] = _even_runs(np.asarray(seconds, np.float64)[order], chips, BISECTIONS)
@@ -116,15 +114,14 @@ def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Gener
 def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
     """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
     keys = rng.random(graph.num_ops).tolist()
-    producers, consumers = neighbours(graph)
-    waiting = [len(before) for before in producers]
+    waiting = [len(before) for before in graph.op_producers]
     ready = [(keys[op], op) for op in range(graph.num_ops) if not waiting[op]]
     heapq.heapify(ready)
     order = []
     while ready:
         _, op = heapq.heappop(ready)
         order.append(op)
-        for v in consumers[op]:
+        for v in graph.op_consumers[op]:
             waiting[v] -= 1
             if not waiting[v]:
                 heapq.heappush(ready, (keys[v], v))

@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.structure import late_order, neighbours, tensors_of_ops
+from learned_mapping.programs.graph import late_order
 
 BISECTIONS = 40
 
@@ -98,8 +98,8 @@ class _Fill:
         graph = model.graph
         self._chips = model.package.chips
         self._seconds, self._tensor_seconds = model.op_seconds.tolist(), model.tensor_seconds.tolist()
-        self._before, self._behind = neighbours(graph)
-        self._made, self._used = tensors_of_ops(graph)
+        self._before, self._behind = graph.op_producers, graph.op_consumers
+        self._made, self._used = graph.op_outputs, graph.op_inputs
         self._uses = np.diff(graph.consumer_offsets).tolist()
         self._order = order.tolist()
         self._part = [0] * graph.num_ops if apart is None else apart.tolist()

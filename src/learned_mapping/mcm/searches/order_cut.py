@@ -26,18 +26,12 @@ same in time, and its place in the graph's own order."""
 class CutArrays(NamedTuple):
     """A graph as the kernels read it."""
 
-    topological: np.ndarray
-    """[N] int64, ops in order."""
-    edge_offsets: np.ndarray
-    """[N + 1] int64; successors[edge_offsets[u]:edge_offsets[u + 1]] consume what u makes."""
-    successors: np.ndarray
-    """[K] int64."""
-    tensor_producer: np.ndarray
-    """[M] int64."""
-    use_offsets: np.ndarray
-    """[M + 1] int64."""
-    users: np.ndarray
-    """[E] int64."""
+    topological: np.ndarray  # [N] int64, ops in order.
+    edge_offsets: np.ndarray  # [N + 1] int64; successors[edge_offsets[u]:edge_offsets[u + 1]] consume what u makes.
+    successors: np.ndarray  # [K] int64.
+    tensor_producer: np.ndarray  # [M] int64.
+    use_offsets: np.ndarray  # [M + 1] int64.
+    users: np.ndarray  # [E] int64.
 
 
 def cut_arrays(model: ChipModel) -> CutArrays:
@@ -184,7 +178,6 @@ def cut_one(arrays, mix, seconds, tensor_seconds, chips):
     """[N] int32 chips from costs: the best cut of the ops ordered by `mix` of their places.
 
     Args:
-      arrays: the graph.
       mix: [NUM_KEYS], non-negative, sums to 1.
       seconds: [N], at least 0.
       tensor_seconds: [M], at least 0.

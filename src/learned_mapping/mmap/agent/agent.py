@@ -11,7 +11,6 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games, Guide
@@ -74,6 +73,10 @@ def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     return networks, make_decide(networks, config), *make_update(networks, config)
 
 
+COUNTED = ("iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s")
+"""Attributes that a checkpoint keeps in its header as they are."""
+
+
 class AgentBudget(Budget):
     """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier run stopped."""
 
@@ -96,13 +99,7 @@ class AgentBudget(Budget):
 
 
 class MMapAgent:
-    """An agent for one program; compiled when made, untrained until `start`.
-
-    Args:
-      program: what to map.
-      config: its numbers.
-      seed: decides every random choice.
-    """
+    """An agent for one program; compiled when made, untrained until `start`."""
 
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.config, self.seed = program, config, int(seed)
@@ -321,9 +318,7 @@ class MMapAgent:
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything that the future depends on: windows start anew, so only whole games in progress are kept."""
         arrays = {
-            **flatten(self.learner.parameters, "parameters"),
-            **flatten(self.learner.average, "average"),
-            **flatten(self.learner.optimiser_state, "optimiser"),
+            **self.learner.arrays(),
             **self.replay.arrays("replay"),
             **self.games.arrays(self.play.whole),
             "to_go": self.play.to_go,
@@ -333,44 +328,36 @@ class MMapAgent:
             "recent": np.array(self.recent),
         }
         if self.config.imitation > 0.0:
-            arrays |= {**self.demonstration.arrays("demonstration")}
+            arrays |= self.demonstration.arrays("demonstration")
         whole = self.best_whole
         if whole is not None:
             arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
         header = {
             "identity": self._identity(),
-            "iterations": self.iterations,
-            "decisions": self.decisions,
-            "searches": self.searches,
+            **{name: getattr(self, name) for name in COUNTED},
             "updates": self.learner.updates,
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
             "own": self.play.own is not None,
-            "best_found": self.best_found,
             "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
-            "own_return": self.own_return,
-            "evaluation_s": self.evaluation_s,
             "budget": self.budget.state(),
             "random": self.rng.bit_generator.state,
         }
         return arrays, header
 
     def _identity(self) -> dict[str, Any]:
-        config = config_to_json(self.config)
-        del config["iterations"]
+        config = {name: value for name, value in config_to_json(self.config).items() if name != "iterations"}
         return {"program": self.program.digest, "seed": self.seed, "config": config}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
         if header.get("identity") != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
-        learner = self.learner
-        learner.parameters = unflatten(learner.parameters, arrays, "parameters", source)
-        learner.average = unflatten(learner.average, arrays, "average", source)
-        learner.optimiser_state = unflatten(learner.optimiser_state, arrays, "optimiser", source)
-        learner.updates = int(header["updates"])
+        for name in COUNTED:
+            setattr(self, name, header[name])
+        self.learner.restore(arrays, int(header["updates"]), source)
         self.replay.restore(arrays, "replay", source)
-        self.best_found, self.best_actions = float(header["best_found"]), arrays["best_actions"]
+        self.best_actions = arrays["best_actions"]
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, self.config, self.best)
         self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
@@ -384,8 +371,5 @@ class MMapAgent:
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()
-        self.own_return, self.evaluation_s = header["own_return"], float(header["evaluation_s"])
-        self.iterations, self.decisions = int(header["iterations"]), int(header["decisions"])
-        self.searches = int(header["searches"])
         self.rng.bit_generator.state = header["random"]
         self.budget.restore(header["budget"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap import env
-from learned_mapping.mmap.agent.games import Guide
+from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.observation import (
     AHEAD,
     CELLS,
@@ -28,7 +28,7 @@ from learned_mapping.mmap.agent.observation import (
     tables_of,
 )
 from learned_mapping.mmap.rules.actions import DROP, DROPPED, PLACED
-from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
+from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
 
@@ -40,11 +40,6 @@ class EnvTables(NamedTuple):
     reward_scale: jax.Array
     supply_scale: jax.Array
     num_steps: jax.Array
-
-
-def env_tables(program: ProgramArrays) -> EnvTables:
-    """The tables of a program; inside `env.exact`."""
-    return EnvTables(*map(jnp.asarray, (*tables_of(program), program.num_instructions)))
 
 
 def _log_steps(steps: jax.Array) -> jax.Array:
@@ -163,35 +158,28 @@ def _begin(program, tables, capacity: int, count: int):
     return jax.tree.map(lambda leaf: jnp.stack([leaf] * count), state)
 
 
-class EnvGames:
-    """`Games` on the JAX environment: the same attributes and methods, but none that follow a `Guide`.
-
-    Args:
-      program: what is mapped.
-      count: G.
-    """
+class EnvGames(Games):
+    """`Games` on the JAX environment, but for the methods that follow a `Guide`."""
 
     def __init__(self, program: Program | ProgramArrays, count: int):
         self.program = program_arrays(program)
         self._guide = Guide(self.program)
         self.possible_s = self._guide.possible_s
         with env.exact():
-            self._env, self._tables = env.env_program(self.program), env_tables(self.program)
+            self._env = env.env_program(self.program)
+            tables = (*tables_of(self.program), self.program.num_instructions)
+            self._tables = EnvTables(*map(jnp.asarray, tables))
             self._fresh = _begin(self._env, self._tables, env.capacity_for(self.program), count)
         self._states = self._fresh
         self.observe()
 
-    def __len__(self) -> int:
-        return len(self.cursor)
-
     def _show(self, seen) -> None:
-        self.vector, self.ids, self.legal, self.cursor, saved_s, self.resets, self._actions = map(np.asarray, seen)
-        self.saved = saved_s / self.possible_s
+        seen = map(np.asarray, seen)
+        self.vector, self.ids, self.legal, self.cursor, self._saved_s, self._resets, self._actions = seen
 
     @property
-    def over(self) -> np.ndarray:
-        """[G] bool."""
-        return self.cursor == self.program.num_buffers
+    def resets(self) -> np.ndarray:
+        return self._resets
 
     @property
     def overflow(self) -> bool:
@@ -199,18 +187,15 @@ class EnvGames:
         return bool(self._states.overflow.any())
 
     def observe(self) -> None:
-        """Fills the attributes from the states."""
         with env.exact():
             self._show(_look(self._env, self._tables, self._states))
 
     def step(self, actions: np.ndarray) -> None:
-        """Makes legal decisions [G]; -1 lets a game stand."""
         with env.exact():
             self._states, seen = _step_all(self._env, self._tables, self._states, np.asarray(actions, np.int32))
             self._show(seen)
 
     def restart(self, games: object) -> None:
-        """Games start over; `observe` afterwards."""
         again = np.isin(np.arange(len(self)), list(games))
         with env.exact():
             self._states = jax.tree.map(
@@ -220,22 +205,19 @@ class EnvGames:
             )
 
     def played(self, g: int) -> np.ndarray:
-        """[B] int64 actions of a game, as far as it was played; Drop after that."""
         actions = self._actions[g].astype(np.int64)
         actions[int(self.cursor[g]) :] = DROP
         return actions
 
     def saved_before(self, g: int) -> np.ndarray:
-        """[B + 1] returns so far before each buffer of a finished game, and at its end."""
         self._guide.follow(self.played(g))
         return self._guide.saved
 
     def arrays(self, count: int) -> dict[str, np.ndarray]:
-        """All games, for a checkpoint; `count` is how many there are."""
+        """All games."""
         return flatten(self._states, "games")
 
     def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:
-        """Back to games that `arrays` returned; raises `InputError` where they do not fit."""
         with env.exact():
             stored = unflatten(self._states, dict(arrays), "games", source)
             self._states = jax.tree.map(jnp.asarray, stored)

@@ -17,15 +17,12 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.observation import WIDTH, observe, tables_of
 from learned_mapping.mmap.rules import kernel
-from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
-from learned_mapping.mmap.rules.state import GameState, new_state
+from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays
 from learned_mapping.programs.program import Program
 
 SNAPSHOTS = 32
 """Kept along the guide, so that a game starts anywhere after a short walk."""
-INSTEAD = np.array([[COPY, NO_COPY, DROP], [NO_COPY, COPY, DROP], [DROP, NO_COPY, COPY]])
-"""By wanted action: what to do, in this order, as far as it is legal."""
 
 
 @numba.njit(cache=True)
@@ -52,33 +49,6 @@ def settle(program: ProgramArrays, state: GameState) -> None:
             if state.outcomes[action].legal != 0:
                 kernel.apply(program, state, action)
                 break
-
-
-@numba.njit(cache=True)
-def _follow_move(program, state, wanted) -> None:
-    if kernel.evaluate(program, state) == 0:
-        kernel.drop_backup(program, state)
-        return
-    for action in INSTEAD[wanted[state.game[0].cursor]]:
-        if state.outcomes[action].legal != 0:
-            kernel.apply(program, state, action)
-            return
-
-
-@numba.njit(cache=True)
-def _copy(target: GameState, source: GameState) -> None:
-    """As `state.copy_state`: the parts in use only."""
-    game = source.game[0]
-    target.game[:] = source.game
-    target.supply_s[:] = source.supply_s
-    target.steps[:] = source.steps
-    target.tensors[:] = source.tensors
-    target.groups[:] = source.groups
-    target.outcomes[:] = source.outcomes
-    target.rectangles[: game.num_rectangles] = source.rectangles[: game.num_rectangles]
-    target.live[: game.num_live] = source.live[: game.num_live]
-    target.moves[: game.cursor] = source.moves[: game.cursor]
-    target.drained[: game.num_drained] = source.drained[: game.num_drained]
 
 
 @numba.njit(cache=True)
@@ -119,12 +89,12 @@ def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decisi
         b = game.cursor
         if taken < len(cursors) and b >= taken * len(program.buffers) // len(cursors):
             kernel.evaluate(program, state)
-            _copy(view(snapshots, taken), state)
+            copy_state(view(snapshots, taken), state)
             cursors[taken] = b
             taken += 1
         saved_s[b] = game.saved_s
         is_decision[b] = kernel.evaluate(program, state) > 1
-        _follow_move(program, state, wanted)
+        kernel.follow_on(program, state, wanted[state.game[0].cursor])
     saved_s[len(program.buffers)] = game.saved_s
     cursors[taken:] = len(program.buffers) + 1
 
@@ -136,9 +106,9 @@ def _start_at(program, states, wanted, snapshots, cursors, games, starts) -> Non
         nearest = 0
         while nearest + 1 < len(cursors) and cursors[nearest + 1] <= starts[i]:
             nearest += 1
-        _copy(state, view(snapshots, nearest))
+        copy_state(state, view(snapshots, nearest))
         while state.game[0].cursor < starts[i]:
-            _follow_move(program, state, wanted)
+            kernel.follow_on(program, state, wanted[state.game[0].cursor])
         settle(program, state)
 
 
@@ -151,7 +121,7 @@ def _end_like(program, states, wanted, saved_s, quiet, games, finals_s) -> None:
         game = state.game[0]
         difference, since = game.saved_s - saved_s[game.cursor], game.cursor
         while game.cursor < num_buffers and game.cursor - since <= quiet:
-            _follow_move(program, state, wanted)
+            kernel.follow_on(program, state, wanted[state.game[0].cursor])
             now = game.saved_s - saved_s[game.cursor]
             if abs(now - difference) > 1e-15 or game.cursor < since:
                 difference, since = now, game.cursor
@@ -162,16 +132,12 @@ def _end_like(program, states, wanted, saved_s, quiet, games, finals_s) -> None:
 def _play_wanted(program, state, wanted) -> float:
     kernel.restart(program, state)
     while state.game[0].cursor < len(program.buffers):
-        _follow_move(program, state, wanted)
+        kernel.follow_on(program, state, wanted[state.game[0].cursor])
     return state.game[0].saved_s
 
 
 class Guide:
-    """A finished game that others can set out from and end like.
-
-    Args:
-      program: what is mapped.
-    """
+    """A finished game that others can set out from and end like."""
 
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)
@@ -209,7 +175,6 @@ class Games:
     """G games of a program; shares are of the possible saving.
 
     Args:
-      program: what is mapped.
       count: G.
     """
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.networks import scale_gradient
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.network import Networks, Parameters
@@ -67,9 +68,7 @@ class Learner:
     """Parameters, the optimiser and its state.
 
     Args:
-      networks: what is trained.
       optimiser, update: from `make_update`.
-      rng: draws the parameters.
     """
 
     def __init__(self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator):
@@ -78,6 +77,19 @@ class Learner:
         self.optimiser_state: Any = optimiser.init(self.parameters)
         self.updates = 0
         self._update = update
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {name: leaf for prefix, tree in self._trees().items() for name, leaf in flatten(tree, prefix).items()}
+
+    def restore(self, arrays: dict[str, np.ndarray], updates: int, source: object) -> None:
+        """Back to what `arrays` returned after so many updates; raises `InputError` where it does not fit."""
+        trees = (unflatten(tree, arrays, prefix, source) for prefix, tree in self._trees().items())
+        self.parameters, self.average, self.optimiser_state = trees
+        self.updates = updates
+
+    def _trees(self) -> dict[str, Any]:
+        return {"parameters": self.parameters, "average": self.average, "optimiser": self.optimiser_state}
 
     def compile(self, batch: Batch) -> None:
         """Compiles for batches of this shape, without learning from it."""

@@ -57,10 +57,8 @@ class Atoms(NamedTuple):
 class Prediction(NamedTuple):
     """What the network says of latent states."""
 
-    policy: jax.Array
-    """[N, 3] logits."""
-    value: jax.Array
-    """[N, atoms] logits."""
+    policy: jax.Array  # [N, 3] logits.
+    value: jax.Array  # [N, atoms] logits.
 
 
 class Networks:

@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROPPED, NO_COPY, PLACED
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE, GameState
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 
 NEXT_BUFFERS, NEXT_OF_TENSOR = 5, 3
 """The paper's k and l: buffers described besides the current one."""
@@ -49,14 +48,10 @@ _LIVE, _BYTES, _GAP, _MAP, _PROFILE, _SUPPLY, _ACTIONS, _GLOBALS = (int(start) f
 class Tables(NamedTuple):
     """What an observation needs of a program besides its arrays."""
 
-    static: np.ndarray
-    """[B, STATIC] float32: what never changes about a buffer."""
-    next_of_tensor: np.ndarray
-    """[B] int64: the next buffer of the same tensor, or -1."""
-    reward_scale: float
-    """1 / (mean benefit of a buffer, s)."""
-    supply_scale: float
-    """1 / (mean supply of a step, s)."""
+    static: np.ndarray  # [B, STATIC] float32: what never changes about a buffer.
+    next_of_tensor: np.ndarray  # [B] int64: the next buffer of the same tensor, or -1.
+    reward_scale: float  # 1 / (mean benefit of a buffer, s).
+    supply_scale: float  # 1 / (mean supply of a step, s).
 
 
 def tables_of(program: ProgramArrays) -> Tables:

@@ -27,14 +27,10 @@ VISITS = 50.0
 class Decisions(NamedTuple):
     """What the agent makes of N positions; a row without a legal action gets a meaningless answer."""
 
-    action: np.ndarray
-    """[N] int32, drawn from `policy` at the temperature asked for."""
-    policy: np.ndarray
-    """[N, 3]: the improved policy; that of the policy head where there is no search."""
-    value: np.ndarray
-    """[N] the root's value after the search, in units, relative to the return to go expected there."""
-    network_value: np.ndarray
-    """[N] the same before the search."""
+    action: np.ndarray  # [N] int32, drawn from `policy` at the temperature asked for.
+    policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is no search.
+    value: np.ndarray  # [N] the root's value after the search, in units, relative to the return to go expected there.
+    network_value: np.ndarray  # [N] the same before the search.
 
 
 def model(networks: Networks, config: AgentConfig):

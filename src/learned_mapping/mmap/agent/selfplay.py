@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.games import INSTEAD, Games, Guide
-from learned_mapping.mmap.agent.replay import Replay
+from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
-from learned_mapping.mmap.agent.targets import decisions_left, lambda_returns
+from learned_mapping.mmap.rules.actions import NEAREST
 
 Decide = Callable[[Games, np.ndarray], Decisions]
 """(positions, temperatures [G]) -> decisions."""
@@ -38,43 +38,31 @@ TOLERANCE = 1e-12
 class WholeGame(NamedTuple):
     """A finished game of the agent alone."""
 
-    value: float
-    """Its return."""
+    value: float  # Its return.
     cold: bool
-    resets: int
-    """Dead ends met."""
-    actions: np.ndarray
-    """[B]."""
-    saved_before: np.ndarray
-    """[B + 1] returns so far."""
+    resets: int  # Dead ends met.
+    actions: np.ndarray  # [B].
+    saved_before: np.ndarray  # [B + 1] returns so far.
 
 
 class WindowResult(NamedTuple):
     """What a window came to."""
 
-    value: float
-    """The return of the best game with the window's decisions in it."""
+    value: float  # The return of the best game with the window's decisions in it.
     start: int
-    stop: int
-    """Buffers [start, stop) were decided in the window."""
-    actions: np.ndarray
-    """[stop - start]."""
+    stop: int  # Buffers [start, stop) were decided in the window.
+    actions: np.ndarray  # [stop - start].
 
 
 class Chunk(NamedTuple):
     """What an iteration of self-play has brought."""
 
-    columns: dict[str, np.ndarray]
-    """Fields of `replay.FIELDS`."""
+    columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`.
     whole: list[WholeGame]
-    windows: list[WindowResult]
-    """Those better than the best game, best first."""
-    equal: float
-    """Share of the windows that end like the best game; 0 without windows."""
-    entropy: float
-    """Mean of the policy targets, nats."""
-    value_error: float
-    """Mean |network's value - target|, as a share of the possible saving."""
+    windows: list[WindowResult]  # Those better than the best game, best first.
+    equal: float  # Share of the windows that end like the best game; 0 without windows.
+    entropy: float  # Mean of the policy targets, nats.
+    value_error: float  # Mean |network's value - target|, as a share of the possible saving.
 
 
 class SelfPlay:
@@ -82,7 +70,6 @@ class SelfPlay:
 
     Args:
       games: to play on; those from ``games - windows`` on are windows.
-      config: the agent.
       best: the best game so far; its decisions are the unit.
     """
 
@@ -239,7 +226,7 @@ def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: floa
     games.observe()
     while not games.over[0]:
         legal = games.legal[0]
-        action = next(a for a in INSTEAD[actions[games.cursor[0]]] if legal[a])
+        action = next(a for a in NEAREST[actions[games.cursor[0]]] if legal[a])
         seen = (games.vector[0].copy(), games.ids[0].copy(), legal.copy(), action)
         expected = unit * (games.saved[0] + to_go[games.cursor[0]])
         for name, value in zip(rows, (*seen, expected)):

@@ -54,7 +54,6 @@ def solve(
     Compiling happens ahead and evaluation beside: the budget pays for neither.
 
     Args:
-      program: what to map.
       seed: decides every random choice. With a limit in games or iterations the result depends on nothing else.
       seconds, games: the budget; ten seconds where neither is given and the configuration sets no iterations either.
       config: every number of the agent; the default depends on the program's length.

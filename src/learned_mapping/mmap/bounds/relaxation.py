@@ -44,7 +44,6 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
-from learned_mapping.mmap.rules.actions import updated_tensors
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 ADDITIVE_TOLERANCE = 1e-12
@@ -225,7 +224,7 @@ class Relaxation:
         for j in buffers:
             t = int(p.buffer_instruction[j])
             if j == output:
-                if not updated_tensors(p, j):
+                if not p.updated_tensors[j]:
                     self.hold(t, t, self.placed[j], size)
                 previous = j
                 continue

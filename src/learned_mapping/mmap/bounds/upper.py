@@ -57,7 +57,6 @@ def upper_bound(program: Program, *, max_exact_buffers: int = MAX_EXACT_BUFFERS)
     """Bounds the return of every valid game of `program` by linear programming.
 
     Args:
-      program: the program.
       max_exact_buffers: above this many buffers the program is cut into windows.
     """
     window = min(LINEAR_WINDOW, max_exact_buffers)
@@ -68,7 +67,6 @@ def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
     """Bounds the return of every valid game of `program` with whole decisions; at most the value of `upper_bound`.
 
     Args:
-      program: the program.
       seconds: wall-clock limit of the solver over all windows; a shorter one gives a looser bound, never a wrong one.
     """
     linear = upper_bound(program)

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.programs.program import NO_ALIAS, Program, make_program
+from learned_mapping.programs.program import Program, make_program
 
 COPY, NO_COPY, DROP = 0, 1, 2
 """The three actions, in the order of every array with an action axis."""
@@ -102,15 +102,4 @@ def toy_program() -> Program:
         buffer_bit=[0, 0, 1, 0, 1, 0],
         latency_offsets=[0, 2, 6, 10, 12],
         latency_s=tables,
-    )
-
-
-def updated_tensors(program: Program, b: int) -> tuple[int, ...]:
-    """Tensors that output b updates in place (rule 7): those its instruction reads through buffers of b's group."""
-    group = program.buffer_alias[b]
-    inputs = range(int(program.buffer_offsets[program.buffer_instruction[b]]), b)
-    return tuple(
-        int(program.buffer_tensor[c])
-        for c in inputs
-        if program.buffer_alias[c] == group != NO_ALIAS and not program.buffer_is_output[c]
     )

@@ -22,8 +22,7 @@ from learned_mapping.mmap.rules.actions import (
     PLACED,
     UNDECIDED,
 )
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE, GameState
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 
 FEATURES = (
     "one",
@@ -43,7 +42,7 @@ FEATURES = (
 """What `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
 log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
 NUM_FEATURES = len(FEATURES)
-RANDOM, PREFERENCES, SAMPLED, LINEAR = 0, 1, 2, 3
+RANDOM, PREFERENCES, LINEAR = 0, 1, 2
 """What a compiled game chooses its moves by."""
 
 
@@ -167,14 +166,9 @@ def _lowest_offset(program: ProgramArrays, state: GameState, start: int, size: i
 
 @numba.njit(cache=True)
 def _updates_in_place(program: ProgramArrays, b: int, tensor: int) -> bool:
-    """Whether the instruction of output b reads the tensor through a buffer of b's alias group."""
-    buffer = program.buffers[b]
-    if buffer.alias == NONE or buffer.is_output == 0:
-        return False
-    for other in range(program.first_buffer[buffer.instruction], b):
-        if program.buffers[other].is_output == 0 and program.buffers[other].alias == buffer.alias:
-            if program.buffers[other].tensor == tensor:
-                return True
+    for i in range(program.updated_offsets[b], program.updated_offsets[b + 1]):
+        if program.updated[i] == tensor:
+            return True
     return False
 
 
@@ -512,6 +506,13 @@ def follow(program: ProgramArrays, state: GameState, wanted: int) -> bool:
 
 
 @numba.njit(cache=True)
+def follow_on(program: ProgramArrays, state: GameState, wanted: int) -> None:
+    """`follow`, and Drop-backup at a dead end."""
+    if not follow(program, state, wanted):
+        drop_backup(program, state)
+
+
+@numba.njit(cache=True)
 def action_features(
     program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
 ) -> None:
@@ -561,8 +562,6 @@ def choose(program, state, mode, preferences, weights, scale, features, rng) -> 
                     score += weights[action, i] * features[i]
         else:
             score = preferences[b, action]
-            if mode == SAMPLED:
-                score -= np.log(-np.log(max(rng.random(), 1e-300)))
         if best < 0 or score > best_score:
             best, best_score = action, score
     return best
@@ -581,14 +580,12 @@ def play_on(program, state, mode, preferences, weights, scale, stop, rng) -> Non
 
 
 @numba.njit(cache=True)
-def play_games(program, state, mode, preferences, weights, scale, rng, values) -> int:
-    """Fills `values` with the returns of whole games; returns the decisions made, those taken back included."""
-    moves = 0
+def play_random_games(program, state, scale, rng, values) -> int:
+    """Fills `values` with the returns of whole random games; returns the decisions made, those taken back included."""
+    moves, nothing = 0, np.zeros((1, 3))
     for i in range(len(values)):
         restart(program, state)
-        p = preferences[i if len(preferences) > 1 else 0]
-        w = weights[i if len(weights) > 1 else 0]
-        play_on(program, state, mode, p, w, scale, len(program.buffers), rng)
+        play_on(program, state, RANDOM, nothing, np.zeros((2, NUM_FEATURES)), scale, len(program.buffers), rng)
         values[i] = state.game[0].saved_s / program.possible_saving_s if program.possible_saving_s > 0.0 else 0.0
         moves += state.game[0].moves
     return moves

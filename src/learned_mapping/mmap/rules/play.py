@@ -1,13 +1,11 @@
 """Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, snapshots, rewinding, playing on.
 
-A game is played by chance, by preferences, by samples from logits, or by a linear policy on `kernel.FEATURES`. The
-functions of these names play one game from the start; those that end in ``_returns`` many, without their solutions. All
-settle dead ends by Drop-backup. Same arguments, same generator state: same game.
+A game is played by chance, by preferences, or by a linear policy on `kernel.FEATURES`. Dead ends are
+settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,29 +13,22 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
-from learned_mapping.mmap.rules.arrays import ProgramArrays, program_arrays
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import GameState, copy_state, new_state
+from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays
 from learned_mapping.programs.program import Program
 
 
 class PlayedGame(NamedTuple):
     """A finished game."""
 
-    action: np.ndarray
-    """[B] int8: Copy 0, NoCopy 1, Drop 2."""
-    offset: np.ndarray
-    """[B] int64, bytes; -1 where dropped."""
-    start: np.ndarray
-    """[B] int64, first step of I(b); -1 where dropped."""
+    action: np.ndarray  # [B] int8: Copy 0, NoCopy 1, Drop 2.
+    offset: np.ndarray  # [B] int64, bytes; -1 where dropped.
+    start: np.ndarray  # [B] int64, first step of I(b); -1 where dropped.
     end: np.ndarray
     """[B] int64, last step of I(b); start - 1 where a NoCopy found its tensor allocated; -1 where dropped."""
-    value: float
-    """The return: the time saved as a fraction of ``program.possible_saving_s``."""
-    resets: int
-    """Dead ends met."""
-    moves: int
-    """Decisions made, those taken back included: the game steps that rates count."""
+    value: float  # The return: the time saved as a fraction of ``program.possible_saving_s``.
+    resets: int  # Dead ends met.
+    moves: int  # Decisions made, those taken back included: the game steps that rates count.
 
 
 _NO_PREFERENCES = np.zeros((1, 3))
@@ -122,9 +113,9 @@ class Game:
         kernel.rewind(self.program, self.state, int(prefix))
         self._settle()
 
-    def snapshot(self, into: GameState | None = None) -> GameState:
-        """A copy of the state (`into` is overwritten and returned if given), for `restore`."""
-        target = new_state(self.program) if into is None else into
+    def snapshot(self) -> GameState:
+        """A copy of the state, for `restore`."""
+        target = new_state(self.program)
         copy_state(target, self.state)
         return target
 
@@ -139,29 +130,17 @@ class Game:
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then NoCopy."""
-        self._play(kernel.PREFERENCES, self._preferences(preferences), _NO_WEIGHTS, stop, _NO_CHANCE)
+        preferences = _checked(preferences, (self.program.num_buffers, 3), "preferences")
+        self._play(kernel.PREFERENCES, preferences, _NO_WEIGHTS, stop, _NO_CHANCE)
 
-    def play_sampled(self, logits: np.ndarray, rng: np.random.Generator, stop: int | None = None) -> None:
-        """Plays on with legal actions drawn from softmax(logits [B, 3])."""
-        self._play(kernel.SAMPLED, self._preferences(logits), _NO_WEIGHTS, stop, rng)
-
-    def play_linear_policy(self, weights: np.ndarray, stop: int | None = None) -> None:
+    def play_linear_policy(self, weights: np.ndarray) -> None:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
-        self._play(kernel.LINEAR, _NO_PREFERENCES, _weights(weights), stop, _NO_CHANCE)
-
-    def _preferences(self, preferences: np.ndarray) -> np.ndarray:
-        return _checked(preferences, (self.program.num_buffers, 3), "preferences")
+        self._play(kernel.LINEAR, _NO_PREFERENCES, _checked(weights, (2, NUM_FEATURES), "weights"), None, _NO_CHANCE)
 
     def _play(self, mode, preferences, weights, stop, rng) -> None:
         stop = self.program.num_buffers if stop is None else min(int(stop), self.program.num_buffers)
         kernel.play_on(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
         self._settle()
-
-    def returns(self, mode, count, preferences, weights, rng) -> tuple[np.ndarray, int]:
-        """Returns of `count` games from the start, and the decisions they took; see the functions of this module."""
-        values = np.zeros(count)
-        moves = kernel.play_games(self.program, self.state, mode, preferences, weights, self.scale, rng, values)
-        return values, int(moves)
 
     def played(self) -> PlayedGame:
         """The solution of a finished game.
@@ -190,49 +169,7 @@ def _checked(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarra
     return values
 
 
-def _weights(weights: np.ndarray) -> np.ndarray:
-    return _checked(weights, (2, NUM_FEATURES), "weights")
-
-
-def _played(program: Program | ProgramArrays, play: Callable[..., None], *arguments) -> PlayedGame:
-    game = Game(program)
-    play(game, *arguments)
-    return game.played()
-
-
-def play_random(program: Program | ProgramArrays, rng: np.random.Generator) -> PlayedGame:
-    """One game of uniformly random legal moves."""
-    return _played(program, Game.play_random, rng)
-
-
-def play_preferences(program: Program | ProgramArrays, preferences: np.ndarray) -> PlayedGame:
-    """One game in which each buffer takes its legal action of highest preference [B, 3]."""
-    return _played(program, Game.play_preferences, preferences)
-
-
-def play_sampled(program: Program | ProgramArrays, logits: np.ndarray, rng: np.random.Generator) -> PlayedGame:
-    """One game in which each buffer draws a legal action from softmax(logits [B, 3])."""
-    return _played(program, Game.play_sampled, logits, rng)
-
-
-def play_linear_policy(program: Program | ProgramArrays, weights: np.ndarray) -> PlayedGame:
-    """One game in which each buffer takes its legal action of highest weights [2, len(FEATURES)] . features."""
-    return _played(program, Game.play_linear_policy, weights)
-
-
 def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """[count] returns of random games, and the decisions made; `game` is reused and ends in the last one."""
-    return game.returns(kernel.RANDOM, count, _NO_PREFERENCES[None], _NO_WEIGHTS[None], rng)
-
-
-def preference_returns(game: Game, preferences: np.ndarray) -> tuple[np.ndarray, int]:
-    """[P] returns of the games that preferences [P, B, 3] play, and the decisions made; `game` ends in the last one."""
-    preferences = _checked(preferences, (len(preferences), game.program.num_buffers, 3), "preferences")
-    return game.returns(kernel.PREFERENCES, len(preferences), preferences, _NO_WEIGHTS[None], _NO_CHANCE)
-
-
-def linear_policy_returns(game: Game, weights: np.ndarray) -> tuple[np.ndarray, int]:
-    """[P] returns of the games that weights [P, 2, len(FEATURES)] play, and the decisions made; `game` ends in the
-    last one."""
-    weights = _checked(weights, (len(weights), 2, NUM_FEATURES), "weights")
-    return game.returns(kernel.LINEAR, len(weights), _NO_PREFERENCES[None], weights, _NO_CHANCE)
+    values = np.zeros(count)
+    return values, int(kernel.play_random_games(game.program, game.state, game.scale, rng, values))

@@ -35,21 +35,20 @@ def evolve(
       evaluate: plays a game with parameters of the shape of `start` and returns its return.
       start: mean of the first generation.
       search: where the games are counted; its budget ends the search.
-      rng: the noise.
       sigma: standard deviation of the noise.
       learning_rate: of Adam, in units of sigma.
     """
     mean = start.copy()
     moment, scale = np.zeros_like(mean), np.zeros_like(mean)
     generation = 0
-    while not search.spent():
+    while not search.budget.spent():
         generation += 1
         noise = rng.standard_normal((PAIRS, *mean.shape))
         values = np.full((PAIRS, 2), -np.inf)
         for i in range(PAIRS):
             for j, sign in enumerate((1.0, -1.0)):
                 values[i, j] = evaluate(mean + sign * sigma * noise[i])
-                if search.spent():
+                if search.budget.spent():
                     return
         shaped = centred_ranks(values)
         gradient = np.tensordot(shaped[:, 0] - shaped[:, 1], noise, axes=1) / PAIRS

@@ -37,7 +37,7 @@ from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET, updated_tensors
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
 from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
 from learned_mapping.programs.program import NO_ALIAS, Program
 
@@ -91,7 +91,6 @@ def values_by_benefit(program: Program, benefit: np.ndarray) -> list[list[int]]:
     """`values_of` the program, the best first; then the larger, then the earlier.
 
     Args:
-      program: the program.
       benefit: [B] of each buffer in fast memory, in any unit. A value's worth is the sum over its definitions and uses
         where they are positive, divided by the square root of its size.
     """
@@ -244,7 +243,7 @@ class Planner:
         allowed, offset = self.group_of(b)
         if not allowed:
             return None
-        updated, live_end = updated_tensors(program, b), int(program.tensor_live[tensor, 1])
+        updated, live_end = program.updated_tensors[b], int(program.tensor_live[tensor, 1])
         ends = self._reach(tensor, 0, t, offset)
         is_result = bool(program.tensor_is_output[tensor])
         whole = len(ends) == len(self.uses[tensor]) and not is_result

@@ -14,7 +14,6 @@ class Search:
     """A program, a reusable game, the budget and the best finished game.
 
     Args:
-      program: what to map.
       budget: when to stop; one sample is one game, played to its end from wherever it starts.
     """
 
@@ -22,15 +21,6 @@ class Search:
         self.program, self.budget = program, budget
         self.game = Game(program)
         self.best: PlayedGame | None = None
-
-    def spent(self, share: float = 1.0) -> bool:
-        """Whether this share of the budget is used up."""
-        budget = self.budget
-        if share >= 1.0 or budget.spent():
-            return budget.spent()
-        if budget.limit_samples is not None and budget.samples >= share * budget.limit_samples:
-            return True
-        return budget.limit_s is not None and budget.seconds >= share * budget.limit_s
 
     def finish(self) -> float:
         """Counts the game that has just been played to its end; returns its return."""

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph
+from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
 from learned_mapping.programs.trace.user_function import load_example
 
@@ -152,15 +152,12 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
     no memory and no transfer.
     """
     limit = flop_fraction * float(graph.op_flop.sum())
-    incoming: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        incoming[consumer].append(tensor)
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
     flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
     seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds.copy()
     folded = np.zeros(graph.num_ops, bool)
     for op in graph.topological_order.tolist():
-        producers = {int(graph.tensor_producer[t]) for t in incoming[op]}
+        producers = graph.op_producers[op]
         for total in (flop, weights, seconds):
             total[op] += sum(total[p] for p in producers if folded[p])
         folded[op] = (
@@ -171,25 +168,6 @@ def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> Com
         )
     if not folded.any() or folded.all():
         return graph
-    ops = np.flatnonzero(~folded)
-    tensors = np.flatnonzero(~folded[graph.tensor_producer])
-    new_op = np.full(graph.num_ops, -1)
-    new_op[ops] = np.arange(len(ops))
-    new_tensor = np.full(graph.num_tensors, -1)
-    new_tensor[tensors] = np.arange(len(tensors))
-    edges = np.flatnonzero(~folded[graph.edge_producer]) if graph.num_edges else np.zeros(0, int)
-    return make_graph(
-        name=graph.name,
-        op_names=[graph.op_names[i] for i in ops],
-        op_kinds=[graph.op_kinds[i] for i in ops],
-        op_flop=flop[ops],
-        op_weight_bytes=weights[ops],
-        op_seconds=None if graph.op_seconds is None else seconds[ops],
-        tensor_names=[graph.tensor_names[i] for i in tensors],
-        tensor_producer=new_op[graph.tensor_producer[tensors]],
-        tensor_bytes=graph.tensor_bytes[tensors],
-        tensor_is_output=graph.tensor_is_output[tensors],
-        edge_tensor=new_tensor[graph.edge_tensor[edges]],
-        edge_consumer=new_op[graph.edge_consumer[edges]],
-        metadata={**graph.metadata, "folded_sources": int(folded.sum())},
-    )
+    seconds = None if graph.op_seconds is None else seconds
+    metadata = {"folded_sources": int(folded.sum())}
+    return without_ops(graph, folded, metadata, op_flop=flop, op_weight_bytes=weights, op_seconds=seconds)

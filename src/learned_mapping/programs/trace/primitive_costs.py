@@ -46,7 +46,6 @@ def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], p
     """Floating-point operations of one equation.
 
     Args:
-      name: the primitive's name.
       operands, results: their abstract values (with ``shape``).
       params: the equation's parameters.
     """
@@ -57,7 +56,11 @@ def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], p
         (contracted, _), _ = params["dimension_numbers"]
         return 2.0 * out * math.prod(operands[0].shape[d] for d in contracted)
     if name == "conv_general_dilated":
-        return _convolution_flop(operands[1].shape, out, params)
+        # Two per kernel tap, input channel of the group and result element. The zeros that a transposed convolution
+        # (``lhs_dilation``) puts between its inputs are not multiplied; padding at the borders counts as data.
+        kernel, spec = operands[1].shape, params["dimension_numbers"].rhs_spec
+        taps = math.prod(kernel[d] for d in spec[2:]) * kernel[spec[1]]
+        return 2.0 * out * taps / math.prod(params["lhs_dilation"])
     if name in TRANSCENDENTAL:
         return TRANSCENDENTAL_FLOP * out
     if name in ELEMENT_WISE:
@@ -78,17 +81,6 @@ def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], p
     if name.startswith("random_bits") or name.startswith("threefry"):
         return RANDOM_FLOP * out
     return out
-
-
-def _convolution_flop(kernel: Sequence[int], out: float, params: Mapping[str, Any]) -> float:
-    """Two per kernel tap, input channel of the group and result element.
-
-    The zeros that a transposed convolution (``lhs_dilation``) puts between its inputs are not multiplied; padding at
-    the borders is counted as if it were data.
-    """
-    spec = params["dimension_numbers"].rhs_spec
-    taps = math.prod(kernel[d] for d in spec[2:]) * kernel[spec[1]]
-    return 2.0 * out * taps / math.prod(params["lhs_dilation"])
 
 
 def bytes_read(name: str, operands: Sequence[Any], results: Sequence[Any]) -> list[int]:

@@ -29,8 +29,14 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.program import NO_ALIAS, Program, Step, program_of_steps
-from learned_mapping.programs.roofline import instruction_latency_table, varied_buffers
+from learned_mapping.programs.program import (
+    NO_ALIAS,
+    Program,
+    Step,
+    instruction_latency_table,
+    program_of_steps,
+    varied_buffers,
+)
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
 from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
 from learned_mapping.programs.trace.user_function import load_example
@@ -111,12 +117,7 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     values: list[Value] = []
     for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist()):
         values.append(Value(name, () if size <= 8 else (size,), "uint8", size))
-    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        inputs[consumer].append(tensor)
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        outputs[producer].append(tensor)
+    inputs, outputs = [list(tensors) for tensors in graph.op_inputs], graph.op_outputs
     arguments, operations = [], []
     for op in graph.topological_order.tolist():
         if graph.op_kinds[op] == "input" and not inputs[op]:
@@ -132,9 +133,7 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
         flop = graph.op_flop[op] if graph.op_seconds is None else graph.op_seconds[op] * machine.peak_flop_per_s
         operations.append(
-            Operation(
-                graph.op_names[op], graph.op_kinds[op], float(flop), tuple(inputs[op]), tuple(read), tuple(outputs[op])
-            )
+            Operation(graph.op_names[op], graph.op_kinds[op], float(flop), tuple(inputs[op]), tuple(read), outputs[op])
         )
     flow = Dataflow(
         name=graph.name,

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse import linalg
-from scipy.stats import rankdata
 
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.levels import freed_bytes, levels, op_cost, rank_share
 
 EIGENVECTORS = 3
 """Laplacian eigenvectors 2 to 4."""
@@ -46,47 +45,44 @@ EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
 class Features(NamedTuple):
     """Attributes of N ops and E uses of a tensor."""
 
-    nodes: np.ndarray
-    """[N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0."""
-    edges: np.ndarray
-    """[E, len(EDGE_FEATURES)] float32."""
-    senders: np.ndarray
-    """[E] int32, producer of the tensor."""
-    receivers: np.ndarray
-    """[E] int32, op that uses it."""
-    order: np.ndarray
-    """[N] int32, a topological order."""
-    pinned: int
-    """The op whose side fixes the signs."""
+    nodes: np.ndarray  # [N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0.
+    edges: np.ndarray  # [E, len(EDGE_FEATURES)] float32.
+    senders: np.ndarray  # [E] int32, producer of the tensor.
+    receivers: np.ndarray  # [E] int32, op that uses it.
+    order: np.ndarray  # [N] int32, a topological order.
+    pinned: int  # The op whose side fixes the signs.
 
 
 def features(instance: Instance) -> Features:
     """The attributes of an instance's graph; no randomness, the same on every call."""
     graph, seconds = instance.graph, instance.arrays.seconds
     n = graph.num_ops
-    depth, height, up, down = _levels(instance)
+    depth, height, up, down = levels(instance)
     longest = max(float((up + down - seconds).max()), 1e-300)
-    levels = max(float(depth.max()), 1.0)
+    deepest = max(float(depth.max()), 1.0)
     position = np.empty(n)
     position[graph.topological_order] = np.arange(n)
     inputs = np.bincount(graph.edge_consumer, minlength=n)
     users = np.bincount(graph.edge_producer, minlength=n)
     outputs = np.zeros(n)
     np.maximum.at(outputs, graph.tensor_producer, graph.tensor_is_output)
-    places, pinned = _places(instance, depth / levels)
+    places, pinned = _places(instance, depth / deepest)
+    freed = freed_bytes(instance)
+    freed_share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
     pin = np.zeros(n)
     pin[pinned] = 1.0
     width = np.bincount(depth.astype(int))[depth.astype(int)]
     columns = [
         _relative(seconds), _relative(graph.op_output_bytes), _relative(graph.op_input_bytes),
         _relative(graph.op_weight_bytes), _share(seconds), _share(graph.op_output_bytes), np.log1p(inputs),
-        np.log1p(users), inputs == 0, outputs, 2 * depth / levels - 1, 2 * height / levels - 1,
+        np.log1p(users), inputs == 0, outputs, 2 * depth / deepest - 1, 2 * height / deepest - 1,
         up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
         2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
-        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), *_freed_columns(instance), pin,
+        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), 
+        np.sign(freed_share) * np.sqrt(np.abs(freed_share)), 2 * rank_share(freed) - 1, pin,
     ]  # fmt: skip
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
-    edges = _edges(instance, depth / levels, places)
+    edges = _edges(instance, depth / deepest, places)
     return Features(
         nodes.astype(np.float32),
         edges.astype(np.float32),
@@ -115,73 +111,10 @@ def _relative(values: np.ndarray) -> np.ndarray:
     return np.clip(np.log2(np.maximum(values / values.mean(), 1e-9)), -4, 4) / 4
 
 
-def freed_bytes(instance: Instance) -> np.ndarray:
-    """[N] bytes that running an op gives back less those it takes: its share of each input, less its outputs.
-
-    The users of a tensor share it equally; outputs of the graph are never given back.
-    """
-    graph = instance.graph
-    share = graph.tensor_bytes / np.maximum(np.diff(graph.consumer_offsets), 1)
-    share = np.where(graph.tensor_is_output, 0.0, share)
-    given = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
-    return given - graph.op_output_bytes
-
-
-def slack(instance: Instance) -> np.ndarray:
-    """[N] in [0, 1): by how much the longest path through each op is shorter than the longest of all, as a share."""
-    _, _, up, down = _levels(instance)
-    through = up + down - instance.arrays.seconds
-    return 1 - through / max(float(through.max()), 1e-300)
-
-
-def rank_share(values: np.ndarray) -> np.ndarray:
-    """[N] in (0, 1): the share of entries that are smaller, equals counted half."""
-    return (rankdata(values) - 0.5) / len(values)
-
-
-def _freed_columns(instance: Instance) -> tuple[np.ndarray, np.ndarray]:
-    """Square roots, signs kept, of the bytes freed over the most of any op; and ranks in (-1, 1)."""
-    freed = freed_bytes(instance)
-    share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
-    return np.sign(share) * np.sqrt(np.abs(share)), 2 * rank_share(freed) - 1
-
-
 def _share(values: np.ndarray) -> np.ndarray:
     """Each value's square-root share of the total."""
     values = np.asarray(values, float)
     return np.sqrt(values / max(float(values.sum()), 1e-300))
-
-
-def _levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Per op: ops on the longest path to it and from it; seconds of the longest path from its start, and to its end."""
-    graph = instance.graph
-    position = np.empty(graph.num_ops, np.int64)
-    position[graph.topological_order] = np.arange(graph.num_ops)
-    edges = graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")]
-    return _longest_paths(np.ascontiguousarray(edges, np.int64), instance.arrays.seconds)
-
-
-@numba.njit(cache=True)
-def _longest_paths(edges, seconds):
-    """As `_levels`; edges [E, 2], those of earlier producers (in topological order) first."""
-    depth, height, up, down = np.zeros(len(seconds)), np.zeros(len(seconds)), seconds.copy(), seconds.copy()
-    for producer, consumer in edges:
-        depth[consumer] = max(depth[consumer], depth[producer] + 1)
-        down[consumer] = max(down[consumer], down[producer] + seconds[consumer])
-    for k in range(len(edges) - 1, -1, -1):
-        producer, consumer = edges[k]
-        height[producer] = max(height[producer], height[consumer] + 1)
-        up[producer] = max(up[producer], up[consumer] + seconds[producer])
-    return depth, height, up, down
-
-
-def op_cost(instance: Instance) -> np.ndarray:
-    """[N] float64 above 0, what the objective counts: seconds, or bytes of outputs and weights."""
-    if instance.objective == "runtime":
-        cost = instance.arrays.seconds
-    else:
-        cost = (instance.graph.op_output_bytes + instance.graph.op_weight_bytes).astype(float)
-    return cost + max(1e-6 * float(cost.mean()), 1e-12)
 
 
 def _places(instance: Instance, depth: np.ndarray) -> tuple[np.ndarray, int]:

@@ -1,16 +1,21 @@
-"""The trained networks of `network` in NumPy: milliseconds for a graph of any size, nothing to compile.
+"""The trained networks of `network` in NumPy, and their files: milliseconds for a graph, nothing to compile.
 
 Parameters are Haiku's, ``{module: {name: array}}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from learned_mapping.regal.agent.features import Features
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, Features, features
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 Parameters = Mapping[str, Mapping[str, np.ndarray]]
 
@@ -19,7 +24,7 @@ EPSILON = 1e-5
 
 
 def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> np.ndarray:
-    """[N, d + 1, 2, bins] float32: what `network.gnn` or `network.gas` computes for one graph.
+    """[N, d + 1, 2, bins] float32: what `network.network` computes for one graph.
 
     Args:
       parameters: Haiku's.
@@ -33,6 +38,59 @@ def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> n
     return np.stack([np.stack(pair, axis=1) for pair in heads], axis=1)
 
 
+def instance_logits(parameters: Parameters, instance: Instance, model: str, rounds: int) -> np.ndarray:
+    """`logits` for the graph of an instance.
+
+    Raises:
+      InputError: another number of devices than the network's, which the paper too holds fixed (Section 2.3).
+    """
+    if instance.pair.devices != 2:
+        raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
+    return logits(parameters, features(instance), model, rounds)
+
+
+def write_network(
+    path: str | os.PathLike, parameters: Parameters, bins: Sequence[float], header: dict[str, Any]
+) -> None:
+    """Writes weights in float32, a header, and the bins and features the network was made for."""
+    named = {f"{module}:{name}": v for module, entry in parameters.items() for name, v in entry.items()}
+    arrays = {name: np.asarray(values, np.float32) for name, values in named.items()}
+    write_checkpoint(path, arrays, header | _made_for(bins))
+
+
+def read_network(
+    path: str | os.PathLike, bins: Sequence[float], said: Sequence[str]
+) -> tuple[Parameters, dict[str, Any]]:
+    """Weights, and the header, which has the fields `said`; without ``model`` the network is a ``gnn``.
+
+    Raises:
+      InputError: the file is missing or damaged, or its bins or features are not those of this version.
+    """
+    arrays, header = read_checkpoint(path)
+    for name, expected in _made_for(bins).items():
+        if header.get(name) != expected:
+            raise InputError(path, name, "is another than this version's: train anew")
+    model, objective = header.get("model", "gnn"), header.get("objective")
+    if objective not in OBJECTIVES or model not in ("gnn", "gas"):
+        raise InputError(path, "model", f"{model!r} for {objective!r} is not known")
+    parameters: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in arrays.items():
+        module, _, parameter = name.partition(":")
+        if values.dtype != np.float32 or not np.isfinite(values).all():
+            raise InputError(path, name, "expected finite float32 numbers")
+        parameters.setdefault(module, {})[parameter] = values
+    try:
+        _check(parameters, model, len(bins))
+        header |= {name: header[name] for name in said}
+    except KeyError as error:
+        raise InputError(path, str(error.args[0]), "is missing") from None
+    return parameters, header
+
+
+def _made_for(bins: Sequence[float]) -> dict[str, list]:
+    return {"bins": list(bins), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
+
+
 def _gnn(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
     h = _perceptron(parameters, "node_encoder", seen.nodes)
     h_edge = _perceptron(parameters, "edge_encoder", seen.edges)
@@ -42,7 +100,8 @@ def _gnn(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
         # A layer is linear in each of its three inputs, and in the sum over messages: most products are by node.
         first, last = parameters[f"{name}/mlp_0"], parameters[f"{name}/mlp_out"]
         of_edge = h_edge @ first["w"][2 * width :] + first["b"]
-        incidence = _incidence(ends, len(h))
+        ones = np.ones(len(ends), np.float32)
+        incidence = sparse.csr_matrix((ones, (ends, np.arange(len(ends)))), (len(h), len(ends)))
         constant = np.bincount(ends, minlength=len(h)).astype(h.dtype)[:, None] * last["b"]
         messages.append(
             (name, first["w"][:width], first["w"][width : 2 * width], of_edge, incidence, last["w"], constant)
@@ -54,12 +113,6 @@ def _gnn(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
             received += (incidence @ _activation(parameters, name, x)) @ last + constant
         h = _perceptron(parameters, "node_update", np.concatenate([h, received], axis=1))
     return h
-
-
-def _incidence(ends: np.ndarray, nodes: int) -> sparse.csr_matrix:
-    """[N, E] 1 where an edge has this end."""
-    ones = np.ones(len(ends), np.float32)
-    return sparse.csr_matrix((ones, (ends, np.arange(len(ends)))), (nodes, len(ends)))
 
 
 def _gas(parameters: Parameters, seen: Features) -> np.ndarray:
@@ -96,12 +149,12 @@ def _activation(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
     return np.maximum(x * scale + norm["offset"], 0.0)
 
 
-def check(parameters: Parameters, model: str, nodes: int, edges: int, bins: int) -> None:
+def _check(parameters: Parameters, model: str, bins: int) -> None:
     """Raises `KeyError` naming the first module or array that is missing or of a shape that does not fit."""
     width = parameters["node_encoder/mlp_out"]["b"].shape[0]
-    sizes = {"node_encoder": (nodes, width)}
+    sizes = {"node_encoder": (len(NODE_FEATURES), width)}
     if model == "gnn":
-        sizes["edge_encoder"] = (edges, width)
+        sizes["edge_encoder"] = (len(EDGE_FEATURES), width)
         sizes |= {name: (3 * width, width) for name in ("message_forward", "message_backward")}
         sizes["node_update"] = (2 * width, width)
     heads = {f"head_{i}_{which}": (width if model == "gnn" else 3 * width, bins) for i in range(3) for which in "ab"}

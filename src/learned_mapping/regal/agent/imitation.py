@@ -1,68 +1,155 @@
-"""REGAL's training: imitation of good schedules, then REINFORCE on what BRKGA makes of a law.
+"""The training of REGAL's networks by imitation of good schedules, ours: a minute for a network.
 
-The paper trains by the second alone (Section 2.3), on tens of thousands of graphs. Imitation gives the same network its
-start in a minute: cross-entropy between what the law makes likely and what an elite has, of the ops' devices and of
-which of two ready ops or transfers is next (`decisions`).
+The paper trains by REINFORCE alone (Section 2.3; `trainer`), on tens of thousands of graphs. Here the loss is the
+cross-entropy between what the law makes likely and what an elite has, of the ops' devices and of which of two ready ops
+or transfers is next (`decisions`).
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
-from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
-from learned_mapping.regal.agent.forward import logits as forward_logits
-from learned_mapping.regal.agent.losses import Example, TrainConfig, imitation_loss, make_targets, reinforce_loss
-from learned_mapping.regal.agent.network import ENTRIES, ROUNDS, Batch, bucket, initial_parameters, make_batch, network
-from learned_mapping.regal.searches.brkga import brkga
-from learned_mapping.regal.searches.proposals import BINS, law_of, sample_bins
+from learned_mapping.regal.agent.elites import OTHERS, TRANSFER, Elites, draw_pairs
+from learned_mapping.regal.agent.features import Features
+from learned_mapping.regal.agent.network import Batch, bucket, graph_of, initial_parameters, make_batch, network
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.proposals import BINS, larger_table
 
 MOST_GRAPHS = 31
 """In a batch."""
 
 
-class TrainingStep(NamedTuple):
-    """One kind of gradient step."""
+class Example(NamedTuple):
+    """A training graph."""
 
-    optimiser: optax.GradientTransformation
-    apply: Callable
-    """(parameters, optimiser's memory, batch, what the loss takes) -> parameters and memory after it, a log row."""
+    instance: Instance
+    seen: Features
+    elites: Elites
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """What decides a training run."""
+
+    model: str = "gnn"
+    seed: int = 0
+    imitation_iterations: int = 10
+    """Of `steps` gradient steps each."""
+    steps: int = 50
+    batch_nodes: int = 1024
+    """Ops in a batch, padding included."""
+    learning_rate: float = 3e-3
+    """It falls along a cosine."""
+    weight_decay: float = 0.1
+    """Of AdamW: the training graphs are few."""
+    temperature: float = 0.02
+    """Of the weights of a graph's elites, in their relative excess cost."""
+    priority_weight: float = 0.3
+    """Of the pairs' cross-entropy."""
+    strength_weight: float = 1e-3
+    """Of the mean of alpha and beta: a law says no more than it has learned."""
+
+
+class Targets(NamedTuple):
+    """What a batch is to imitate: K elites of each graph."""
+
+    devices: np.ndarray  # [N, K] float32.
+    weights: np.ndarray  # [G, K] float32, summing to 1 over a graph's elites; 0 for padding.
+    pairs: np.ndarray  # [P, 2] int64, ops that were ready at once; the first ran first. N stands for any transfer.
+    pair_weights: np.ndarray  # [P] float32, summing to 1 over the batch, graphs weighing alike; 0 for padding.
+
+
+def make_targets(examples: Sequence[Example], batch: Batch, config: TrainConfig, rng: np.random.Generator) -> Targets:
+    """The targets of the graphs in a batch, padded like it; pairs are drawn of one elite of each, by its weight."""
+    nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
+    kept = examples[0].elites.devices.shape[0]
+    targets = Targets(
+        np.zeros((nodes, kept), np.float32), np.zeros((graphs, kept), np.float32),
+        np.zeros((OTHERS * nodes, 2), np.int64), np.zeros(OTHERS * nodes, np.float32),
+    )  # fmt: skip
+    offset = filled = 0
+    for row, example in enumerate(examples):
+        elites = example.elites
+        size = elites.devices.shape[1]
+        targets.devices[offset : offset + size] = elites.devices.T
+        weights = np.exp(-(elites.costs / elites.costs[0] - 1) / config.temperature)
+        targets.weights[row] = weights / weights.sum()
+        elite = rng.choice(kept, p=weights / weights.sum())
+        order = elites.orders[elite]
+        pairs = draw_pairs(example.instance, elites.devices[elite], order[order >= 0], rng)
+        pairs = rng.permutation(pairs)[: OTHERS * size]
+        targets.pairs[filled : filled + len(pairs)] = np.where(pairs == TRANSFER, nodes, pairs + offset)
+        targets.pair_weights[filled : filled + len(pairs)] = 1 / (max(len(pairs), 1) * len(examples))
+        filled += len(pairs)
+        offset += size
+    return targets
+
+
+def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: TrainConfig) -> tuple[jax.Array, Any]:
+    """Cross-entropy between the device an op probably gets and its devices in the graph's elites, mean over graphs.
+
+    The probability that an op goes to device 1 is that of its affinity there being the larger, all four bins being
+    drawn from the network. Elites weigh by their cost. Two further terms: the same for pairs that were ready at once,
+    of ops or of an op and a transfer, that which was next having the larger priority; and the mean of alpha and beta,
+    so that a law is no sharper than it needs to be.
+    """
+    p = jax.nn.softmax(logits)
+    one = _larger(p[:, 1], p[:, 0])[:, None]
+    entropy = -(targets.devices * jnp.log(one) + (1 - targets.devices) * jnp.log(1 - one))
+    of = graph_of(batch)
+    count = batch.graphs.n_node.shape[0]
+    sizes = jnp.maximum(batch.graphs.n_node, 1)[:, None]
+
+    def mean(values):
+        """[G, ...] means over each graph's ops, averaged over the real graphs."""
+        per_graph = jax.ops.segment_sum(values, of, count) / sizes
+        return (per_graph * targets.weights).sum() / jnp.maximum(targets.weights.sum(), 1e-9)
+
+    cross_entropy = mean(entropy)
+    uniform = jax.nn.one_hot(jnp.array([[BINS.index(1.0)] * 2]), len(BINS))
+    laws = jnp.concatenate([p[:, -1], uniform])
+    first, second = laws[targets.pairs[:, 0]], laws[targets.pairs[:, 1]]
+    priority = -(targets.pair_weights * jnp.log(_larger(first, second))).sum()
+    bins = jnp.asarray(BINS, jnp.float32)
+    strength = mean(jnp.einsum("neab,b->n", p[:, :-1], bins)[:, None] / 4)
+    order_strength = mean(jnp.einsum("nab,b->n", p[:, -1], bins)[:, None] / 2)
+    loss = cross_entropy + config.priority_weight * priority + config.strength_weight * strength
+    loss += config.priority_weight * config.strength_weight * order_strength
+    return loss, {"loss": loss, "cross_entropy": cross_entropy, "priority_loss": priority, "strength": strength}
+
+
+def _larger(one: jax.Array, other: jax.Array) -> jax.Array:
+    """[K] probability that X > Y, each from the mixture of Betas that bins drawn from its [K, 2, bins] make."""
+    table = jnp.asarray(larger_table(), jnp.float32)
+    found = jnp.einsum("abcd,na,nb,nc,nd->n", table, one[:, 0], one[:, 1], other[:, 0], other[:, 1])
+    return jnp.clip(found, 1e-4, 1 - 1e-4)
 
 
 @functools.lru_cache(maxsize=4)
-def training_steps(config: TrainConfig) -> dict[str, TrainingStep]:
-    """``imitate`` and ``reinforce``, compiled once for a configuration."""
+def training_step(config: TrainConfig) -> tuple[optax.GradientTransformation, Callable]:
+    """The optimiser, and the compiled (parameters, its memory, batch, targets) -> both after a step, a log row."""
     steps = max(config.steps * config.imitation_iterations, 1)
-    rates = {
-        "imitate": optax.cosine_decay_schedule(config.learning_rate, steps, 0.1),
-        "reinforce": config.reinforce_rate,
-    }
-    losses = {"imitate": imitation_loss, "reinforce": reinforce_loss}
-    decays = {"imitate": config.weight_decay, "reinforce": 0.0}
+    rate = optax.cosine_decay_schedule(config.learning_rate, steps, 0.1)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=config.weight_decay))
     apply = network(config.model).apply
-    found = {}
-    for name, loss in losses.items():
-        optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rates[name], weight_decay=decays[name]))
 
-        def step(parameters, memory, batch, *rest, loss=loss, optimiser=optimiser):
-            def of(p):
-                return loss(apply(p, batch), batch, *rest, config)
+    def step(parameters, memory, batch, targets):
+        loss = jax.grad(lambda p: imitation_loss(apply(p, batch), batch, targets, config), has_aux=True)
+        gradient, row = loss(parameters)
+        updates, memory = optimiser.update(gradient, memory, parameters)
+        return optax.apply_updates(parameters, updates), memory, row
 
-            gradient, row = jax.grad(of, has_aux=True)(parameters)
-            updates, memory = optimiser.update(gradient, memory, parameters)
-            return optax.apply_updates(parameters, updates), memory, row
-
-        found[name] = TrainingStep(optimiser, jax.jit(step))
-    return found
+    return optimiser, jax.jit(step)
 
 
 class RegalAgent:
@@ -70,10 +157,8 @@ class RegalAgent:
 
     Args:
       examples: training graphs with two devices.
-      config: everything else.
-      evaluate: called with the network's parameters every `every` iterations and after each phase, returns
-        what the log should say of them, such as the gap on validation graphs.
-      every: see `evaluate`.
+      evaluate: called with the network's parameters after the last iteration, returns what the log should say of them,
+        such as the gap on validation graphs.
     """
 
     def __init__(
@@ -81,85 +166,35 @@ class RegalAgent:
         examples: Sequence[Example],
         config: TrainConfig,
         evaluate: Callable[[Any], dict[str, float]] | None = None,
-        every: int = 1000,
     ):
         if not examples:
             raise InputError("examples", "", "no training graphs")
-        self.examples, self.config, self.evaluate, self.every = list(examples), config, evaluate, every
+        self.examples, self.config, self.evaluate = list(examples), config, evaluate
         self.iterations = 0
         probe = self._batch(list(range(min(2, len(self.examples)))))[0]
         self.parameters = initial_parameters(config.model, probe, np.random.default_rng([config.seed, 0]))
-        self._steps = training_steps(config)
-        self.memory = {name: step.optimiser.init(self.parameters) for name, step in self._steps.items()}
+        optimiser, self._step = training_step(config)
+        self.memory = optimiser.init(self.parameters)
 
     @property
     def done(self) -> bool:
-        return self.iterations >= self._ends[-1]
-
-    @property
-    def _ends(self) -> tuple[int, ...]:
-        """Iterations after which each phase ends: imitation, REINFORCE."""
-        c = self.config
-        return tuple(itertools.accumulate((c.imitation_iterations, c.reinforce_iterations)))
+        return self.iterations >= self.config.imitation_iterations
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         rng = np.random.default_rng([self.config.seed, 1, self.iterations])
-        phases = (("imitation", self._imitation), ("reinforce", self._reinforcement))
-        name, learn = next(phase for phase, end in zip(phases, self._ends) if self.iterations < end)
-        row = learn(rng, stop)
-        if row is None:
-            return None
-        self.iterations += 1
-        row = {"iteration": self.iterations, "phase": name} | row
-        last_of_phase = self.iterations in self._ends
-        if self.evaluate is not None and (last_of_phase or self.iterations % self.every == 0):
-            row |= self.evaluate(self.parameters)
-        return row
-
-    def _imitation(self, rng: np.random.Generator, stop: Callable[[], bool]) -> dict[str, Any] | None:
         rows = []
         for _ in range(self.config.steps):
             if stop():
                 return None
-            chosen = self._pack(rng.permutation(len(self.examples)))
-            batch, examples = self._batch(chosen)
+            batch, examples = self._batch(self._pack(rng.permutation(len(self.examples))))
             targets = make_targets(examples, batch, self.config, rng)
-            step = self._steps["imitate"].apply(self.parameters, self.memory["imitate"], batch, targets)
-            self.parameters, self.memory["imitate"], row = step
+            self.parameters, self.memory, row = self._step(self.parameters, self.memory, batch, targets)
             rows.append(row)
-        return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-
-    def _reinforcement(self, rng: np.random.Generator, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        c = self.config
-        small = [i for i, e in enumerate(self.examples) if e.instance.graph.num_ops <= c.reinforce_ops]
-        chosen = rng.permutation(small)[: c.graphs].tolist()
-        batch, examples = self._batch(chosen)
-        nodes, graphs = batch.graphs.nodes.shape[0], batch.graphs.n_node.shape[0]
-        actions = np.zeros((c.rollouts, nodes, ENTRIES, 2), np.int32)
-        rewards = np.zeros((c.rollouts, len(examples)))
-        offset = 0
-        parameters = jax.tree_util.tree_map(np.asarray, self.parameters)
-        for g, example in enumerate(examples):
-            proposed = forward_logits(parameters, example.seen, c.model, ROUNDS)
-            size = len(proposed)
-            for r in range(c.rollouts):
-                if stop():
-                    return None
-                bins = sample_bins(proposed, rng)
-                actions[r, offset : offset + size] = bins
-                law = law_of(np.asarray(BINS)[bins], in_initial=c.in_initial)
-                budget = Budget(samples=c.evaluations)
-                # One seed for all rollouts of a graph: they differ in their laws alone.
-                brkga(example.instance, np.random.default_rng([c.seed, 2, self.iterations, g]), budget, law=law)
-                rewards[r, g] = -budget.best / example.brkga
-            offset += size
-        spread = rewards.std(axis=0)
-        advantages = np.zeros((c.rollouts, graphs), np.float32)
-        centred = (rewards - rewards.mean(axis=0)) / np.maximum(spread, 1e-9)
-        advantages[:, : len(examples)] = np.where(spread > 1e-9, centred, 0.0)
-        step = self._steps["reinforce"].apply(self.parameters, self.memory["reinforce"], batch, actions, advantages)
-        self.parameters, self.memory["reinforce"], row = step
-        return {key: float(value) for key, value in row.items()} | {"reward": float(rewards.mean())}
+        self.iterations += 1
+        found = {"iteration": self.iterations} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        if self.evaluate is not None and self.done:
+            found |= self.evaluate(self.parameters)
+        return found
 
     def _pack(self, order: np.ndarray) -> list[int]:
         """As many of the graphs, in this order, as fill a batch."""

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.regal.agent import forward
-from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, features
-from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
+from learned_mapping.regal.agent.forward import Parameters, instance_logits, read_network, write_network
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law, sampled_law
 
@@ -49,7 +47,7 @@ PAPER = Variant(sampled=True, in_initial=False, priorities=True)
 class Learner:
     """A network and what it was trained for."""
 
-    parameters: forward.Parameters
+    parameters: Parameters
     model: str
     """``gnn`` or ``gas``."""
     rounds: int
@@ -60,14 +58,8 @@ class Learner:
     seed: int
 
     def logits(self, instance: Instance) -> np.ndarray:
-        """[N, d + 1, 2, bins].
-
-        Raises:
-          InputError: another number of devices than the network's, which the paper too holds fixed (Section 2.3).
-        """
-        if instance.pair.devices != 2:
-            raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
-        return forward.logits(self.parameters, features(instance), self.model, self.rounds)
+        """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
+        return instance_logits(self.parameters, instance, self.model, self.rounds)
 
     def law(self, instance: Instance, rng: np.random.Generator, variant: Variant) -> MutantLaw:
         """The law of an instance."""
@@ -82,45 +74,19 @@ class Learner:
         return ordered_law(instance, law, variant.height, variant.transfers)
 
 
+_SAID = ("model", "rounds", "objective", "dataset", "seed")
+
+
 def write_learner(path: str | os.PathLike, learner: Learner) -> None:
-    """Writes the network's weights in float32 and what `Learner` says of it."""
-    arrays = {
-        f"{module}:{name}": np.asarray(values, np.float32)
-        for module, entry in learner.parameters.items()
-        for name, values in entry.items()
-    }
-    header = {name: getattr(learner, name) for name in ("model", "rounds", "objective", "dataset", "seed")}
-    described = {"bins": list(BINS), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
-    write_checkpoint(path, arrays, header | described)
+    """Writes the network's weights and what `Learner` says of it."""
+    write_network(path, learner.parameters, BINS, {name: getattr(learner, name) for name in _SAID})
 
 
 @functools.lru_cache(maxsize=32)
 def read_learner(path: str | Path) -> Learner:
-    """A network from its checkpoint.
-
-    Raises:
-      InputError: the file is missing or damaged, or its bins or features are not those of this version.
-    """
-    arrays, header = read_checkpoint(path)
-    expected = {"bins": list(BINS), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
-    for name, value in expected.items():
-        if header.get(name) != value:
-            raise InputError(path, name, "is another than this version's: train anew")
-    if header.get("objective") not in OBJECTIVES or header.get("model") not in ("gnn", "gas"):
-        raise InputError(path, "model", f"{header.get('model')!r} for {header.get('objective')!r} is not known")
-    parameters: dict[str, dict[str, np.ndarray]] = {}
-    for name, values in arrays.items():
-        module, _, parameter = name.partition(":")
-        if values.dtype != np.float32 or not np.isfinite(values).all():
-            raise InputError(path, name, "expected finite float32 numbers")
-        parameters.setdefault(module, {})[parameter] = values
-    known = ("model", "rounds", "objective", "dataset", "seed")
-    try:
-        learner = Learner(parameters, **{name: header[name] for name in known})
-        forward.check(learner.parameters, learner.model, len(NODE_FEATURES), len(EDGE_FEATURES), len(BINS))
-    except KeyError as error:
-        raise InputError(path, str(error.args[0]), "is missing") from None
-    return learner
+    """A network from its checkpoint; raises `InputError` as `read_network`."""
+    parameters, header = read_network(path, BINS, _SAID)
+    return Learner(parameters, **{name: header[name] for name in _SAID})
 
 
 def variant_from(entry: dict) -> Variant:

@@ -33,10 +33,8 @@ ENTRIES = 3
 class Batch(NamedTuple):
     """Several graphs as one, padded to a few sizes so that few shapes are compiled."""
 
-    graphs: jraph.GraphsTuple
-    """Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding."""
-    sequence: np.ndarray
-    """[G, L] int32, nodes of each graph in topological order; -1 beyond its end."""
+    graphs: jraph.GraphsTuple  # Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding.
+    sequence: np.ndarray  # [G, L] int32, nodes of each graph in topological order; -1 beyond its end.
 
 
 def make_batch(
@@ -76,6 +74,13 @@ def bucket(size: int) -> int:
     return 1 << max(5, (size - 1).bit_length())
 
 
+def graph_of(batch: Batch) -> jax.Array:
+    """[N] the graph of each op of a batch."""
+    count = batch.graphs.n_node.shape[0]
+    nodes = batch.graphs.nodes.shape[0]
+    return jnp.repeat(jnp.arange(count), batch.graphs.n_node, total_repeat_length=nodes)
+
+
 class Perceptron(hk.Module):
     """`mlp` with one hidden layer; called again it uses the same weights."""
 
@@ -113,11 +118,6 @@ def embed(batch: Batch) -> jax.Array:
     return h
 
 
-def gnn(batch: Batch) -> jax.Array:
-    """[N, d + 1, 2, bins] logits of the graph network."""
-    return heads(embed(batch))
-
-
 def gas(batch: Batch) -> jax.Array:
     """[N, d + 1, 2, bins] logits: a recurrent network reads the ops in topological order, another one in reverse.
 
@@ -148,7 +148,7 @@ def gas(batch: Batch) -> jax.Array:
 
 def network(model: str) -> hk.Transformed:
     """The Haiku pair (init, apply) of a model of `MODELS`: ``apply(parameters, batch)``."""
-    functions = {"gnn": gnn, "gas": gas}
+    functions = {"gnn": lambda batch: heads(embed(batch)), "gas": gas}
     if model not in functions:
         raise InputError("model", "", f"expected one of {', '.join(MODELS)}, got {model!r}")
     return hk.without_apply_rng(hk.transform(functions[model]))

@@ -1,12 +1,15 @@
 """The policy: a graph network that gives every op laws over the bins of its Betas, and the second network, b(G).
 
 Discretised Beta parameters are actions (REGAL, Section 2.3): 2 (d + 1) categorical laws an op, over alpha and beta of
-its d affinities and its priority. b(G) is the paper's baseline (Appendix A.3).
+its d affinities and its priority. b(G) is the paper's baseline (Appendix A.3). In use, bins are drawn once for each
+run, for mutants alone.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,17 @@ import jraph
 import numpy as np
 from scipy.special import softmax
 
-from learned_mapping.errors import InputError
-from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.budget import Budget
+from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping.folders import data_folder
 from learned_mapping.learning.networks import draw_parameters
-from learned_mapping.regal.agent import forward
-from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, features
-from learned_mapping.regal.agent.losses import graph_of
-from learned_mapping.regal.agent.network import HIDDEN, ROUNDS, Batch, Perceptron, embed, heads
-from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
-from learned_mapping.regal.searches.brkga import MutantLaw
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.forward import Parameters, instance_logits, read_network, write_network
+from learned_mapping.regal.agent.network import HIDDEN, ROUNDS, Batch, Perceptron, embed, graph_of, heads, make_batch
+from learned_mapping.regal.rules.decode import decode
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.searches.brkga import MutantLaw, brkga
 from learned_mapping.regal.searches.proposals import law_of
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -34,7 +39,6 @@ BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
 HEAD_SCALE = 3.0
 """Weights of the heads' last layer have the standard deviation HEAD_SCALE / sqrt(width). The devices are alike, so at
 laws that do not tell them apart the gradient of every preference between them is 0: a start from 0 would stay there."""
-DESCRIBED = {"bins": list(BINS), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
 
 policy = hk.without_apply_rng(hk.transform(lambda batch: heads(embed(batch), len(BINS))))
 """``apply(parameters, batch)`` -> [N, d + 1, 2, bins] logits."""
@@ -74,28 +78,21 @@ def sample(probabilities: np.ndarray, count: int, rng: np.random.Generator) -> n
 class Policy:
     """A trained network, or a random one, and what it was trained for."""
 
-    parameters: forward.Parameters
+    parameters: Parameters
     objective: str
     """``runtime`` or ``memory``."""
     dataset: str
     seed: int
 
     def probabilities(self, instance: Instance) -> np.ndarray:
-        """[N, d + 1, 2, bins].
-
-        Raises:
-          InputError: another number of devices than the network's, which the paper too holds fixed (Section 2.3).
-        """
-        if instance.pair.devices != 2:
-            raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
-        return softmax(forward.logits(self.parameters, features(instance), "gnn", ROUNDS), axis=-1)
+        """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
+        return softmax(instance_logits(self.parameters, instance, "gnn", ROUNDS), axis=-1)
 
     def choices(self, instance: Instance, rng: np.random.Generator, *, average: bool = False) -> np.ndarray:
         """[N, d + 1, 2] bins drawn once, for one run.
 
         Args:
           instance: N ops.
-          rng: draws them.
           average: draw for every op from the mean of all ops' laws: the same network, blind to where an op lies.
         """
         p = self.probabilities(instance)
@@ -108,38 +105,82 @@ class Policy:
         return law_of(np.asarray(BINS)[self.choices(instance, rng, average=average)], in_initial=False)
 
 
+_SAID = ("objective", "dataset", "seed")
+
+
 def write_policy(path: str | os.PathLike, trained: Policy, header: dict[str, Any]) -> None:
-    """Writes the weights in float32, what `Policy` says of them, and what else the header holds."""
-    arrays = {
-        f"{module}:{name}": np.asarray(values, np.float32)
-        for module, entry in trained.parameters.items()
-        for name, values in entry.items()
-    }
-    own = {name: getattr(trained, name) for name in ("objective", "dataset", "seed")}
-    write_checkpoint(path, arrays, header | own | DESCRIBED)
+    """Writes the weights, what `Policy` says of them, and what else the header holds."""
+    write_network(path, trained.parameters, BINS, header | {name: getattr(trained, name) for name in _SAID})
 
 
 def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
-    """A network and its header.
+    """A network and its header; raises `InputError` as `read_network`."""
+    parameters, header = read_network(path, BINS, _SAID)
+    return Policy(parameters, **{name: header[name] for name in _SAID}), header
+
+
+SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
+"""Objective -> the network that serves it unless another is named."""
+INSTEAD = {"runtime": "synthetic-runtime-0"}
+"""Objective -> the network that serves it as long as that one is not trained."""
+
+
+@functools.lru_cache(maxsize=32)
+def _read(path: Path) -> Policy:
+    return read_policy(path)[0]
+
+
+def policy_for(instance: Instance, network: str | None = None) -> Policy:
+    """The trained network of this name, or the one that serves the objective.
 
     Raises:
-      InputError: the file is missing or damaged, or its bins or features are not those of this version.
+      InputError: there is no such network, or it was trained for the other objective.
     """
-    arrays, header = read_checkpoint(path)
-    for name, expected in DESCRIBED.items():
-        if header.get(name) != expected:
-            raise InputError(path, name, "is another than this version's: train anew")
-    if header.get("objective") not in OBJECTIVES:
-        raise InputError(path, "objective", f"{header.get('objective')!r} is not known")
-    parameters: dict[str, dict[str, np.ndarray]] = {}
-    for name, values in arrays.items():
-        module, _, parameter = name.partition(":")
-        if values.dtype != np.float32 or not np.isfinite(values).all():
-            raise InputError(path, name, "expected finite float32 numbers")
-        parameters.setdefault(module, {})[parameter] = values
-    try:
-        trained = Policy(parameters, header["objective"], header["dataset"], header["seed"])
-        forward.check(parameters, "gnn", len(NODE_FEATURES), len(EDGE_FEATURES), len(BINS))
-    except KeyError as error:
-        raise InputError(path, str(error.args[0]), "is missing") from None
-    return trained, header
+    folder = data_folder() / "checkpoints" / "regal"
+    path = folder / f"reinforce-{network or SERVES[instance.objective]}.npz"
+    if network is None and not path.exists() and instance.objective in INSTEAD:
+        path = folder / f"reinforce-{INSTEAD[instance.objective]}.npz"
+    if not path.exists():
+        known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
+        raise MissingNetworkError(
+            "network", "", f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
+        )
+    found = _read(path)
+    if found.objective != instance.objective:
+        raise InputError("network", path.stem, f"was trained for {found.objective}, not for {instance.objective}")
+    return found
+
+
+def untrained(instance: Instance, seed: int = 0) -> Policy:
+    """The network as a training of this seed finds it: random weights."""
+    batch = make_batch([features(instance)], sequence=1)
+    parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]))
+    return Policy(jax.tree.map(np.asarray, parameters), instance.objective, "none", seed)
+
+
+def with_policy(network: str | None = None, *, average: bool = False, trained: bool = True):
+    """A search as in the paper: `methods.Search`.
+
+    Args:
+      network: such as ``synthetic-runtime-1``; of an untrained one, its seed.
+      average: whether every op has the network's average law, the control that sees no graph.
+      trained: whether the weights are trained ones or random.
+    """
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> tuple[Schedule, dict[str, float]]:
+        own = policy_for(instance, network) if trained else untrained(instance, int(network or 0))
+        law = own.law(instance, rng, average=average)
+        return decode(instance, brkga(instance, rng, budget, law=law)), {}
+
+    return run
+
+
+REINFORCED: dict[str, tuple[str, Callable]] = {
+    "regal": ("BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone", with_policy),
+    "regal-average": (
+        "the same network's average law for every op: what it has learned but of no graph",
+        functools.partial(with_policy, average=True),
+    ),
+    "regal-untrained": ("the same network with random weights", functools.partial(with_policy, trained=False)),
+}
+"""Name -> description, and a function from a network's name to the search; entries as in `methods.LEARNED`."""

@@ -17,9 +17,8 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays
-from learned_mapping.regal.searches.beta_tables import Tables, draw, tabulate
 from learned_mapping.regal.searches.brkga import BrkgaParameters, Population, Shares, _evolve, _start
-from learned_mapping.regal.searches.stream import stream
+from learned_mapping.regal.searches.random_numbers import Tables, draw, stream, tabulate
 
 
 @functools.lru_cache(maxsize=8)
@@ -78,7 +77,7 @@ def rollouts(
     population = Population(np.zeros((2, size, length), dtype), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
     pool, fitness = population.chromosomes, population.fitness
     work, tables, rows = make_workspace(arrays), pair_tables(bins), law_rows(choices, bins)
-    _start(arrays, work, rng, population, tables, 0, 0, size)
+    _start(arrays, work, rng, population, tables, 0, size)
     laws = [Tables(tables.alpha, tables.beta, row[None], tables.knots) for row in rows]
     shares = Shares(parameters.elites, parameters.mutants, parameters.mutants, parameters.bias)
     before, costs, best = copy.deepcopy(rng), np.zeros(len(laws)), np.zeros(generations - 1)

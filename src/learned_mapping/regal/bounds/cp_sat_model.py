@@ -51,7 +51,6 @@ class Model:
     """Which device each op is on, and which tensors are sent. Two devices.
 
     Args:
-      instance: what to schedule.
       pinned: whether the first op stays on the first device, as the devices are alike.
     """
 

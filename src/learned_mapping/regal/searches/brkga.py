@@ -17,8 +17,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
-from learned_mapping.regal.searches.beta_tables import Tables, draw, tabulate
-from learned_mapping.regal.searches.stream import cross, uniform
+from learned_mapping.regal.searches.random_numbers import Tables, cross, draw, tabulate, uniform
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,10 @@ class Shares(NamedTuple):
 
 
 @numba.njit(cache=True)
-def _start(a: Arrays, work: Workspace, rng, population: Population, tables: Tables, entries, first, scored):
-    """Draws rows `first` and on of generation 0, `entries` of each by the tables; scores `scored` rows, ranks all."""
+def _start(a: Arrays, work: Workspace, rng, population: Population, tables: Tables, entries, scored):
+    """Draws and scores the first `scored` rows of generation 0, `entries` of each by the tables; ranks all."""
     for row in range(scored):
-        if row >= first:
-            draw(population.chromosomes[0, row], rng, tables, row % len(tables.rows), entries)
+        draw(population.chromosomes[0, row], rng, tables, row % len(tables.rows), entries)
         population.fitness[0, row] = fitness_of(a, population.chromosomes[0, row], work)
     population.ranks[:] = np.argsort(population.fitness[0], kind="mergesort")
 
@@ -173,13 +171,12 @@ def populations(
     rng: np.random.Generator,
     parameters: BrkgaParameters,
     law: MutantLaw | None = None,
-    start: np.ndarray | None = None,
     scored: int | None = None,
 ) -> Generator[tuple[Population, np.ndarray], int, None]:
     """The initial population, then one after as many generations as are sent each time.
 
     Args:
-      instance, rng, parameters, law, start: as in `brkga`.
+      instance, rng, parameters, law: as in `brkga`.
       scored: only so many of the initial population are drawn and scored; all where None.
 
     Yields:
@@ -193,11 +190,8 @@ def populations(
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     shares = Shares(parameters.elites, parameters.mutants, lawful, parameters.bias)
     now = Population(np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
-    given = 0 if start is None else min(len(start), size)
-    if given:
-        now.chromosomes[0, :given] = start[:given]
     initial = entries if law is not None and law.in_initial else 0
-    _start(a, work, rng, now, tables, initial, given, size if scored is None else scored)
+    _start(a, work, rng, now, tables, initial, size if scored is None else scored)
     best = now.fitness[0, now.ranks[:1]]
     while True:
         best = np.zeros((yield now, best))
@@ -211,17 +205,13 @@ def brkga(
     *,
     parameters: BrkgaParameters | None = None,
     law: MutantLaw | None = None,
-    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """The best chromosome found; one sample of the budget is one decoded and simulated chromosome.
 
     Args:
-      instance: what to schedule.
-      rng: the only source of randomness.
       budget: when to stop; in samples, whole generations that fit are run. Records the fitness of every generation.
       parameters: the algorithm's; defaults where None.
       law: Beta laws of the random chromosomes; uniform where None.
-      start: [K, L] chromosomes that enter the initial population, K at most its size.
 
     Returns:
       [L] float64, the best chromosome.
@@ -229,7 +219,7 @@ def brkga(
     parameters = BrkgaParameters() if parameters is None else parameters
     size, fresh = parameters.population, parameters.population - parameters.elites
     scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
-    evolution = populations(instance, rng, parameters, law, start, scored)
+    evolution = populations(instance, rng, parameters, law, scored)
     now, best = next(evolution)
     budget.record(best[0], scored, better=float.__lt__)
     chunk = 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.levels import upward_rank
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.searches.partition import Adjacency, partition
 
@@ -57,9 +58,7 @@ class _Steps:
     def __init__(self, instance: Instance, placement: np.ndarray):
         self.instance, self.placement = instance, placement
         graph = instance.graph
-        self.inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-        for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-            self.inputs[consumer].append(tensor)
+        self.inputs = [list(tensors) for tensors in graph.op_inputs]
         self.waiting = [len(tensors) for tensors in self.inputs]
         self.order: list[tuple[int, int]] = []
         self.sent: set[tuple[int, int]] = set()
@@ -73,7 +72,7 @@ class _Steps:
                 self.order.append((tensor, device))
         self.order.append((op, RUN_OP))
         released = []
-        for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
+        for tensor in graph.op_outputs[op]:
             for consumer in graph.consumers(tensor).tolist():
                 self.waiting[consumer] -= 1
                 if self.waiting[consumer] == 0:
@@ -202,19 +201,9 @@ def _least_memory(instance: Instance) -> Schedule:
                 for holder in copies[tensor]:
                     if not (graph.tensor_is_output[tensor] and holder == home):
                         held[holder] -= size[tensor]
-        for tensor in np.flatnonzero(graph.tensor_producer == op).tolist():
+        for tensor in graph.op_outputs[op]:
             copies[tensor] = {device}
             if to_come[tensor] == 0 and not graph.tensor_is_output[tensor]:
                 held[device] -= size[tensor]
         ready.update(steps.append(op))
     return steps.schedule()
-
-
-def upward_rank(instance: Instance) -> np.ndarray:
-    """[N] seconds from an op's start to the end of the longest path through it."""
-    graph, rank = instance.graph, instance.arrays.seconds.copy()
-    position = np.argsort(graph.topological_order)
-    # Later producers first: an op's own rank is settled before an earlier op asks for it.
-    for producer, consumer in graph.op_edges[np.argsort(-position[graph.op_edges[:, 0]], kind="stable")].tolist():
-        rank[producer] = max(rank[producer], instance.arrays.seconds[producer] + rank[consumer])
-    return rank

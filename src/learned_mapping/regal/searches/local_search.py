@@ -11,8 +11,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, device_of, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
-from learned_mapping.regal.searches.beta_tables import Tables, draw
 from learned_mapping.regal.searches.brkga import MutantLaw, tables_of
+from learned_mapping.regal.searches.random_numbers import Tables, draw
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,6 @@ def local_search(
     """Hill climbing that keeps every neighbour no worse; one sample of the budget is one neighbour tried.
 
     Args:
-      instance: what to schedule.
-      rng: the only source of randomness.
-      budget: when to stop.
       parameters: how neighbours are drawn.
       start: [L] the first chromosome; random where None.
 

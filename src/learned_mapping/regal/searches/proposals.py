@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from learned_mapping.regal.agent.features import NODE_FEATURES, Features, freed_bytes, rank_share, slack
+from learned_mapping.regal.agent.features import NODE_FEATURES, Features
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.levels import freed_bytes, rank_share, slack, upward_rank
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.regal.searches.list_schedule import upward_rank
 
 BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 """Values of alpha and of beta to choose from; the paper prints none."""
@@ -39,7 +39,6 @@ def constant_law(instance: Instance, affinity: tuple[float, float], priority: tu
     """One Beta for every affinity of device 0, mirrored for the others, and one for every priority.
 
     Args:
-      instance: what to schedule.
       affinity: alpha and beta for device 0; beta and alpha for every other device.
       priority: alpha and beta.
     """
@@ -57,8 +56,6 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
     """Biases every op towards the side of a smooth vector on which it lies, halves (or d parts) holding equal cost.
 
     Args:
-      instance: what to schedule.
-      seen: its features.
       vector: the column that holds the ranks, such as ``eigenvector_2``, the Fiedler vector.
       strength: alpha of the affinity for that side; all else is uniform.
     """
@@ -70,7 +67,7 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
 
 
 RULES = ("freed", "height")
-"""Of `priority_law`: bytes an op frees, `features.freed_bytes`; seconds of the longest path from it to the end."""
+"""Of `priority_law`: bytes an op frees, `levels.freed_bytes`; seconds of the longest path from it to the end."""
 FREED_LATE = "freed_late"
 """One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held for less time."""
 LATE = 0.6

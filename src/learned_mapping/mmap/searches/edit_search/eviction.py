@@ -6,9 +6,8 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROP
-from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.kernel import copy_span
-from learned_mapping.mmap.rules.state import NONE, GameState
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, load
 from learned_mapping.mmap.searches.edit_search.neighbourhood import NEAR, Edits, want
 

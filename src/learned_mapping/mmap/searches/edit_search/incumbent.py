@@ -14,37 +14,25 @@ import numpy as np
 
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import MOVE, NONE, GameState
+from learned_mapping.mmap.rules.state import MOVE, NONE, GameState, ProgramArrays
 
 
 class Incumbent(NamedTuple):
     """A finished game as arrays, changed in place."""
 
-    moves: np.ndarray
-    """[B] `MOVE`: its decisions, and what each met; counters of the log mean nothing here."""
-    saved_s: np.ndarray
-    """[B + 1] float64, seconds saved before each decision; the last is the whole game's."""
-    reach_step: np.ndarray
-    """[B + 1] int64: the earliest step any decision from this one on has its interval in."""
-    root: np.ndarray
-    """[B] int64: the decision that allocated what this one uses, or -1."""
-    value_s: np.ndarray
-    """[B] float64, seconds: what all uses of an allocation save, at its root."""
+    moves: np.ndarray  # [B] `MOVE`: its decisions, and what each met; counters of the log mean nothing here.
+    saved_s: np.ndarray  # [B + 1] float64, seconds saved before each decision; the last is the whole game's.
+    reach_step: np.ndarray  # [B + 1] int64: the earliest step any decision from this one on has its interval in.
+    root: np.ndarray  # [B] int64: the decision that allocated what this one uses, or -1.
+    value_s: np.ndarray  # [B] float64, seconds: what all uses of an allocation save, at its root.
     placed: np.ndarray
     """[T] int64: the subset of each instruction's buffers in fast memory, an index into its latency table."""
-    legal: np.ndarray
-    """[B] int64: actions that were legal, bit by bit."""
-    used_bytes: np.ndarray
-    """[T] float64: bytes held at each step."""
-    tries: np.ndarray
-    """[B] float64: edits tried at a buffer since something near it changed."""
-    next_buffer: np.ndarray
-    """[B] int64: the next buffer of the same tensor, or -1."""
-    first_buffer: np.ndarray
-    """[N] int64: the first buffer of each tensor, or -1."""
-    want: np.ndarray
-    """[B] int64: the edit in hand: the action wanted, or -1."""
+    legal: np.ndarray  # [B] int64: actions that were legal, bit by bit.
+    used_bytes: np.ndarray  # [T] float64: bytes held at each step.
+    tries: np.ndarray  # [B] float64: edits tried at a buffer since something near it changed.
+    next_buffer: np.ndarray  # [B] int64: the next buffer of the same tensor, or -1.
+    first_buffer: np.ndarray  # [N] int64: the first buffer of each tensor, or -1.
+    want: np.ndarray  # [B] int64: the edit in hand: the action wanted, or -1.
 
 
 def new_incumbent(program: ProgramArrays, num_tensors: int) -> Incumbent:
@@ -131,8 +119,7 @@ def load(program: ProgramArrays, state: GameState, inc: Incumbent, cursor: int) 
     state.groups["forced"][:] = 0
     kernel.rewind(program, state, cursor)
     while state.game[0].cursor < cursor:
-        if not kernel.follow(program, state, inc.moves[state.game[0].cursor].action):
-            kernel.drop_backup(program, state)
+        kernel.follow_on(program, state, inc.moves[state.game[0].cursor].action)
 
 
 @numba.njit(cache=True)

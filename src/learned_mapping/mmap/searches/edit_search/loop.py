@@ -7,8 +7,7 @@ import numpy as np
 
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE, GameState
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 from learned_mapping.mmap.searches.edit_search import scorer
 from learned_mapping.mmap.searches.edit_search.eviction import make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, accept, load, synced
@@ -60,12 +59,10 @@ def improve(
     """Draws and tries `count` edits.
 
     Args:
-      program, state, inc: the incumbent of a game.
       edits: room for ``p.candidates`` of them.
       net: chooses where there is more than one candidate, and learns.
       p: `EditParameters`.
       counts: [kinds, COUNTS] int64, added to.
-      rng: every random choice.
     """
     num_buffers = len(inc.moves)
     tolerance_s, unit_s = LOSS * program.possible_saving_s, program.possible_saving_s / num_buffers

@@ -11,9 +11,8 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays
 from learned_mapping.mmap.rules.kernel import benefit_s
-from learned_mapping.mmap.rules.state import NONE
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 
 SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3
@@ -52,16 +51,11 @@ OBSTACLE = np.dtype([("offset", "i8"), ("top", "i8"), ("root", "i8"), ("cost_s",
 class Edits(NamedTuple):
     """Candidate edits, and room to draw them in."""
 
-    facts: np.ndarray
-    """[candidates] `EDIT`."""
-    wanted: np.ndarray
-    """[candidates, 2 B + T + 8] `WANTED`, the first `size` in use."""
-    parts: np.ndarray
-    """[candidates, 64] `PART`, the first `parts` in use."""
-    obstacles: np.ndarray
-    """[2 B + T + 8] `OBSTACLE`, of the part looked at."""
-    mark: np.ndarray
-    """[B] int64, zeros between uses."""
+    facts: np.ndarray  # [candidates] `EDIT`.
+    wanted: np.ndarray  # [candidates, 2 B + T + 8] `WANTED`, the first `size` in use.
+    parts: np.ndarray  # [candidates, 64] `PART`, the first `parts` in use.
+    obstacles: np.ndarray  # [2 B + T + 8] `OBSTACLE`, of the part looked at.
+    mark: np.ndarray  # [B] int64, zeros between uses.
 
 
 def new_edits(program: ProgramArrays, candidates: int) -> Edits:

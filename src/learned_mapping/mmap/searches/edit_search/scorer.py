@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY
-from learned_mapping.mmap.rules.arrays import ProgramArrays
-from learned_mapping.mmap.rules.state import NONE
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, Edits, marginal_s
 
@@ -28,20 +27,13 @@ RATE_DECAY = 0.995
 class Scorer(NamedTuple):
     """A perceptron with one hidden layer, and Adam's memory; changed in place."""
 
-    first: np.ndarray
-    """[HIDDEN, NUM_FEATURES]."""
-    second: np.ndarray
-    """[HIDDEN + 1]: the last is the bias."""
-    moments: np.ndarray
-    """[2, HIDDEN * (NUM_FEATURES + 1) + 1]."""
-    hidden: np.ndarray
-    """[HIDDEN] of the last evaluation."""
-    steps: np.ndarray
-    """[1]: updates made."""
-    rates: np.ndarray
-    """[arms, 2]: running sums of gains and of decisions by way of proposing."""
-    gain: np.ndarray
-    """[1]: running mean of the gains of successes."""
+    first: np.ndarray  # [HIDDEN, NUM_FEATURES].
+    second: np.ndarray  # [HIDDEN + 1]: the last is the bias.
+    moments: np.ndarray  # [2, HIDDEN * (NUM_FEATURES + 1) + 1].
+    hidden: np.ndarray  # [HIDDEN] of the last evaluation.
+    steps: np.ndarray  # [1]: updates made.
+    rates: np.ndarray  # [arms, 2]: running sums of gains and of decisions by way of proposing.
+    gain: np.ndarray  # [1]: running mean of the gains of successes.
 
 
 def new_scorer(rng: np.random.Generator) -> Scorer:

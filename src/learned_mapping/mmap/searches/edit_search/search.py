@@ -112,7 +112,6 @@ class EditSearch:
 
     Args:
       search: what to map and the budget; has a best game, of which only the actions count.
-      rng: every random choice.
       parameters: see `EditParameters`; with one candidate chance alone proposes.
       scorer: what chooses among candidates; changed in place. None: a new one.
     """
@@ -149,7 +148,7 @@ class EditSearch:
         search, budget = self.search, self.search.budget
         program, state = search.game.program, search.game.state
         size, chunks = 10, 0
-        while program.num_buffers and not search.spent():
+        while program.num_buffers and not budget.spent():
             limit = budget.remaining_samples
             began, played = budget.seconds, int(self.counts[:, PLAYED].sum())
             improve(

@@ -1,8 +1,8 @@
-"""Simulated annealing over distributions, as Section 5.1 of paper 2 describes it.
+"""Random search and simulated annealing over distributions, as Section 5.1 of paper 2 describes them.
 
-The state is the matrix P of chip probabilities, uniform at first. Each iteration redraws the rows of a random set of
-ops, has the solver SAMPLE a valid partition, and accepts the new P by the partition's throughput. The paper names
-neither the size of the set, nor the new distributions, nor the temperatures.
+The state of the annealing is the matrix P of chip probabilities, uniform at first. Each iteration redraws the rows of a
+random set of ops, has the solver SAMPLE a valid partition, and accepts the new P by the partition's throughput. The
+paper names neither the size of the set, nor the new distributions, nor the temperatures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,40 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import Repair
 from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
+
+BATCH = 64
+
+
+def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    """[N] int32, the fastest of as many valid random partitions as the budget allows."""
+    best = np.zeros(model.graph.num_ops, np.int32)
+    while not budget.spent():
+        left = budget.remaining_samples
+        count = BATCH if left is None else min(BATCH, left)
+        batch, _ = repair(mode="sample", rng=rng, count=count)
+        for assignment in batch:
+            if budget.record(model.throughput(assignment)):
+                best = assignment.copy()
+    return best
+
+
+def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Budget) -> tuple[np.ndarray, int]:
+    """Uniform assignments without a solver, an invalid one worth nothing: ([N] int32 the best, how many were valid).
+
+    Where none was valid the best is the last one tried, and invalid.
+    """
+    chips, n = model.package.chips, model.graph.num_ops
+    best, valid = None, 0
+    last = np.zeros(n, np.int32)
+    while not budget.spent():
+        last = rng.integers(0, chips, n, dtype=np.int32)
+        ok = is_valid(last, model.graph.op_edges)
+        valid += ok
+        if budget.record(model.throughput(last) if ok else 0.0) and ok:
+            best = last
+    return (last if best is None else best), valid
 
 
 @dataclass(frozen=True)
