@@ -180,6 +180,10 @@ def _solution_commands(commands: Any) -> None:
     solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
     _hardware_options(solve)
     solve.add_argument("--start", choices=("greedy-careful",), help="mcm: a search judges this partition first")
+    solve.add_argument("--repair", choices=("engine", "cp-sat"), help="mcm: what makes a candidate valid (default: the "
+                       "compiled engine; CP-SAT takes seconds a repair, and a batch is finished)")  # fmt: skip
+    solve.add_argument("--strength", choices=("chain", "general"), help="mcm: the rule a repair keeps, the chain rule "
+                       "or Eq. 4 itself (default: chain)")  # fmt: skip
     solve.add_argument(
         "--alone",
         action="store_true",
