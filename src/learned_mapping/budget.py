@@ -18,6 +18,7 @@ class Budget:
         clock's. Experiments do; a user's ``--seconds`` does not.
       progress: called with (samples, seconds, best value) at most twice a second and once at the end.
       checkpoint: file in which a learner keeps its state.
+      strict: nothing runs beside the budget, such as the games by which tables judge a learner.
 
     Raises:
       InputError: neither limit is given, or one is not positive.
@@ -31,6 +32,7 @@ class Budget:
         cpu: bool = False,
         progress: Callable[[int, float, float | None], None] | None = None,
         checkpoint: str | None = None,
+        strict: bool = False,
     ):
         if seconds is None and samples is None:
             raise InputError("budget", "", "give a limit in seconds or in samples")
@@ -40,6 +42,7 @@ class Budget:
             raise InputError("budget", "samples", f"must be above 0, got {samples}")
         self.limit_s, self.limit_samples = seconds, samples
         self.cpu, self.progress, self.checkpoint = cpu, progress, checkpoint
+        self.strict = strict
         self._clock = time.process_time if cpu else time.perf_counter
         self._start = self._clock()
         self._last_progress = float("-inf")

@@ -152,6 +152,7 @@ def solve(
     profile: str = "full",
     alone: bool = True,
     checkpoint: str | None = None,
+    strict: bool = False,
 ) -> Result:
     """Solves a task.
 
@@ -166,6 +167,7 @@ def solve(
       alone: the method as it is, as tables show it. Otherwise a search or a learner first sees what the rules of
         `Problem.net` find, within its time, goes on from there if it can, and the better solution counts.
       checkpoint: file in which a learner keeps its state, and from which it goes on.
+      strict: as in `Budget`.
 
     Raises:
       InputError: an unknown method, a budget that is not positive, or a checkpoint for a method that keeps none.
@@ -190,7 +192,8 @@ def solve(
         fallen.append(problem.method(rule).run(task, np.random.default_rng(seed), limit)[0])
     if seconds is not None:
         seconds = max(seconds - since.seconds, 0.05 * seconds)
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint)
+    limits = {"seconds": seconds, "samples": samples, "cpu": cpu, "progress": progress}
+    budget = Budget(**limits, checkpoint=checkpoint, strict=strict)
     going_on = chosen.go_on is not None and fallen
     outcome = chosen.go_on(task, rng, budget, fallen) if going_on else chosen.run(task, rng, budget)
     if isinstance(outcome, Result):

@@ -74,7 +74,7 @@ def solve(options: Any) -> int:
         _tell_of_weights(instance)
     task = paper.task(instance, **_hardware(options))
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
-    limits |= {"alone": options.alone, "checkpoint": options.checkpoint}
+    limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     method = options.method
     with search_progress(method, options.seconds, options.samples) as progress:
         try:

@@ -81,7 +81,7 @@ def _learn(change: Callable[[Any], Any], program: Program, rng: np.random.Genera
 
     seed, config = int(rng.bit_generator.seed_seq.entropy), change(config_for(program.num_buffers))
     limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
-    return learn(program, seed, config=config, checkpoint=budget.checkpoint, **limits)
+    return learn(program, seed, config=config, checkpoint=budget.checkpoint, evaluate=not budget.strict, **limits)
 
 
 def _demonstrated(config: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ def solve(
     checkpoint: str | os.PathLike | None = None,
     every: int = 50,
     log: str | os.PathLike | None = None,
+    evaluate: bool = True,
 ) -> LearnedResult:
     """Trains an agent on `program`, as the paper does, and returns its best whole game.
 
@@ -61,11 +62,13 @@ def solve(
       checkpoint: file to go on from if it exists, and to write every `every` iterations. The budget covers both runs.
       every: see `checkpoint`.
       log: file for the learning curve, JSON lines.
+      evaluate: play evaluation games, beside the budget; without, nothing takes time but what the budget pays for.
 
     Raises:
       InputError: a budget that is not positive, or a checkpoint of another run.
     """
     config = config_for(program.num_buffers) if config is None else config
+    config = config if evaluate else replace(config, evaluate_every=0)
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress}
@@ -81,7 +84,8 @@ def solve(
         agent.start(budget)
     curve = Log(log, agent.iterations)
     train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
-    agent.evaluate()
+    if evaluate:
+        agent.evaluate()
     metrics = {
         "own_return": agent.own_return,
         "recent_return": float(np.mean(agent.recent)) if agent.recent else agent.own_return,
@@ -92,9 +96,11 @@ def solve(
         "compile_s": compile_s,
         "evaluation_s": agent.evaluation_s,
     }
-    actions = agent.evaluation.played(int(np.argmax(agent.evaluation.saved)))
+    actions = agent.best_actions
     if agent.best_whole is not None:
         actions = agent.best_whole.actions
+    elif evaluate:
+        actions = agent.evaluation.played(int(np.argmax(agent.evaluation.saved)))
     return _result(program, actions, budget, metrics, tuple(curve.rows))
 
 

@@ -1,0 +1,72 @@
+"""On graphs that are not of the project's making no method ends behind the rule that takes a moment.
+
+The suite tries one method of each kind; LMAP_FOREIGN=all tries every method, on 4, 16 and 36 chips.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from foreign_graphs import foreign_graphs
+from learned_mapping.errors import LearnedMappingError
+from learned_mapping.problem import problem, solve
+
+GRAPHS = list(foreign_graphs())
+EVERYTHING = os.environ.get("LMAP_FOREIGN") == "all"
+SAMPLES = 40
+
+
+def ratios(paper: str, task, rule: str, names: list[str]) -> dict[str, float]:
+    """Method -> how much more than the rule's its solution is worth; every one is valid."""
+    judged, found = problem(paper), {}
+    for name in (rule, *names):
+        limit = {"seconds": 5.0} if name == "cp-sat" else {"samples": SAMPLES}
+        try:
+            solution = solve(judged, task, name, alone=False, **limit).solution
+        except LearnedMappingError as error:
+            if name != "optimum" or type(error).__name__ != "TooManyIdealsError":
+                raise
+            continue
+        verdict = judged.validate(task, solution)
+        assert verdict.valid, f"{name}: {verdict}"
+        found[name] = judged.value(task, solution)
+    reference = found.pop(rule)
+    if paper == "regal":
+        return {name: reference / value if value else 1.0 for name, value in found.items()}
+    return {name: value / reference for name, value in found.items()}
+
+
+def test_there_are_twenty():
+    assert len({graph.digest for graph in GRAPHS}) == 20
+
+
+@pytest.mark.parametrize("chips", [4, 16, 36] if EVERYTHING else [16])
+def test_partitions(chips):
+    partitioning = problem("mcm")
+    names = [name for name, method in partitioning.methods("quick").items() if method.kind != "rule"]
+    names = names if EVERYTHING else ["random"]
+    worst = {name: [] for name in names}
+    for graph in GRAPHS:
+        for name, ratio in ratios("mcm", partitioning.task(graph, chips=chips), "greedy-careful", names).items():
+            worst[name].append(ratio)
+    for name, found in worst.items():
+        print(f"{name} on {chips} chips: {np.exp(np.mean(np.log(found))):.4f}, least {min(found):.4f}")
+        assert min(found) >= 1 - 1e-9, name
+
+
+@pytest.mark.parametrize("objective", ["runtime", "memory"])
+def test_schedules(objective):
+    scheduling = problem("regal")
+    names = [name for name, method in scheduling.methods("quick").items() if method.kind != "rule"]
+    names = names if EVERYTHING else ["random", "brkga"]
+    worst = {name: [] for name in names}
+    for graph in GRAPHS:
+        found = ratios("regal", scheduling.task(graph, objective=objective), "list-scheduler", names)
+        for name, ratio in found.items():
+            worst[name].append(ratio)
+    for name, found in worst.items():
+        print(f"{name}, {objective}: {np.exp(np.mean(np.log(found))):.4f}, least {min(found):.4f}")
+        assert min(found) >= 1 - 1e-9, name

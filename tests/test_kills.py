@@ -1,0 +1,92 @@
+"""Processes that are killed while they write, solve, train or make: the next one ends as if nothing had happened.
+
+The suite kills writers; LMAP_KILLS=50 also kills so many commands at random moments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli_files import GRAPH, PROGRAM
+from learned_mapping.programs.json_io import write_json
+
+KILLS = int(os.environ.get("LMAP_KILLS", "0"))
+WRITER = """
+import sys
+from learned_mapping.programs.json_io import write_bytes
+print("begun", flush=True)
+for i in range(10**9):
+    write_bytes(sys.argv[1], bytes([i % 256]) * 20_000_000)
+"""
+
+
+def killed(arguments: list[str], seconds: float, folder: Path, **options) -> None:
+    """Starts a process, lets it run so long, and kills it."""
+    child = subprocess.Popen([sys.executable, *arguments], cwd=folder, stderr=subprocess.DEVNULL, **options)
+    if options.get("stdout") is subprocess.PIPE:
+        child.stdout.readline()
+    time.sleep(seconds)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+
+
+def test_a_killed_writer_leaves_a_whole_file_and_nothing_for_long(tmp_path):
+    """Catches a torn file, and what nobody ever removes."""
+    rng, left = random.Random(0), 0
+    for _ in range(8):
+        arguments = ["-c", WRITER, "out.json"]
+        killed(arguments, 0.05 + rng.random() / 10, tmp_path, stdout=subprocess.PIPE)
+        left += len(list(tmp_path.glob(".*.tmp")))
+        if (tmp_path / "out.json").exists():
+            data = (tmp_path / "out.json").read_bytes()
+            assert len(data) == 20_000_000 and data.count(data[:1]) == len(data)
+        subprocess.run([sys.executable, "-c", WRITER.replace("10**9", "1"), "out.json"], cwd=tmp_path, check=True,
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+        assert not list(tmp_path.glob(".*.tmp"))
+    assert left, "no kill met a write"
+
+
+@pytest.mark.skipif(not KILLS, reason="minutes: LMAP_KILLS=50 says how many")
+@pytest.mark.parametrize("what", ["partition", "training", "make"])
+def test_killed_commands_end_as_whole_ones(tmp_path, what):
+    """Catches state that a checkpoint or a record forgets."""
+    write_json(tmp_path / "graph.json", GRAPH)
+    write_json(tmp_path / "program.json", PROGRAM)
+    commands = {
+        "partition": ["solve", "mcm", "graph.json", "--method", "finetune", "--chips", "2", "--samples", "3000"],
+        "training": ["solve", "mmap", "program.json", "--method", "muzero", "--samples", "300", "--alone"],
+        "make": ["make", "mcm.repair"],
+    }
+
+    def run(folder: str, seconds: float | None) -> bytes | None:
+        home = tmp_path / folder
+        home.mkdir(exist_ok=True)
+        solving = ["--out", f"{folder}/out.json", "--checkpoint", f"{folder}/c.npz"] if what != "make" else []
+        arguments = ["-m", "learned_mapping", *commands[what], *solving]
+        environment = os.environ | {"LEARNED_MAPPING_BUILD": str(home)}
+        if seconds is not None:
+            killed(arguments, seconds, tmp_path, env=environment, stdout=subprocess.DEVNULL)
+            return None
+        begin = time.monotonic()
+        subprocess.run([sys.executable, *arguments], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        run.seconds = time.monotonic() - begin
+        assert not list(home.rglob(".*.tmp"))
+        if what != "make":
+            return (home / "out.json").read_bytes()
+        result = json.loads(next(home.rglob("mcm.repair.json")).read_text())
+        rows = [row for row in result["rows"] if "second" not in row["metric"]]
+        return json.dumps([rows, result["runs"]]).encode()
+
+    whole, rng = run("whole", None), random.Random(what)
+    for _ in range(-(-KILLS // 3)):
+        run("cut", rng.uniform(0.2, 1.0) * run.seconds)
+    assert run("cut", None) == whole
