@@ -17,6 +17,8 @@ Scores = Mapping[str, Sequence[float]]
 Statistic = Callable[..., np.ndarray]
 
 RESAMPLES = 2000
+CONFIDENCE = 0.95
+"""Of an interval: its share of the resamples."""
 
 
 def interquartile_mean(values: Any, axis: int = -1) -> np.ndarray:
@@ -41,29 +43,19 @@ def geometric_mean(values: Any, axis: int = -1) -> np.ndarray:
 
 
 def bootstrap_interval(
-    scores: Scores | Sequence[float],
-    statistic: Statistic = interquartile_mean,
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    confidence: float = 0.95,
+    scores: Scores | Sequence[float], statistic: Statistic = interquartile_mean, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile interval of `statistic` over the pooled values, resampling the runs within each task.
+    """95% percentile interval (low, high) of `statistic` over the pooled values, the runs of each task drawn anew.
 
     Args:
       scores: task -> values; a plain sequence is one task.
       statistic: reduces an axis, such as `interquartile_mean`.
       seed: of the resampling.
-      resamples: how many.
-      confidence: the interval's share of the resamples.
-
-    Returns:
-      (low, high).
     """
     generator = np.random.default_rng(seed)
     tasks = scores.values() if isinstance(scores, Mapping) else [scores]
-    pooled = np.concatenate([_resampled(task, resamples, generator) for task in tasks], axis=1)
-    return _percentiles(statistic(pooled, axis=-1), confidence)
+    pooled = np.concatenate([_resampled(task, generator) for task in tasks], axis=1)
+    return _percentiles(statistic(pooled, axis=-1))
 
 
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
@@ -75,16 +67,11 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
     return float(np.mean([_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]))
 
 
-def improvement_interval(
-    scores: Scores, baseline: Scores, *, seed: int = 0, resamples: int = RESAMPLES, confidence: float = 0.95
-) -> tuple[float, float]:
+def improvement_interval(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
     generator = np.random.default_rng(seed)
-    wins = [
-        _wins(_resampled(scores[task], resamples, generator), _resampled(baseline[task], resamples, generator))
-        for task in scores
-    ]
-    return _percentiles(np.mean(wins, axis=0), confidence)
+    wins = [_wins(*(_resampled(each[task], generator) for each in (scores, baseline))) for task in scores]
+    return _percentiles(np.mean(wins, axis=0))
 
 
 def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float] | None:
@@ -119,8 +106,8 @@ def _contrast(
     generator = np.random.default_rng(seed)
     pairs = [(scores[task], baseline[task]) for task in scores]
     value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
-    drawn = [contrast(*(_resampled(each, RESAMPLES, generator) for each in pair)) for pair in pairs]
-    return float(value), *_percentiles(np.mean(drawn, axis=0), 0.95)
+    drawn = [contrast(*(_resampled(each, generator) for each in pair)) for pair in pairs]
+    return float(value), *_percentiles(np.mean(drawn, axis=0))
 
 
 def _check_tasks(scores: Scores, baseline: Scores) -> None:
@@ -128,11 +115,11 @@ def _check_tasks(scores: Scores, baseline: Scores) -> None:
         raise ValueError("both methods need the same tasks, at least one")
 
 
-def _resampled(values: Sequence[float], resamples: int, generator: np.random.Generator) -> np.ndarray:
+def _resampled(values: Sequence[float], generator: np.random.Generator) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError("each task needs at least one run")
-    return values[generator.integers(0, len(values), size=(resamples, len(values)))]
+    return values[generator.integers(0, len(values), size=(RESAMPLES, len(values)))]
 
 
 def _wins(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -141,7 +128,7 @@ def _wins(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return (difference.mean(axis=(1, 2)) + 1) / 2
 
 
-def _percentiles(samples: np.ndarray, confidence: float) -> tuple[float, float]:
-    tail = (1 - confidence) / 2 * 100
+def _percentiles(samples: np.ndarray) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(samples, [tail, 100 - tail])
     return float(low), float(high)
