@@ -67,14 +67,14 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
     return float(np.mean([_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]))
 
 
-def improvement_interval(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float]:
+def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     wins = [_wins(*(_resampled(each[task], generator) for each in (scores, baseline))) for task in scores]
     return _percentiles(np.mean(wins, axis=0))
 
 
-def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float] | None:
+def mean_ratio(scores: Scores, baseline: Scores) -> tuple[float, float, float] | None:
     """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
 
     Returns:
@@ -82,28 +82,26 @@ def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[floa
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
-    found = _contrast(
-        lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline, seed
-    )
+    found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
     value, low, high = (float(np.exp(end)) for end in found)
     return value, low, high
 
 
-def mean_difference(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float]:
+def mean_difference(scores: Scores, baseline: Scores) -> tuple[float, float, float]:
     """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
 
     Returns:
       (value, low, high).
     """
-    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline, seed)
+    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
 
 
 def _contrast(
-    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores, seed: int
+    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores
 ) -> tuple[float, float, float]:
     """The mean over tasks of `contrast`, which takes runs [b, n] and [b, m], and its interval over resampled runs."""
     _check_tasks(scores, baseline)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     pairs = [(scores[task], baseline[task]) for task in scores]
     value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
     drawn = [contrast(*(_resampled(each, generator) for each in pair)) for pair in pairs]
