@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from learned_mapping.companion import statistics
 from learned_mapping.companion.statistics import (
     bootstrap_interval,
     geometric_mean,
@@ -53,10 +54,11 @@ def test_interval_of_constant_scores_is_that_constant():
     assert bootstrap_interval({"a": [3.0] * 5, "b": [3.0] * 5}) == (3.0, 3.0)
 
 
-def test_interval_of_two_values_by_hand():
+def test_interval_of_two_values_by_hand(monkeypatch):
     """Resampling {0, 1} twice gives mean 0, .5, 1 with probability 1/4, 1/2, 1/4: both ends lie inside 95%."""
     assert bootstrap_interval([0.0, 1.0], np.mean) == (0.0, 1.0)
-    low, high = bootstrap_interval([0.0, 1.0], np.mean, confidence=0.4)
+    monkeypatch.setattr(statistics, "CONFIDENCE", 0.4)
+    low, high = bootstrap_interval([0.0, 1.0], np.mean)
     assert (low, high) == (0.5, 0.5)
 
 
@@ -67,11 +69,12 @@ def test_resampling_stays_within_a_task():
     assert low < 30 and high > 70
 
 
-def test_interval_covers_the_mean_as_often_as_it_says():
+def test_interval_covers_the_mean_as_often_as_it_says(monkeypatch):
     """95% intervals of a normal mean cover it in 85 to 99% of experiments; the bootstrap falls a little short."""
     generator = np.random.default_rng(3)
     samples = generator.normal(5.0, 2.0, size=(300, 20))
-    intervals = [bootstrap_interval(sample, np.mean, resamples=400) for sample in samples]
+    monkeypatch.setattr(statistics, "RESAMPLES", 400)
+    intervals = [bootstrap_interval(sample, np.mean) for sample in samples]
     covered = np.mean([low <= 5.0 <= high for low, high in intervals])
     assert 0.85 <= covered <= 0.99
 

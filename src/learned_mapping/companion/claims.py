@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from learned_mapping import folders
@@ -58,7 +59,7 @@ OVER: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
     "min": min,
     "max": max,
-    "median": lambda values: sorted(values)[len(values) // 2] if len(values) % 2 else _middle(values),
+    "median": median,
     "geomean": lambda values: float(statistics.geometric_mean(values)),
 }
 """How the values of several instances become one."""
@@ -295,23 +296,18 @@ def count_verdicts(judged: list[Judged]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
-def _middle(values: list[float]) -> float:
-    ordered = sorted(values)
-    return (ordered[len(ordered) // 2 - 1] + ordered[len(ordered) // 2]) / 2
-
-
 def verdict_counts(judged: list[Judged]) -> Html:
     """How many claims have which verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
     counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
-    names = [*(f"paper {paper}" for paper in papers), "all"]
-    head = '<tr><th scope="col">verdict</th>' + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
+    names = ["verdict", *(f"paper {paper}" for paper in papers), "all"]
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = ""
     for verdict in VERDICTS:
         cells = [counts[paper][verdict] for paper in papers]
         numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
         body += f'<tr><th scope="row" title="{MEANING[verdict]}">{verdict}</th>{numbers}</tr>'
-    return simple_table(f"{len(judged)} claims by verdict", head, body)
+    return simple_table(f"{len(judged)} claims by verdict", f"<tr>{head}</tr>", body)
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:

@@ -126,8 +126,10 @@ def execute(
             outcomes = ((run, perform(task_of(run))) for run in tasks if limit is None or limit.allows(run))
         else:
             outcomes = in_processes(tasks, min(jobs, len(tasks)), limit)
-        failures = []
-        with _bar(progress, len(distinct), len(records), label) as advance:
+        from tqdm import tqdm
+
+        failures, shown = [], {"desc": label, "unit": "run", "file": sys.stderr, "disable": not progress}
+        with tqdm(total=len(distinct), initial=len(records), **shown) as bar:
             for run, outcome in outcomes:
                 if "error" in outcome:
                     failures.append((run, outcome["error"]))
@@ -136,7 +138,8 @@ def execute(
                     write_json(store / f"{run.digest}.json", records[run.digest])
                     if limit is not None:
                         limit.learn(records[run.digest])
-                advance(f"{run.method} {run.instance}")
+                bar.set_postfix_str(f"{run.method} {run.instance}", refresh=False)
+                bar.update()
         if failures:
             raise RunsFailedError(failures, len(records), len(distinct))
     needed = [digest for digest, run in distinct.items() if not run.long]
@@ -176,30 +179,6 @@ def read_record(store: str | os.PathLike, run: Run) -> dict[str, Any] | None:
         return record if same and whole and isinstance(record["fingerprint"], str) else None
     except (InputError, KeyError, TypeError):
         return None
-
-
-class _bar:
-    """A tqdm bar on stderr, or nothing."""
-
-    def __init__(self, show: bool, total: int, done: int, label: str):
-        self.show, self.total, self.done, self.label = show, total, done, label
-
-    def __enter__(self) -> Callable[[str], None]:
-        if not self.show:
-            return lambda text: None
-        from tqdm import tqdm
-
-        self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="run", file=sys.stderr)
-
-        def advance(text: str) -> None:
-            self.bar.set_postfix_str(text, refresh=False)
-            self.bar.update()
-
-        return advance
-
-    def __exit__(self, *exc) -> None:
-        if self.show:
-            self.bar.close()
 
 
 class _Worker:

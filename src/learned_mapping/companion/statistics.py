@@ -17,6 +17,8 @@ Scores = Mapping[str, Sequence[float]]
 Statistic = Callable[..., np.ndarray]
 
 RESAMPLES = 2000
+CONFIDENCE = 0.95
+"""Of an interval: its share of the resamples."""
 
 
 def interquartile_mean(values: Any, axis: int = -1) -> np.ndarray:
@@ -41,29 +43,19 @@ def geometric_mean(values: Any, axis: int = -1) -> np.ndarray:
 
 
 def bootstrap_interval(
-    scores: Scores | Sequence[float],
-    statistic: Statistic = interquartile_mean,
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    confidence: float = 0.95,
+    scores: Scores | Sequence[float], statistic: Statistic = interquartile_mean, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile interval of `statistic` over the pooled values, resampling the runs within each task.
+    """95% percentile interval (low, high) of `statistic` over the pooled values, the runs of each task drawn anew.
 
     Args:
       scores: task -> values; a plain sequence is one task.
       statistic: reduces an axis, such as `interquartile_mean`.
       seed: of the resampling.
-      resamples: how many.
-      confidence: the interval's share of the resamples.
-
-    Returns:
-      (low, high).
     """
     generator = np.random.default_rng(seed)
     tasks = scores.values() if isinstance(scores, Mapping) else [scores]
-    pooled = np.concatenate([_resampled(task, resamples, generator) for task in tasks], axis=1)
-    return _percentiles(statistic(pooled, axis=-1), confidence)
+    pooled = np.concatenate([_resampled(task, generator) for task in tasks], axis=1)
+    return _percentiles(statistic(pooled, axis=-1))
 
 
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
@@ -75,19 +67,14 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
     return float(np.mean([_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]))
 
 
-def improvement_interval(
-    scores: Scores, baseline: Scores, *, seed: int = 0, resamples: int = RESAMPLES, confidence: float = 0.95
-) -> tuple[float, float]:
+def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
-    generator = np.random.default_rng(seed)
-    wins = [
-        _wins(_resampled(scores[task], resamples, generator), _resampled(baseline[task], resamples, generator))
-        for task in scores
-    ]
-    return _percentiles(np.mean(wins, axis=0), confidence)
+    generator = np.random.default_rng(0)
+    wins = [_wins(*(_resampled(each[task], generator) for each in (scores, baseline))) for task in scores]
+    return _percentiles(np.mean(wins, axis=0))
 
 
-def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float] | None:
+def mean_ratio(scores: Scores, baseline: Scores) -> tuple[float, float, float] | None:
     """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
 
     Returns:
@@ -95,32 +82,30 @@ def mean_ratio(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[floa
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
-    found = _contrast(
-        lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline, seed
-    )
+    found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
     value, low, high = (float(np.exp(end)) for end in found)
     return value, low, high
 
 
-def mean_difference(scores: Scores, baseline: Scores, *, seed: int = 0) -> tuple[float, float, float]:
+def mean_difference(scores: Scores, baseline: Scores) -> tuple[float, float, float]:
     """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
 
     Returns:
       (value, low, high).
     """
-    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline, seed)
+    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
 
 
 def _contrast(
-    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores, seed: int
+    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores
 ) -> tuple[float, float, float]:
     """The mean over tasks of `contrast`, which takes runs [b, n] and [b, m], and its interval over resampled runs."""
     _check_tasks(scores, baseline)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     pairs = [(scores[task], baseline[task]) for task in scores]
     value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
-    drawn = [contrast(*(_resampled(each, RESAMPLES, generator) for each in pair)) for pair in pairs]
-    return float(value), *_percentiles(np.mean(drawn, axis=0), 0.95)
+    drawn = [contrast(*(_resampled(each, generator) for each in pair)) for pair in pairs]
+    return float(value), *_percentiles(np.mean(drawn, axis=0))
 
 
 def _check_tasks(scores: Scores, baseline: Scores) -> None:
@@ -128,11 +113,11 @@ def _check_tasks(scores: Scores, baseline: Scores) -> None:
         raise ValueError("both methods need the same tasks, at least one")
 
 
-def _resampled(values: Sequence[float], resamples: int, generator: np.random.Generator) -> np.ndarray:
+def _resampled(values: Sequence[float], generator: np.random.Generator) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError("each task needs at least one run")
-    return values[generator.integers(0, len(values), size=(resamples, len(values)))]
+    return values[generator.integers(0, len(values), size=(RESAMPLES, len(values)))]
 
 
 def _wins(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -141,7 +126,7 @@ def _wins(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return (difference.mean(axis=(1, 2)) + 1) / 2
 
 
-def _percentiles(samples: np.ndarray, confidence: float) -> tuple[float, float]:
-    tail = (1 - confidence) / 2 * 100
+def _percentiles(samples: np.ndarray) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(samples, [tail, 100 - tail])
     return float(low), float(high)

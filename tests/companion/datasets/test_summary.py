@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.summary import by_split, families, size_rows, stored_bytes, stored_manifests
+from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families, size_rows
+from learned_mapping.companion.datasets.registry import stored_manifests
+from learned_mapping.companion.datasets.verify import stored_bytes
 
 DIGEST = "0" * 64
 MANIFEST = Manifest(

@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node, expect_schema, parse_json, read_bytes, write_bytes
@@ -208,3 +211,33 @@ def _check_further_files(facts: Mapping[str, Any], node: Node, files: set[str]) 
 
 def _further_files(facts: Mapping[str, Any]) -> dict[str, str]:
     return {facts[k]: facts[f"{k.removesuffix('_file')}_sha256"] for k in facts if k.endswith("_file")}
+
+
+def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
+    """Split -> [items] values of a numeric fact, splits in the order of `SPLITS`; ``all`` where a set has none.
+
+    Items without the fact are left out, and splits without such items.
+    """
+    values: dict[str, list[float]] = {split: [] for split in (*SPLITS, "all")}
+    for item in manifest.items:
+        if isinstance(item.facts.get(fact), int | float):
+            values[item.split or "all"].append(item.facts[fact])
+    return {split: np.array(found) for split, found in values.items() if found}
+
+
+def size_rows(manifest: Manifest, fact: str) -> list[dict[str, Any]]:
+    """One row per split: number of items, and the least, the median and the most of a fact."""
+    return [
+        {"split": split, "items": len(found), "least": found.min(), "median": np.median(found), "most": found.max()}
+        for split, found in by_split(manifest, fact).items()
+    ]
+
+
+def families(manifest: Manifest) -> dict[str, Mapping[str, int]]:
+    """Split -> family -> number of items, most first; items without a family are left out."""
+    counts: dict[str, Counter[str]] = {}
+    for item in manifest.items:
+        if "family" in item.facts:
+            counts.setdefault(item.split or "all", Counter())[item.facts["family"]] += 1
+    order = [split for split in (*SPLITS, "all") if split in counts]
+    return {split: dict(sorted(counts[split].items(), key=lambda each: (-each[1], each[0]))) for split in order}

@@ -139,6 +139,12 @@ def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
     return tuple(find_set(name) for name in dict.fromkeys(names)) or tuple(SETS.values())
 
 
+def stored_manifests() -> dict[str, Manifest]:
+    """The manifests of the sets that are stored, by name; raises `InputError` for a damaged one."""
+    found = {name: each.manifest() for name, each in SETS.items()}
+    return {name: manifest for name, manifest in found.items() if manifest is not None}
+
+
 def stored_manifest(name: str) -> Manifest:
     """What is in a stored set; raises `InputError` where it is missing or damaged."""
     path = find_set(name).path / FILE_NAME

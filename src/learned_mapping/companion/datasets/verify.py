@@ -12,7 +12,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Item, file_sha256
-from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_sets
+from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_set, find_sets
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import graph_from_json, program_from_json
@@ -183,6 +183,11 @@ def files_of(folder: Path) -> list[Path]:
 def bytes_of(paths: Iterable[Path]) -> int:
     """Bytes of these files; of a link, its own."""
     return sum(path.lstat().st_size for path in paths)
+
+
+def stored_bytes(name: str) -> int:
+    """Bytes of all files in a set's folder."""
+    return bytes_of(files_of(find_set(name).path))
 
 
 def _name(path: Path) -> str:

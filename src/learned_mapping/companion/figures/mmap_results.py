@@ -336,12 +336,11 @@ def buffers_figure(
     return figure
 
 
-def sizes_figure(groups: Mapping[str, np.ndarray], *, unit: str = "ops") -> Figure:
+def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
     """How large the members of a set are: for each size, the share that is no larger.
 
     Args:
-      groups: label, such as a split -> [members] sizes.
-      unit: of a size.
+      groups: label, such as a split -> [members] sizes in ops.
     """
     figure, axes = new_figure(height=2.6)
     for i, (label, sizes) in enumerate(groups.items()):
@@ -350,7 +349,7 @@ def sizes_figure(groups: Mapping[str, np.ndarray], *, unit: str = "ops") -> Figu
         look = {"where": "post", "color": PALETTE[i % len(PALETTE)]}
         axes.step([ordered[0], *ordered], share, label=f"{label} ({len(ordered):,})", **look)
     _log_sizes(axes)
-    axes.set(xlabel=unit, ylabel="share of the set, no larger", ylim=(0, 1.02))
+    axes.set(xlabel="ops", ylabel="share of the set, no larger", ylim=(0, 1.02))
     axes.legend(loc="lower right")
     return figure
 

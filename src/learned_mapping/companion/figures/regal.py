@@ -21,6 +21,7 @@ from learned_mapping.companion.figures.charts import (
     method_colour,
     name_rows,
     new_panels,
+    of,
 )
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.draw import drawing
@@ -43,13 +44,9 @@ SPREAD = 0.13
 """How far the methods of a distance stand from its line."""
 
 
-def _of(rows: Sequence[Row], metric: str) -> list[Row]:
-    return [row for row in rows if row["metric"] == metric]
-
-
 def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], Row]:
     """(instance, method) -> row."""
-    return {(row["instance"], row["method"]): row for row in _of(rows, metric)}
+    return {(row["instance"], row["method"]): row for row in of(rows, metric)}
 
 
 def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
@@ -100,11 +97,11 @@ def room_bars(
 def seconds_by_size(result: dict[str, Any]) -> Figure:
     """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's mean as a line."""
     figure, axes = new_figure(height=3.4)
-    rows = sorted(_of(result["rows"], "seconds_by_size"), key=lambda row: row["ops"])
-    for method in distinct(_of(result["rows"], "seconds_by_size"), "method"):
+    rows = sorted(of(result["rows"], "seconds_by_size"), key=lambda row: row["ops"])
+    for method in distinct(of(result["rows"], "seconds_by_size"), "method"):
         points = [(row["ops"], row["value"]) for row in rows if row["method"] == method]
         axes.plot(*zip(*points), "o-", color=method_colour(method), markersize=4, label=method)
-    for row in _of(result["paper"], "seconds"):
+    for row in of(result["paper"], "seconds"):
         if row["method"] == "brkga":
             axes.axhline(row["value"], color=INK, linewidth=0.9, linestyle=":")
             label = f"paper, BRKGA, mean over its graphs: {row['value']:g} s"
@@ -163,9 +160,9 @@ def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = LEARN
       result: of `regal.fig2_left`.
       methods: a panel each.
     """
-    rows = _of(result["rows"], "improvement_percent")
+    rows = of(result["rows"], "improvement_percent")
     shown = [name for name in methods if any(row["method"] == name for row in rows)]
-    marks = [row["value"] for row in _of(result["paper"], "improvement_percent")]
+    marks = [row["value"] for row in of(result["paper"], "improvement_percent")]
     everything = [row["value"] for row in rows] + marks
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
     edges = np.arange(first, max(everything) + HISTOGRAM_STEP, HISTOGRAM_STEP)
@@ -188,17 +185,15 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     Args:
       result: of `regal.fig2_right`.
     """
-    unsorted = _of(result["rows"], "improvement_percent")
+    unsorted = of(result["rows"], "improvement_percent")
     rows = sorted(unsorted, key=lambda row: int(row["instance"]))
     datasets, limits = distinct(unsorted, "dataset"), sorted({int(row["instance"]) for row in rows})
     figure, panels = new_panels(len(datasets), len(datasets), height=3.0)
     for panel, dataset in zip(panels, datasets):
         for name in distinct((row for row in unsorted if row["dataset"] == dataset), "method"):
             mine = [row for row in rows if (row["dataset"], row["method"]) == (dataset, name)]
-            x, (y, low, high) = (
-                [int(r["instance"]) for r in mine],
-                ([r[k] for r in mine] for k in ("value", "low", "high")),
-            )
+            x = [int(r["instance"]) for r in mine]
+            y, low, high = ([r[end] for r in mine] for end in ("value", "low", "high"))
             style = "o--" if name.startswith("regal-imitation") else "o-"  # ours, not the paper's
             curve(panel, x, y, low, high, colour=method_colour(name), style=style, markersize=5, label=name)
         panel.axhline(0, color=INK, linewidth=0.8)
@@ -243,8 +238,8 @@ def method(result: dict[str, Any]) -> Figure:
     Args:
       result: of `regal.fig1`.
     """
-    weights = {row["instance"]: row["value"] for row in _of(result["rows"], "parameters")}
-    (rounds,) = [row["value"] for row in _of(result["rows"], "rounds")]
+    weights = {row["instance"]: row["value"] for row in of(result["rows"], "parameters")}
+    (rounds,) = [row["value"] for row in of(result["rows"], "rounds")]
 
     def count(start: str) -> str:
         return f"{sum(value for name, value in weights.items() if name.startswith(start)):,.0f} weights"

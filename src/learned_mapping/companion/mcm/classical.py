@@ -25,7 +25,6 @@ from learned_mapping.mcm.rules.constraints import is_valid, valid_count
 from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
-from learned_mapping.programs.graph import ComputationGraph
 
 CHIPS = 36
 """Of the paper's package."""
@@ -41,9 +40,8 @@ UNCONSTRAINED_GRAPHS = {
     ),
 }  # fmt: skip
 CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
-LEAST_ROOM = 2.0
-"""A graph is posed on C chips only where an equal share of its time is at least this many times its longest op: with
-less, that op decides the outcome and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
+"""Of the CNN: where an equal share of its time is at least twice its longest op. With less, that op decides the outcome
+and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
 SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}
@@ -74,12 +72,6 @@ LARGE_OPS = 1000
 """A graph with more ops has one seed, but in the profile ``paper``, for the sake of time."""
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
-
-
-def room(graph: ComputationGraph, chips: int) -> float:
-    """An equal share of the graph's time on one chip, over the time of its longest op."""
-    seconds = ChipModel(graph, ChipPackage(chips=chips)).op_seconds
-    return float(seconds.sum() / chips / seconds.max())
 
 
 @lru_cache(maxsize=1)

@@ -37,11 +37,11 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
     return np.where(above.any(-1), above.argmax(-1) + 1, mean.shape[-1] + 1)
 
 
-def resampled_means(logs: np.ndarray, *, seed: int = 0, resamples: int = RESAMPLES // 4) -> np.ndarray:
+def resampled_means(logs: np.ndarray) -> np.ndarray:
     """[resamples, samples] geometric means over graphs and seeds, the seeds of each graph drawn anew."""
     graphs, seeds, _ = logs.shape
-    rng, found = np.random.default_rng(seed), []
-    for _ in range(resamples):
+    rng, found = np.random.default_rng(0), []
+    for _ in range(RESAMPLES // 4):
         chosen = rng.integers(0, seeds, (graphs, seeds))
         found.append(np.exp(logs[np.arange(graphs)[:, None], chosen].mean((0, 1))))
     return np.array(found)

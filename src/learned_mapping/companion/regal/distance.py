@@ -10,15 +10,14 @@ import numpy as np
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.distance_sets import graph_of, members
 from learned_mapping.companion.regal.methods import brought
+from learned_mapping.companion.regal.runs import outcome
 from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.regal.methods import EVALUATIONS, schedule_costs, solve
+from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.list_schedule import upward_rank
-from learned_mapping.regal.validate import validate
 
 METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
@@ -89,15 +88,9 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     try:
         for member in config["members"]:
             problem = Instance(graph_of(config["set"], member), pair, config["objective"])
-            schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
-            verdict = validate(problem.graph, schedule, pair)
-            # No schedule is shorter than its share of the work, nor than the longest path.
-            floor = max(problem.arrays.seconds.sum() / pair.devices, upward_rank(problem).max())
-            found[problem.graph.name] = {
-                "cost": verdict.costs.get(problem.cost_name, schedule_costs(problem, schedule)[problem.cost_name]),
-                "floor": float(floor), "ops": problem.graph.num_ops, "valid": verdict.valid,
-                "fault": "" if verdict.valid else str(verdict.violations[0]),
-            }  # fmt: skip
+            result = solve(problem, method, seed=seed, samples=config["evaluations"])
+            about = outcome(problem, result.solution, result.seconds) | {"ops": problem.graph.num_ops}
+            found[problem.graph.name] = about
     except InputError as error:
         if config["devices"] == DevicePair().devices:
             raise

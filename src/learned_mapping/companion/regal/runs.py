@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import load_graph
+from learned_mapping.companion.table import Record
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.bounds.cp_sat import cp_sat
@@ -27,7 +27,7 @@ WARM_STARTS = ("brkga", "local-search", *RULES)
 """Whose best CP-SAT starts from."""
 
 
-def schedule_graphs(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Record:
     """Runs `method` on each of ``config["graphs"]``.
 
     Args:
@@ -45,29 +45,29 @@ def schedule_graphs(method: str, instance: str, config: dict[str, Any], seed: in
     found = {}
     for name, problem in _instances(config):
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
-        found[name] = _outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        found[name] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
         if "limits" in config:
             found[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
     return {"graphs": found}
 
 
-def _cost_after(curve: dict[str, Any], limit: int) -> float:
+def _cost_after(curve: Record, limit: int) -> float:
     """The best fitness after at most so many evaluations: a search that stops there takes the same steps."""
     return min(value for value, samples in zip(curve["y"], curve["samples"]) if samples <= limit)
 
 
-def time_sizes(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def time_sizes(method: str, instance: str, config: Record, seed: int) -> Record:
     """As `schedule_graphs`, on one layered graph for each of ``config["ops"]``."""
     _compile(method, "runtime")
     found = {}
     for ops in config["ops"]:
         problem = Instance(random_graph(np.random.default_rng(ops), "layered", ops))
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
-        found[str(ops)] = _outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        found[str(ops)] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
     return {"graphs": found}
 
 
-def long_search(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def long_search(method: str, instance: str, config: Record, seed: int) -> Record:
     """The best of a long evolution and of long climbs: from its result, from the best rule, from scratch.
 
     Each gets ``config["evaluations"]``; else as `schedule_graphs`.
@@ -84,11 +84,11 @@ def long_search(method: str, instance: str, config: dict[str, Any], seed: int) -
             candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
         schedules = [decode(problem, chromosome) for chromosome in candidates]
         best = min(schedules, key=lambda schedule: schedule_fitness(problem, schedule))
-        found[name] = _outcome(problem, best, time.process_time() - start)
+        found[name] = outcome(problem, best, time.process_time() - start)
     return {"graphs": found}
 
 
-def prove(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def prove(method: str, instance: str, config: Record, seed: int) -> Record:
     """CP-SAT from the best of `WARM_STARTS`, for ``config["solver_time"]`` of its own units of work.
 
     Adds to each graph the bound, whether the optimum is proven, and the cost it started from.
@@ -101,21 +101,21 @@ def prove(method: str, instance: str, config: dict[str, Any], seed: int) -> dict
         ]
         best = min(known, key=lambda schedule: schedule_fitness(problem, schedule))
         solved = cp_sat(problem, deterministic_time=config["solver_time"], seed=seed, start=best)
-        started_from = _cost(problem, best)
+        started_from = schedule_costs(problem, best)[problem.cost_name]
         if solved.schedule is not None:
             best = min((solved.schedule, best), key=lambda schedule: schedule_fitness(problem, schedule))
-        outcome = _outcome(problem, best, time.process_time() - start)
+        proved = outcome(problem, best, time.process_time() - start)
         # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair above.
-        bound = min(solved.bound, outcome["cost"])
-        found[name] = outcome | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
+        bound = min(solved.bound, proved["cost"])
+        found[name] = proved | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
     return {"graphs": found}
 
 
-def _budget(config: dict[str, Any]) -> Budget:
+def _budget(config: Record) -> Budget:
     return Budget(samples=config["evaluations"], cpu=True)
 
 
-def _instances(config: dict[str, Any]) -> Iterable[tuple[str, Instance]]:
+def _instances(config: Record) -> Iterable[tuple[str, Instance]]:
     pair = DevicePair(transfers=config["transfers"])
     for name in config["graphs"]:
         graph = load_graph(config["kind"], name, config["split"])
@@ -132,15 +132,11 @@ def _compile(method: str, objective: str) -> None:
         solve(Instance(graph, objective=objective), method, samples=300)
 
 
-def _cost(problem: Instance, schedule: Schedule) -> float:
-    return schedule_costs(problem, schedule)[problem.cost_name]
-
-
-def _outcome(problem: Instance, schedule: Schedule, seconds: float) -> dict[str, Any]:
+def outcome(problem: Instance, schedule: Schedule, seconds: float) -> Record:
     """The cost as the independent validator has it; an invalid schedule is reported with its first violation."""
     verdict = validate(problem.graph, schedule, problem.pair)
     fault = "" if verdict.valid else str(verdict.violations[0])
-    cost = verdict.costs.get(problem.cost_name, _cost(problem, schedule))
+    cost = verdict.costs.get(problem.cost_name, schedule_costs(problem, schedule)[problem.cost_name])
     # No schedule is shorter than its share of the work, nor than the longest path.
     floor = max(problem.arrays.seconds.sum() / problem.pair.devices, upward_rank(problem).max())
     return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": float(floor)}

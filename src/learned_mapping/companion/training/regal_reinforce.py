@@ -20,8 +20,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
-from learned_mapping.companion.training.regal_graphs import training_graphs, watched_graphs
-from learned_mapping.companion.training.regal_sets import references
+from learned_mapping.companion.training.regal_sets import references, training_graphs, watched_graphs
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.json_io import write_json

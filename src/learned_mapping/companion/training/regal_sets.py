@@ -23,6 +23,7 @@ from learned_mapping.regal.agent.elites import Elites, find_elites, joined, orig
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.imitation import Example
 from learned_mapping.regal.agent.learner import Learner, Variant
+from learned_mapping.regal.agent.rollouts import uniform_cost
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
@@ -49,6 +50,13 @@ ROOM = 1.002
 """A training graph on which BRKGA comes this close to what no schedule can beat has nothing to teach."""
 
 
+LOOKED_AT = 480
+"""Graphs taken of the training split for learning by reward, from the first on; traced ones with noise, every topology
+once or twice."""
+LEARNING_ROOM = 1.02
+"""A graph on which 1,060 uniform evaluations come this close to what no schedule can beat has nothing to teach it."""
+
+
 def training_instances(dataset: str) -> list[Instance]:
     """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
     kind, objective = DATASETS[dataset]
@@ -56,7 +64,7 @@ def training_instances(dataset: str) -> list[Instance]:
         graphs = [traced.generate(dataset, "train", i) for i in range(len(traced.names("train")))]
     else:
         graphs = [synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
-    tested = {topology_digest(load_graph(kind, name)) for name in graph_names(kind)}
+    tested = _tested(kind)
     graphs = [graph for graph in graphs if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested]
     return [Instance(graph, objective=objective) for graph in graphs]
 
@@ -167,3 +175,36 @@ def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, n
         path.parent.mkdir(parents=True, exist_ok=True)
         write_checkpoint(path, {key: np.asarray(value) for key, value in make().items()}, {})
     return read_checkpoint(path)[0]
+
+
+def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
+    """Up to `LOOKED_AT` graphs of the training split that leave room, of at most `largest_ops` ops."""
+    kind, objective = DATASETS[dataset]
+    found, tested = [], _tested(kind)
+    for index in range(LOOKED_AT):
+        if kind == "traced":
+            graph = traced.generate(dataset, "train", index)
+        else:
+            graph = synthetic.generate("train", index)
+        if graph.num_ops > largest_ops or topology_digest(graph) in tested:
+            continue
+        instance = Instance(graph, objective=objective)
+        if uniform_cost(instance.arrays, (index,), 1060, 1) > LEARNING_ROOM * floor(instance):
+            found.append(instance)
+    return found
+
+
+def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:
+    """`count` graphs of the validation split, none of a test graph's topology, of at most `largest_ops` ops."""
+    kind, _ = DATASETS[dataset]
+    tested = _tested(kind)
+    found = [
+        instance
+        for instance in validation_instances(dataset, 2 * count)
+        if instance.graph.num_ops <= largest_ops and topology_digest(instance.graph) not in tested
+    ]
+    return [found[i] for i in np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)]
+
+
+def _tested(kind: str) -> set[str]:
+    return {topology_digest(load_graph(kind, name)) for name in graph_names(kind)}
