@@ -298,7 +298,7 @@ def claims() -> dict[str, Any]:
         rows.append(
             {
                 "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
-                "verdict": item.verdict, "artifact": claim.artifact, "link": page_of(claim.artifact),
+                "verdict": item.verdict, "artifact": claim.artifact, 
                 "measured": ends(item.measured), "ours": ends(item.ours), "method": claim.ours.get("method", ""),
                 "printed": None if paper is None else paper.value, "reproduced": finite(claim.reproduced),
                 "same": finite(claim.same_direction),

@@ -66,9 +66,10 @@ class Explorable(Directive):
         drawn = PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
         if name not in SCRIPTS:
             return [nodes.raw("", f'<figure class="lm-figure">{drawn}{caption}</figure>', format="html")]
-        data = json.dumps(data_of(name), separators=(",", ":")).replace("</", "<\\/")
-        if name == "claims":
-            data = data.replace('"link":"', f'"link":"{up}')
+        shown = data_of(name)
+        for claim in shown.get("claims", ()):
+            claim["link"] = up + explorable_data.page_of(claim["artifact"])
+        data = json.dumps(shown, separators=(",", ":")).replace("</", "<\\/")
         loaded = self.state.document.__dict__.setdefault("lm_scripts", [])
         tags = ""
         for script in SCRIPTS[name]:
