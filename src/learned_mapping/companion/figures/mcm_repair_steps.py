@@ -183,7 +183,7 @@ def repair_steps(
 
     Args:
       graph, candidate, chips: what was repaired.
-      steps: from `repair_trace.fix_trace`.
+      steps: from `solver.fix_trace`.
       name: of the element, another for each on a page.
     """
     grid = _Grid(graph, chips)

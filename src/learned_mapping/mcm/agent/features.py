@@ -14,7 +14,7 @@ from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, Graph
 from learned_mapping.programs.graph import ComputationGraph, longest_paths
 
 INPUT = len(OP_CLASSES)
-"""The class of program inputs, which take no time; the others are those of `hardware.op_classes`."""
+"""The class of program inputs, which take no time; the others are those of `chip_package.op_classes`."""
 NUM_FEATURES = 12 + INPUT + 1
 
 

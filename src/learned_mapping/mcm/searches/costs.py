@@ -94,7 +94,7 @@ def cross_entropy(model: ChipModel, rng: np.random.Generator, budget: Budget, *,
 
 
 def class_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    """[N] int32, the partition that measured best: a factor per class of ops (`hardware.op_classes`), cut evenly.
+    """[N] int32, the partition that measured best: a factor per class of ops (`chip_package.op_classes`), cut evenly.
 
     Begins with the model's own costs; every batch's distribution is that of the elite before.
     """

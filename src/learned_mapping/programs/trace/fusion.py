@@ -66,12 +66,10 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     reads = [_reads(operation, recomputed, same_as) for operation in operations]
     groups = _groups(flow, operations, reads, results, recomputed)
     members: dict[int, list[int]] = {}
-    for i, group in enumerate(groups):
-        if group is not None:
-            members.setdefault(group, []).append(i)
     consumed_by: dict[int, set[int]] = {}
     for i, group in enumerate(groups):
         if group is not None:
+            members.setdefault(group, []).append(i)
             for value in reads[i]:
                 consumed_by.setdefault(value, set()).add(group)
     instructions = []

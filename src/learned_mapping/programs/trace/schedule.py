@@ -13,7 +13,7 @@ The rules, in the order in which they apply, follow what XLA does to a program b
    place. All other readers of a donated argument come first.
 5. *Order.* Program order, an instruction standing where its heavy operation stood; updates of donated arguments run as
    soon as they can.
-6. *Latency.* The roofline of `roofline.instruction_latency_table` over the bytes each instruction touches.
+6. *Latency.* The roofline of `program.instruction_latency_table` over the bytes each instruction touches.
 
 Scalars (one element, or at most 8 bytes) live in registers and are no buffers. Sizes are rounded up to
 `ALLOCATION_BYTES`. Arguments are in slow memory before the program starts, so all of them, data as well as parameters,

@@ -83,13 +83,8 @@ def load_example(
         args: Any = tuple(parse_argument(text) for text in arguments)
         return _with_donated(spec, Example(function, args, tuple(parameters), tuple(donated)))
     try:
-        takes = len(
-            [
-                p
-                for p in inspect.signature(function).parameters.values()
-                if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-            ]
-        )
+        taken = inspect.signature(function).parameters.values()
+        takes = sum(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in taken)
     except (TypeError, ValueError):
         takes = 0
     if takes:

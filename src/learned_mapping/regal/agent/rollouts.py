@@ -60,7 +60,7 @@ def rollouts(
       arrays: of the instance, N ops.
       choices: [K, N, d + 1, 2] as in `law_rows`.
       bins: the values to choose from.
-      rng: a `stream.stream`, which is fast; or a generator: then, and with float64, a run is `brkga`'s to the last bit.
+      rng: a `stream`, which is fast; or a generator: then, and with float64, a run is `brkga`'s to the last bit.
       evaluations: chromosomes scored in each run, the shared population counted in each.
       parameters: BRKGA's; defaults where None.
       dtype: of chromosomes.
