@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.mcm.bounds.cp_sat import Rules
+from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.mcm.repair.solver import ConstraintSolver
 from learned_mapping.programs.synthetic import random_graph
 

@@ -8,6 +8,7 @@ from test_arrows import arrows
 
 ALLOWED = {
     "mcm.rules.constraints",
+    "mcm.rules.cp_sat",
     "hardware.chip_package",  # for the largest number of chips
 }
 

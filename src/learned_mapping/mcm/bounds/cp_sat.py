@@ -1,22 +1,15 @@
-"""CP-SAT on small graphs: the fastest partition.
-
-One model: y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c + 1] and all rules are linear
-or clauses. It is a second, independent statement of the rules, which the engine's tests use.
-"""
+"""CP-SAT on small graphs: the fastest partition."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.rules.constraints import check_chips, check_strength
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.mcm.rules.cp_sat import Rules
 
-MAX_VARIABLES = 400_000
 UNITS = 10**9
 """Times are rounded to this part of the graph's total."""
 
@@ -32,71 +25,6 @@ class CpSatOutcome:
     bound: float
     """What no valid partition can beat."""
     optimal: bool
-
-
-class Rules:
-    """The rules of one graph on C chips as a CP-SAT model."""
-
-    def __init__(self, graph: ComputationGraph, chips: int, strength: str):
-        check_chips(chips)
-        check_strength(strength)
-        if graph.num_ops * chips > MAX_VARIABLES:
-            size = f"{graph.num_ops} ops on {chips} chips"
-            raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
-        self.model, self.chips, self.graph = cp_model.CpModel(), chips, graph
-        n, edges = graph.num_ops, graph.op_edges.tolist()
-        new = self.model.new_bool_var
-        self.at_least = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
-        self.on = [[new("") for _ in range(chips)] for _ in range(n)]
-        for u in range(n):
-            for c in range(chips):
-                self.model.add(self.on[u][c] == self.at_least[u][c] - self.at_least[u][c + 1])
-        for u, v in edges:
-            for c in range(1, chips):
-                self.model.add_implication(self.at_least[u][c], self.at_least[v][c])  # Eq. 2
-                if strength == "chain" and c + 1 < chips:
-                    self.model.add_implication(self.at_least[v][c + 1], self.at_least[u][c])
-        for c in range(chips - 1):  # Eq. 3
-            used = new("")
-            self.model.add_bool_or([*(self.on[u][c] for u in range(n)), ~used])
-            for u in range(n):
-                self.model.add_implication(self.at_least[u][c + 1], used)
-        if strength == "general":
-            self._triangle(edges)
-
-    def _triangle(self, edges: list[list[int]]) -> None:
-        """Eq. 4: no chip edge beside a longer path."""
-        chips, new = self.chips, self.model.new_bool_var
-        pairs = [(a, b) for a in range(chips) for b in range(a + 1, chips)]
-        direct, longer = {p: new("") for p in pairs}, {p: new("") for p in pairs}
-        for u, v in edges:
-            for a, b in pairs:
-                self.model.add_bool_or([~self.on[u][a], ~self.on[v][b], direct[a, b]])
-        for a, b in pairs:
-            for c in range(b + 1, chips):
-                for rest in (direct[b, c], longer[b, c]):
-                    self.model.add_bool_or([~direct[a, b], ~rest, longer[a, c]])
-            self.model.add_bool_or([~direct[a, b], ~longer[a, b]])
-
-    def hint(self, assignment: np.ndarray) -> None:
-        for u, chip in enumerate(assignment.tolist()):
-            for c in range(1, self.chips):
-                self.model.add_hint(self.at_least[u][c], int(chip >= c))
-
-    def solve(self, effort: float, seconds: float | None, seed: int) -> tuple[np.ndarray | None, float, float, bool]:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = seed % 2**31
-        if seconds is None:
-            solver.parameters.max_deterministic_time = effort
-        else:
-            solver.parameters.max_time_in_seconds = seconds
-        status = solver.solve(self.model)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None, 0.0, solver.best_objective_bound, False
-        chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
-        optimal = status == cp_model.OPTIMAL
-        return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
 
 
 def fastest_partition(

@@ -12,8 +12,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.bounds.cp_sat import Rules
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
+from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.programs.graph import ComputationGraph
 
 NEAREST_EFFORT = 20.0
