@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.mcm.repair.solver import ConstraintSolver
+from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.programs.synthetic import random_graph
 
 CONNECTED = ("series-parallel", "towers", "attention")
@@ -25,7 +25,7 @@ def compare(instances: int, seed: int) -> tuple[int, int, int]:
         asked = int(rng.choice([op for op in range(graph.num_ops) if op not in fixed]))
         domain = engine.get_domain(asked)
         for chip in range(chips):
-            rules = Rules(graph, chips)
+            rules = Rules(graph, chips, "chain")
             for op, at in (*fixed.items(), (asked, chip)):
                 rules.model.add(rules.on[op][at] == 1)
             possible = rules.solve(10.0, None, 0)[0] is not None
