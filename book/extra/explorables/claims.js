@@ -52,7 +52,6 @@
           }
         }
         if (!c.measured) put("circle", { cx: x(-1.4), cy: y, r: 4, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
-        g.addEventListener("click", () => { at = i; draw(); });
       });
       const c = rows[at];
       detail.replaceChildren();
@@ -67,6 +66,11 @@
       f.write({ claim: c.id });
     }
 
+    p.svg.addEventListener("click", (event) => {
+      const box = p.svg.getBoundingClientRect(), y = ((event.clientY - box.top) * p.svg.viewBox.baseVal.height) / box.height;
+      at = Math.max(0, Math.min(rows.length - 1, Math.round((y - 34) / 15)));
+      draw();
+    });
     const link = f.read();
     if (link.claim) at = Math.max(0, rows.findIndex((c) => c.id === link.claim));
     draw();
