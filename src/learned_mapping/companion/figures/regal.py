@@ -211,7 +211,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     """REGAL learns: gaps on validation graphs at 5,000 evaluations over CPU seconds, a panel for each dataset.
 
     Args:
-      records: of `companion.regal.training.training_records`; a line for each seed, dashed for the same network's
+      records: of `companion.regal.methods.training_records`; a line for each seed, dashed for the same network's
         average law.
     """
     datasets = [d for d in DATASET_TITLES if any(record["dataset"] == d for record in records)]

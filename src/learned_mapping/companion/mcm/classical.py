@@ -55,7 +55,7 @@ ENGINES = {
     "fix-general": ("fix", "general"),
     "nearest-chain": ("nearest", "chain"),
 }
-"""Method -> mode and strength of `mcm.engine.repair_batch`."""
+"""Method -> mode and strength of `mcm.repair.engine.repair_batch`."""
 REPAIR_GRAPHS = {
     "quick": ("lenet_inference", CNN),
     "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
