@@ -42,8 +42,8 @@ SOLVES = {
 """Tasks whose method is one of a problem's."""
 SAME_CODE = {f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "learning-only")}
 """Methods whose fingerprint is another's: one agent under other settings."""
-FIRST_ONLY = ("mmap/muzero",)
-"""Methods that play the first instance alone: they compile for a minute."""
+FIRST_ONLY = ("mmap/muzero", "regal/regal", "regal/regal-average")
+"""Methods that play the first instance alone: they compile for a minute, or no network of theirs serves the second."""
 PROBES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mmap.bound": ("bound-lp", "rnn_0", {}),
     "mmap.random": ("random", "mlperf_dlrm_batch_8192", {"games": 3}),
