@@ -55,7 +55,7 @@ def test_the_compilers_mapping_as_stored(manifest, name):
     """Would catch a mapping stored for another program, or facts that the files do not bear out."""
     program, mapping = compiled.load(name)
     facts = manifest.item(name).facts
-    verdict = validate(program, mapping)
+    verdict = validate(program, mapping, listed=None)
     broken: dict[str, int] = {}
     for violation in verdict.violations:
         broken[violation.rule] = broken.get(violation.rule, 0) + 1
