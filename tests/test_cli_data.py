@@ -124,7 +124,7 @@ def test_a_missing_extra_is_one_line_and_nothing_is_built(capsys, data, monkeypa
     monkeypatch.setattr(tpu_compiler, "importlib", nothing)
     (TOY.path / "test" / "g.json.gz").unlink()
     code, out, err = run(capsys, "build", "toy", "compiled-toy")
-    assert code == 2 and not out and "learned-mapping[tpu]" in one_line(err)
+    assert code == 2 and not out and "'.[tpu]' in the checkout" in one_line(err)
     assert not (TOY.path / "test" / "g.json.gz").exists()
 
 

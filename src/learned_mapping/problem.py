@@ -114,6 +114,11 @@ class Problem(ABC):
     def task(self, instance: Any, **options: Any) -> Any:
         """What methods work on: the instance, with hardware and objective. Raises `InputError` for bad options."""
 
+    def toy(self) -> Any:
+        """A task of a few operations, on which rules and searches compile their kernels before their time begins; None
+        where they do so in `Method.prepare`."""
+        return None
+
     def randomness(self, task: Any, seed: int) -> np.random.Generator:
         """All randomness of a run."""
         return np.random.default_rng(seed)
@@ -182,8 +187,11 @@ def solve(
         seconds, samples = problem.seconds, problem.samples
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
+    toy = problem.toy()
     for each in (chosen, *map(problem.method, rules)):
         each.prepare()
+        if toy is not None and each.kind in (RULE, SEARCH):
+            each.run(toy, problem.randomness(toy, 0), Budget(seconds=1.0, samples=2))
     rng = problem.randomness(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallen = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.ppo import new_key
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.repair.engine import repair_arrays
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start, log_weights
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.silicon import PROBLEM, solve
@@ -34,13 +36,14 @@ def test_the_distribution_moves_about_as_many_ops_as_it_says():
 def test_annealing_begins_at_the_start_and_never_returns_less(model):
     """Catches a start that costs no sample or is lost, and hidden randomness."""
     arrays = repair_arrays(model.graph)
+    repair = partial(repair_batch, arrays, model.package.chips)
     start = balanced_start(model, arrays)
-    one = annealing_from_balance(model, arrays, np.random.default_rng(0), Budget(samples=1))
+    one = annealing_from_balance(model, arrays, repair, np.random.default_rng(0), Budget(samples=1))
     np.testing.assert_array_equal(one, start)
     found = []
     for _ in range(2):
         budget = Budget(samples=60)
-        found.append(annealing_from_balance(model, arrays, np.random.default_rng(1), budget))
+        found.append(annealing_from_balance(model, arrays, repair, np.random.default_rng(1), budget))
         assert budget.samples == 60
     np.testing.assert_array_equal(*found)
     assert model.throughput(found[0]) >= model.throughput(start)

@@ -79,7 +79,7 @@ def test_an_update_in_place_without_an_estimate_is_charged_for_its_slice():
 
 @pytest.mark.skipif(HAS_COMPILER, reason="the extra tpu is installed")
 def test_without_the_compiler_the_error_says_what_to_install():
-    with pytest.raises(InputError, match=r"learned-mapping\[tpu\]"):
+    with pytest.raises(InputError, match=r"pip install -e \'\.\[tpu\]\' in the checkout"):
         extract(abs, (), name="nothing")
 
 

@@ -256,6 +256,11 @@ class Partitioning(Problem):
         check_package(package)
         return Task(instance, package, start, repair, strength)
 
+    def toy(self) -> Task:
+        from learned_mapping.mcm.rules.example import example_graph
+
+        return self.task(example_graph(), chips=2)
+
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
         metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}

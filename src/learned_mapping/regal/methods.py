@@ -344,6 +344,11 @@ class Scheduling(Problem):
         memory = {} if memory_gib is None else {"memory_bytes": memory_gib * GIB}
         return Instance(instance, DevicePair(devices=devices, transfers=transfers, **memory), objective)
 
+    def toy(self) -> Instance:
+        from learned_mapping.programs.synthetic import random_graph
+
+        return self.task(random_graph(np.random.default_rng(0), "layered", 8))
+
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
         return schedule_costs(task, solution)
 

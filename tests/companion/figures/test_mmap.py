@@ -27,8 +27,13 @@ def toy_game() -> tuple[Program, Mapping]:
 
 
 def rectangles(figure) -> list[tuple[float, float, float, float]]:
-    patches = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-    return sorted((*patch.get_xy(), patch.get_width(), patch.get_height()) for patch in patches)
+    return sorted(extent for extent in drawn(figure.axes[0]))
+
+
+def drawn(axes) -> list[tuple[float, float, float, float]]:
+    """(x, y, width, height) of every path of the collections."""
+    extents = [path.get_extents() for collection in axes.collections for path in collection.get_paths()]
+    return [(box.x0, box.y0, box.width, box.height) for box in extents]
 
 
 def test_layout_draws_each_allocation_where_it_is():
@@ -48,7 +53,7 @@ def test_axes_are_labelled_with_units():
 def test_tradeoffs_are_those_of_the_game():
     """x written at step 0: Copy holds [0, 1] and uses step 1's supply, NoCopy holds [0, 3], Drop nothing."""
     figure = tradeoff_figure(toy_program(), [])
-    held = [[(*p.get_xy(), p.get_width()) for p in axes.patches if p.get_height() == 4] for axes in figure.axes[:3]]
+    held = [[(x, y, width) for x, y, width, height in drawn(axes) if height == 4] for axes in figure.axes[:3]]
     assert held == [[(0, 0, 2)], [(0, 0, 4)], []]
     left = [[bar.get_height() for bar in axes.patches[4:]] for axes in figure.axes[3:]]
     assert left == [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]

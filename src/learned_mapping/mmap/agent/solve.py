@@ -129,4 +129,4 @@ def _result(
         ).total_s,
         "resets": float(played.resets),
     }
-    return LearnedResult(solution, found | metrics, budget.curve(), budget.samples, budget.seconds, rows)
+    return LearnedResult(solution, found | metrics, budget.curve(), budget.samples, budget.seconds, log=rows)
