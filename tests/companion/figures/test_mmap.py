@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.patches import Rectangle
 
 from learned_mapping.companion.figures.mmap import moves_figure, tradeoff_figure
 from learned_mapping.companion.figures.mmap_results import curves, gaps, returns
