@@ -83,6 +83,8 @@ def test_runs_of_a_small_graph():
         outcomes = [perform(task | {"task": "silicon.sample", "method": method}) for _ in range(2)]
         assert outcomes[0]["result"] == outcomes[1]["result"], outcomes
         assert outcomes[0]["result"]["broken"] == 0
+    for method in ("random", "sa"):  # whose partitions seldom fit
+        assert perform(task | {"task": "silicon.measure", "method": method})["result"]["valid"]
     for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
         found = perform(task | {"task": "silicon.measure", "method": method})["result"]
         assert found["valid"] and found["fits"] and 0 < found["throughput"] < found["predicted_throughput"]

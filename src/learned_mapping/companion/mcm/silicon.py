@@ -7,6 +7,7 @@ here on other partitions: a check, and no finding. What the methods reach is one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,14 @@ RULES: dict[str, Callable[[SiliconModel], np.ndarray]] = {
     "informed-optimum": lambda model: optimum(_with_costs(model, model.silicon.op_seconds)),
 }
 """They plan with the analytical model; the informed ones with the op times of the silicon, which nobody could know."""
+def _sampling(search: Callable) -> Callable:
+    """A search that takes a repair as one that takes the arrays of the compiled engine, like the others here."""
+    return lambda model, arrays, *rest: search(model, partial(repair_batch, arrays, model.package.chips), *rest)
+
+
 SEARCHES = {
-    "random": random_search,
-    "sa": annealing,
+    "random": _sampling(random_search),
+    "sa": _sampling(annealing),
     "random-balanced": balanced_search,
     "class-search": class_search,
 }
