@@ -198,8 +198,9 @@ def solve(
     for rule in rules:
         limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
         fallen.append(problem.method(rule).run(task, np.random.default_rng(seed), limit)[0])
+    spent = since.seconds
     if seconds is not None:
-        seconds = max(seconds - since.seconds, 0.05 * seconds)
+        seconds = max(seconds - spent, 0.05 * seconds)
     limits = {"seconds": seconds, "samples": samples, "cpu": cpu, "progress": progress}
     budget = Budget(**limits, checkpoint=checkpoint, strict=strict)
     going_on = chosen.go_on is not None and fallen
@@ -214,7 +215,7 @@ def solve(
         return result
     values = [problem.value(task, solution) for solution in fallen]
     best = int(np.argmax(values))
-    result = replace(result, seconds=since.seconds)
+    result = replace(result, seconds=spent + result.seconds)  # what a learner compiles is not counted
     if values[best] <= problem.value(task, result.solution):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
