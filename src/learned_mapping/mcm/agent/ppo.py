@@ -165,6 +165,15 @@ def learn(
     return learned, {name: float(number) for name, number in measured.items()}
 
 
+def _compile(policy: ChipPolicy, learned: Learned, context: ChipContext, env: PartitionEnv, learning: bool) -> None:
+    """Samples a batch and learns from it, for nothing: what that compiles no limit in seconds has to pay for."""
+    count, key = policy.config.rollouts, jax.random.PRNGKey(0)
+    actions, _ = jax.block_until_ready(policy.act(learned.parameters, context, key, count=count))
+    if learning:
+        found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
+        learn(policy, learned, context, policy.credited(actions, found), np.ones(count), np.random.default_rng(0))
+
+
 def run(
     policy: ChipPolicy,
     learned: Learned,
@@ -188,6 +197,10 @@ def run(
       report: called with measurements after every update.
     """
     context = policy.context(env)
+    if budget.limit_s is not None:
+        since = budget.seconds
+        _compile(policy, learned, context, env, learning)
+        budget.spent_before(since - budget.seconds)
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.spent():
         found, throughput, actions = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples)
