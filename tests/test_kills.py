@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cli_files import GRAPH, PROGRAM
@@ -90,3 +91,21 @@ def test_killed_commands_end_as_whole_ones(tmp_path, what):
     for _ in range(-(-KILLS // 3)):
         run("cut", rng.uniform(0.2, 1.0) * run.seconds)
     assert run("cut", None) == whole
+
+
+def test_workers_end_with_their_parent(tmp_path):
+    """D6. They lived on, and wrote tracebacks on what was their parent's stderr."""
+    arguments = [sys.executable, "-m", "learned_mapping", "make", "mcm.repair", "--jobs", "2"]
+    environment = os.environ | {"LEARNED_MAPPING_BUILD": str(tmp_path)}
+    with open(tmp_path / "stderr", "w+b") as stderr:
+        parent = subprocess.Popen(arguments, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
+        end = time.monotonic() + 60
+        while len(workers := psutil.Process(parent.pid).children()) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(workers) == 2
+        time.sleep(1.0)
+        parent.kill()
+        parent.wait()
+        assert not psutil.wait_procs(workers, timeout=20)[1]
+        stderr.seek(0)
+        assert b"Traceback" not in stderr.read()
