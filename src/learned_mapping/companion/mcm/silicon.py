@@ -62,6 +62,8 @@ RULES: dict[str, Callable[[SiliconModel], np.ndarray]] = {
     "informed-optimum": lambda model: optimum(_with_costs(model, model.silicon.op_seconds)),
 }
 """They plan with the analytical model; the informed ones with the op times of the silicon, which nobody could know."""
+
+
 def _sampling(search: Callable) -> Callable:
     """A search that takes a repair as one that takes the arrays of the compiled engine, like the others here."""
     return lambda model, arrays, *rest: search(model, partial(repair_batch, arrays, model.package.chips), *rest)
