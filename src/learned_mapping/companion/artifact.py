@@ -46,6 +46,7 @@ TASKS: dict[str, str] = {
     "regal.long": "regal.runs:long_search",
     "regal.prove": "regal.runs:prove",
     "regal.distance": "regal.distance:schedule_set",
+    "regal.limit": "regal.limit:schedule_limited",
 }
 """What a run does -> the function below this package that does it. A name here stays when its function moves."""
 
@@ -88,9 +89,11 @@ TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("mcm.table3", "Samples to reach a level on BERT", "mcm.learning_bert", ("mcm.fig6",)),
     ("mcm.memory", "BERT where the static optimum does not fit", "mcm.silicon", ()),
     ("regal.table1", "Gap to the best known schedule", "regal.tables", ()),
+    ("regal.test", "Gap to the best known schedule on test sets that chose nothing", "regal.untouched", ()),
     ("regal.time", "Seconds per graph", "regal.tables", ()),
     ("regal.room", "Two readings of a synchronous transfer, and the room each leaves", "regal.tables", ()),
     ("regal.exact", "Small graphs: every method against the proven optimum", "regal.tables", ()),
+    ("regal.limit", "Running time where memory binds", "regal.limit", ()),
     ("regal.fig1", "The method", "regal.tables", ()),
     ("regal.fig2_left", "Improvement over BRKGA with 5,000 evaluations, graph by graph, peak memory", "regal.tables",
      ("regal.table1",)),

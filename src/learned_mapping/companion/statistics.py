@@ -58,6 +58,22 @@ def bootstrap_interval(
     return _percentiles(statistic(pooled, axis=-1))
 
 
+def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Means over tasks drawn anew and, within each, over its runs drawn anew.
+
+    Args:
+      scores: task -> values, of every task as many.
+      tasks: [b, n] numbers of the tasks drawn, in the order of `scores`; shared by methods that are compared.
+      generator: draws the runs.
+
+    Returns:
+      [b].
+    """
+    values = np.array(list(scores.values()), dtype=np.float64)
+    runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
+    return values[tasks[..., None], runs].mean(axis=(1, 2))
+
+
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
     """P(a run of one method beats a run of the other on the same task), a tie counting half, averaged over tasks.
 

@@ -82,7 +82,7 @@ def test_samples_follow_the_probabilities():
 def test_stages_and_rates():
     c = config()
     assert [stage_at(c, s) for s in (0.0, 59.9, 60.0, 99.0, 500.0)] == [0, 0, 1, 1, 1]
-    assert rate_at(c, 10.0) == c.rate and rate_at(c, 60.0) == pytest.approx(0.75 * c.rate)
+    assert rate_at(c, 10.0) == c.rate and rate_at(c, 60.0) == pytest.approx(c.later_rate)
     assert rate_at(c, 100.0) == pytest.approx(c.last_rate)
 
 

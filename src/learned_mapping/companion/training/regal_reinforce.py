@@ -3,6 +3,8 @@
     python -m learned_mapping.companion.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
       --out runs/regal
 
+With ``--start`` the first weights are those of a policy that this trained before, on other graphs.
+
 Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
 lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
 """
@@ -10,6 +12,7 @@ lies beside them; the same command goes on where an interrupted one stopped, to 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 import time
 from pathlib import Path
@@ -24,9 +27,9 @@ from learned_mapping.companion.training.regal_sets import references, training_g
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.json_io import write_json
-from learned_mapping.regal.agent.policy import BINS, Policy, untrained, write_policy
+from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
 from learned_mapping.regal.agent.policy import sample as sample_bins
-from learned_mapping.regal.agent.reinforce import STAGES, ReinforceAgent, ReinforceConfig
+from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
@@ -99,11 +102,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=720.0, help="length, counted in work, not by a clock")
     parser.add_argument("--baseline", choices=("group", "network"), default="group")
+    parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    config = ReinforceConfig(STAGES[chosen.data], chosen.seconds, chosen.seed, baseline=chosen.baseline)
-    agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config)
+    start, before, digest = None, 0, ""
+    if chosen.start is not None:
+        policy, said = read_policy(chosen.start)
+        digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
+        start, before = policy.parameters, said["updates"]
+    own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
+    config = ReinforceConfig(**RECIPES[chosen.data], **own)
+    agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
     watch = Watch(chosen.data, chosen.seed)
     stem = f"reinforce-{chosen.data}-{chosen.seed}"
     state = chosen.out / f"{stem}.state.npz"
@@ -124,8 +134,9 @@ def main(arguments: list[str] | None = None) -> int:
     train(agent, lambda: False, log=log, checkpoint=state, every=10)
     header = {
         "command": f"python -m learned_mapping.companion.training.regal_reinforce --data {chosen.data} "
-        f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} --out {chosen.out.name}",
-        "training_graphs": len(agent.instances), "updates": agent.iterations,
+        f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
+        + (f"--start {chosen.start.name} " if start is not None else "") + f"--out {chosen.out.name}",
+        "training_graphs": len(agent.instances), "updates": before + agent.iterations, "updates_before": before,
     }  # fmt: skip
     header |= agent.state()[1]
     write_policy(chosen.out / f"{stem}.npz", watch.policy(agent.parameters), header)

@@ -57,7 +57,9 @@ class ReinforceConfig:
     batch_ops: int = 1024
     """A step takes graphs in random order up to either."""
     rate: float = 2e-3
-    """Of Adam, in the first stage; then 3/4 of it, falling to `last_rate` by a cosine."""
+    """Of Adam, in the first stage."""
+    later_rate: float = 1.5e-3
+    """Of Adam after it, falling to `last_rate` by a cosine."""
     last_rate: float = 3e-4
     value_rate: float = 1e-3
     """Of b(G)'s Adam."""
@@ -65,23 +67,30 @@ class ReinforceConfig:
     """Weight of the entropy, a mean over heads and ops."""
     baseline: str = "group"
     """``group``, the mean of the graph's other rollouts; or ``network``, b(G)."""
+    start: str = ""
+    """Digest of the policy whose weights are the first ones; random weights where there is none."""
 
 
-STAGES = {
-    "synthetic-runtime": (
+RECIPES: dict[str, dict[str, Any]] = {
+    "synthetic-runtime": {"stages": (
         Stage(0.18, 180, 256, 64, 50), Stage(0.12, 500, 32, 400, 120), Stage(0.13, 1060, 32, 400, 120),
         Stage(0.22, 2020, 16, 400, 120), Stage(0.35, 5000, 16, 400, 120),
-    ),
-    "traced-runtime": (
-        Stage(0.20, 180, 256, 64, 160), Stage(0.15, 500, 32, 240, 300), Stage(0.13, 1060, 32, 240, 300),
-        Stage(0.20, 2020, 16, 240, 300), Stage(0.32, 5000, 16, 240, 300),
-    ),
-    "traced-memory": (
-        Stage(0.35, 820, 64, 160, 240), Stage(0.30, 1060, 32, 240, 300), Stage(0.15, 2020, 32, 240, 300),
-        Stage(0.20, 5000, 16, 240, 300),
-    ),
+    )},
+    "traced-runtime": {"stages": (
+        Stage(0.25, 500, 32, 240, 300), Stage(0.20, 1060, 32, 240, 300), Stage(0.25, 2020, 16, 240, 300),
+        Stage(0.30, 5000, 16, 240, 300),
+    ), "rate": 4e-4, "later_rate": 4e-4, "last_rate": 1e-4, "batch_graphs": 48, "batch_ops": 3072},
+    "traced-memory": {"stages": (
+        Stage(0.70, 820, 64, 160, 240), Stage(0.12, 1060, 64, 240, 300), Stage(0.08, 2020, 32, 240, 300),
+        Stage(0.10, 5000, 16, 240, 300),
+    ), "later_rate": 4e-4, "last_rate": 1e-4},
 }  # fmt: skip
-"""Dataset -> stages. Peak memory starts with longer runs: after 180 evaluations the best is the population's still."""
+"""Dataset -> stages and what else of a configuration is its own.
+
+Peak memory starts with longer runs: after 180 evaluations the best is the initial population's still. Running time of
+traced graphs starts from a policy of synthetic graphs, since runs of 180 or 500 evaluations do not tell random laws
+apart there; with the rates and batches of synthetic graphs the noise undoes what that policy knows.
+"""
 
 
 def seconds_of(ops: np.ndarray, stage: Stage) -> float:
@@ -102,7 +111,7 @@ def rate_at(config: ReinforceConfig, spent: float) -> float:
     if spent < first:
         return config.rate
     left = 0.5 * (1 + np.cos(np.pi * min((spent - first) / max(config.seconds - first, 1e-9), 1.0)))
-    return config.last_rate + (0.75 * config.rate - config.last_rate) * left
+    return config.last_rate + (config.later_rate - config.last_rate) * left
 
 
 def leave_one_out(rewards: np.ndarray) -> np.ndarray:
@@ -204,9 +213,10 @@ class ReinforceAgent:
 
     Args:
       instances: training graphs with two devices and one objective.
+      start: the policy's first weights; random ones where there are none.
     """
 
-    def __init__(self, instances: Sequence[Instance], config: ReinforceConfig):
+    def __init__(self, instances: Sequence[Instance], config: ReinforceConfig, start: Any = None):
         if not instances:
             raise InputError("training", "graphs", "there are none")
         self.instances, self.config = list(instances), config
@@ -217,8 +227,8 @@ class ReinforceAgent:
         self.spent = self.cpu_s = 0.0
         batch = self._batch([int(np.argmin(self.sizes))])
         drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]))
-        self.parameters, self.value_parameters = drawn
-        self.memory, self.value_memory = (_adam.init(each) for each in drawn)
+        self.parameters, self.value_parameters = drawn if start is None else (start, drawn[1])
+        self.memory, self.value_memory = (_adam.init(each) for each in (self.parameters, drawn[1]))
         self._uniform: dict[tuple[int, int], float] = {}
 
     @property

@@ -1,0 +1,99 @@
+"""Table 1 again, on test sets on which nothing was ever chosen, with intervals over graphs and runs.
+
+All 98 topologies of `traced`'s test split, of five families that no training graph has, each with noise; one in ten
+of the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `regal.table1` were looked at while methods
+were developed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.regal import methods as regal_methods
+from learned_mapping.companion.regal.best import best_entries
+from learned_mapping.companion.regal.graphs import DATASETS, graph_names
+from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
+from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, costs_of, outcomes
+from learned_mapping.companion.statistics import CONFIDENCE, RESAMPLES, resampled_means
+from learned_mapping.companion.table import Record, Row, assembled, row
+from learned_mapping.regal.methods import EVALUATIONS
+
+SEEDS = 2
+"""Of a search that asks no network; one with each network of a learner."""
+QUICK = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
+BASELINES = ("brkga", "local-search", "spectral-law", "priority-law", "regal", "regal-average", "regal-untrained")
+"""What every method is set against, graph by graph."""
+Logs = dict[str, dict[str, list[float]]]
+"""Method -> graph -> logarithm of cost over the best known, of each run."""
+
+
+def _methods(profile: str) -> tuple[str, ...]:
+    return QUICK["methods"] if profile == "quick" else (*SEARCHES, *RULES, *regal_methods.LEARNERS)
+
+
+def plan_test(profile: str, seeds: int) -> list[Run]:
+    """A run for each method, network or seed, over all graphs of a dataset."""
+    runs = []
+    for dataset, (_, objective) in DATASETS.items():
+        graphs = graph_names(dataset)[: QUICK["graphs"] if profile == "quick" else None]
+        config = {"kind": dataset, "split": "test", "objective": objective, "transfers": "rendezvous",
+                  "graphs": list(graphs), "evaluations": EVALUATIONS}  # fmt: skip
+        for method in _methods(profile):
+            count = 1 if method in NETWORKS or method in RULES or profile == "quick" else min(seeds, SEEDS)
+            varieties = brought(method, dataset)[: 1 if profile == "quick" else None]
+            runs += [
+                Run("regal.schedule", method, dataset, config | more, seed)
+                for more in varieties
+                for seed in range(count)
+            ]
+    return runs
+
+
+def assemble_test(profile: str, records: list[Record]) -> Record:
+    """Rows by dataset and method, with 95% intervals over graphs and runs drawn anew.
+
+    ``gap_percent``, to the best known cost; ``gap_ratio``, that gap over a `BASELINES`' own; ``improvement_percent``,
+    by how much the cost is below a `BASELINES`'.
+    """
+    found: list[Row] = []
+    trained, table = networks_of(records), outcomes(records)
+    for dataset, here in table.groupby("instance", sort=False):
+        more = {method: {"training_seeds": len(names)} for (name, method), names in trained.items() if name == dataset}
+        for each in _rows(dataset, here):
+            found.append(each | more.get(each["method"], {}))
+    return assembled(found + updates_rows(records), valid=table.valid)
+
+
+def _rows(dataset: str, table: pandas.DataFrame) -> Iterator[Row]:
+    costs = costs_of(table)
+    best = best_known(costs, best_entries(dataset, DATASETS[dataset][1]))
+    graphs = list(best)
+    logs: Logs = {
+        method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in graphs}
+        for method, known in costs.items()
+    }
+    tasks = np.random.default_rng(0).integers(0, len(graphs), size=(RESAMPLES, len(graphs)))
+    mean = {method: float(np.mean(list(each.values()))) for method, each in logs.items()}
+    drawn = {method: resampled_means(each, tasks, np.random.default_rng(1)) for method, each in logs.items()}
+    for method in logs:
+        about = {"n": len(graphs) * len(logs[method][graphs[0]]), "graphs": len(graphs)}
+        gap, gaps = np.expm1(mean[method]), np.expm1(drawn[method])
+        yield row(dataset, method, "gap_percent", 100 * gap, **_ends(100 * gaps), **about)
+        for other in [name for name in BASELINES if name in logs and name != method]:
+            base, bases = np.expm1(mean[other]), np.expm1(drawn[other])
+            if bases.min() > 0:
+                ends = _ends(gaps / bases)
+                yield row(dataset, method, "gap_ratio", gap / base, baseline=other, **ends, **about)
+            improved, all_improved = -np.expm1(mean[method] - mean[other]), -np.expm1(drawn[method] - drawn[other])
+            ends = _ends(100 * all_improved)
+            yield row(dataset, method, "improvement_percent", 100 * improved, baseline=other, **ends, **about)
+
+
+def _ends(values: np.ndarray) -> dict[str, float]:
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return {"low": float(low), "high": float(high)}

@@ -1,0 +1,91 @@
+"""Paper 3's untouched test sets, their rows, the stored best schedules, and the table where memory binds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from learned_mapping.companion import results
+from learned_mapping.companion.datasets.registry import stored_manifest
+from learned_mapping.companion.datasets.topology import topology_digest
+from learned_mapping.companion.regal import best, limit, synthetic, untouched
+from learned_mapping.companion.regal.distance_sets import TESTED
+from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.statistics import resampled_means
+from learned_mapping.errors import InputError
+from learned_mapping.regal.methods import schedule_costs
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.validate import validate
+
+
+def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
+    manifest = stored_manifest("regal-traced")
+    topologies = {
+        split: {item.facts["topology"] for item in manifest.split(split)} for split in ("train", "validation")
+    }
+    tested = {topology_digest(load_graph("traced-memory", name)) for name in graph_names("traced-memory")[::7]}
+    assert len(graph_names("traced-runtime")) == 98 and not tested & (topologies["train"] | topologies["validation"])
+    assert not {item.facts["topology"] for item in manifest.split("test")} & set.union(*topologies.values())
+    names = graph_names("synthetic-runtime")
+    assert len(names) == 100 and not set(names) & set(map(str, TESTED))
+    tested = {topology_digest(load_graph("synthetic-runtime", name)) for name in names}
+    looked_at = {topology_digest(synthetic.generate("train", i)) for i in range(400)}
+    looked_at |= {topology_digest(synthetic.generate("validation", i)) for i in range(60)}
+    assert not tested & looked_at
+
+
+def test_resampled_means_draw_graphs_and_runs():
+    scores = {"a": [0.0, 2.0], "b": [10.0, 10.0]}
+    tasks = np.array([[0, 0], [1, 1], [0, 1]] * 500)
+    drawn = resampled_means(scores, tasks, np.random.default_rng(0)).reshape(500, 3)
+    assert set(np.unique(drawn[:, 0])) == {0.0, 0.5, 1.0, 1.5, 2.0} and np.all(drawn[:, 1] == 10.0)
+    assert drawn[:, 2].mean() == pytest.approx(5.5, abs=0.1)
+
+
+def test_rows_by_hand():
+    """Two graphs: one method at the best known, the other 21 and 0 percent above it: 10 percent in geometric mean."""
+    records = [
+        {"instance": "synthetic-runtime", "method": method, "config": {}, "seed": 0,
+         "result": {"graphs": {g: {"cost": c, "valid": True} for g, c in zip("ab", costs)}}}
+        for method, costs in (("brkga", (1.21, 1.0)), ("gp-dfs", (1.0, 1.0)))
+    ]  # fmt: skip
+    made = untouched.assemble_test("full", records)
+    assert made["validated"] == 4 and made["invalid"] == 0
+    gap = results.select(made, method="brkga", metric="gap_percent")[0]
+    assert (
+        gap["value"] == pytest.approx(10.0) and gap["low"] == pytest.approx(0.0) and gap["high"] == pytest.approx(21.0)
+    )
+    better = results.select(made, method="gp-dfs", metric="improvement_percent", baseline="brkga")[0]
+    assert better["value"] == pytest.approx(100 * (1 - 1 / 1.1))
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
+    kind, objective = DATASETS[dataset]
+    found = 0
+    for graphs in (kind, dataset):
+        for name, entry in list(best.best_entries(graphs, objective).items())[::5]:
+            graph = load_graph(graphs, name)
+            schedule = best.best_schedule(graphs, objective, name, graph)
+            problem = Instance(graph, objective=objective)
+            assert validate(graph, schedule, problem.pair).valid
+            assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(entry["cost"], rel=1e-12)
+            assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
+            found += 1
+    assert found >= 6
+
+
+def test_a_schedule_of_another_graph_is_refused():
+    graph = load_graph("synthetic", "towers-70")
+    other = dataclasses.replace(graph, op_seconds=graph.op_seconds * 2)
+    with pytest.raises(InputError, match="no schedule of this graph"):
+        best.best_schedule("synthetic", "runtime", "towers-70", other)
+
+
+def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():
+    config = {"graphs": ["random-dag-40"], "share": 0.25, "evaluations": 500}
+    rules, evolved = (limit.schedule_limited(m, "synthetic-runtime", config, 0) for m in ("list-scheduler", "brkga"))
+    assert not rules["graphs"]["random-dag-40"]["fits"] and evolved["graphs"]["random-dag-40"]["fits"]
+    assert rules["graphs"]["random-dag-40"]["limit_bytes"] == evolved["graphs"]["random-dag-40"]["limit_bytes"]
