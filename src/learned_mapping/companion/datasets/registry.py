@@ -121,6 +121,10 @@ _TABLE = (
         "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
         "regal_synthetic.build",
     ),
+    DataSet(
+        "regal-distance", "regal/distance", "Graphs at growing distance from those paper 3's networks are trained on.",
+        "regal_distance.build",
+    ),
 )  # fmt: skip
 
 SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _TABLE})
