@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping import zoo
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
@@ -22,7 +22,7 @@ def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repea
     """Rows with keys name, value, unit and bar (None where there is none); CPU time, best of `repeats`."""
     rows: list[dict[str, Any]] = []
     for name in graphs:
-        graph = fold_cheap_sources(zoo.graph(name))
+        graph = fold_cheap_sources(builder("zoo").graph(name))
         arrays = repair_arrays(graph)
         for mode, strength in (("sample", "chain"), ("fix", "chain"), ("fix", "general")):
             batch = count if strength == "chain" else max(1, count // 10)

@@ -9,10 +9,10 @@ import time
 import jax
 import numpy as np
 
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.programs.program import Program
-from learned_mapping.programs.synthetic import random_program
 
 CORES = 2
 BARS = {300: 200_000, 3_000: 150_000, 10_000: 100_000, 30_000: None}
@@ -25,7 +25,9 @@ BATCH = 64
 def scarce_program(num_buffers: int) -> Program:
     """A program of which 30 % fits at a time, whose copies take as long as the program, with long alias groups."""
     rng = np.random.default_rng(num_buffers)
-    return random_program(rng, num_buffers, alias_fraction=0.15, alias_chain=0.5, fast_fraction=0.3, copy_ratio=1.0)
+    return builder("synthetic_programs").random_program(
+        rng, num_buffers, alias_fraction=0.15, alias_chain=0.5, fast_fraction=0.3, copy_ratio=1.0
+    )
 
 
 def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int = 5) -> float:

@@ -15,7 +15,7 @@ from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program
-from learned_mapping.programs.synthetic import random_program
+from synthetic_programs import random_program
 
 
 def hard_program(seed: int, num_buffers: int | None = None) -> Program:

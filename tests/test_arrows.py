@@ -14,7 +14,7 @@ FLOORS = (
     ("budget", "verdict", "errors", "compiled", "folders", "renamed", "style", "drawn"),
     ("programs",),
     ("problem",),
-    ("zoo", "hardware"),
+    ("hardware",),
     ("tpu",),
     ("learning",),
     ("mmap", "mcm", "regal"),

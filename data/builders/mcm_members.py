@@ -15,11 +15,11 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.zoo.models import ZOO, Model, images, integers, model, tokens
-from learned_mapping.zoo.plain import INCEPTION_BLOCKS
-from learned_mapping.zoo.temporal import temporal_convolution
 
 from . import mcm_models
+from .zoo.models import ZOO, Model, images, integers, model, tokens
+from .zoo.plain import INCEPTION_BLOCKS
+from .zoo.temporal import temporal_convolution
 
 CONVOLUTIONAL, RECURRENT = "convolutional", "recurrent"
 MOBILENET_V2 = (

@@ -14,7 +14,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from learned_mapping.zoo.layers import batch_norm, conv, halved, initial_state, pooled_scores, stack, unroll
+from .zoo.layers import batch_norm, conv, halved, initial_state, pooled_scores, stack, unroll
 
 DARKNET_19 = ((64,), (128, 64, 128), (256, 128, 256), (512, 256, 512, 256, 512), (1024, 512, 1024, 512, 1024))
 """Channels of the convolutions of each stage, 3x3 and 1x1 in turn (Redmon and Farhadi 2016, table 6)."""

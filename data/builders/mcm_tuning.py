@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.mcm.graphs import chips, load_graph, names
-from learned_mapping.companion.training.command import say, write_tuning
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconParameters
 from learned_mapping.mcm.agent.config import agent_config
@@ -32,6 +31,8 @@ from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.searches.even_cut import MOVED, SPREAD, balanced_start, near_balanced
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, annealing
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+
+from .training.command import say, write_tuning
 
 GRID = {
     "redrawn": (0.01, 0.05, 0.2, 0.5),

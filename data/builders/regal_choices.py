@@ -20,13 +20,6 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
-from learned_mapping.companion.training.command import say, write_tuning
-from learned_mapping.companion.training.regal_networks import gap_percent, search
-from learned_mapping.companion.training.regal_sets import (
-    examples,
-    references,
-    validation_instances,
-)
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from, variant_to
 from learned_mapping.regal.methods import EVALUATIONS, checkpoint_folder
@@ -40,6 +33,14 @@ from learned_mapping.regal.searches.proposals import (
     ordered_law,
     priority_law,
     spectral_law,
+)
+
+from .training.command import say, write_tuning
+from .training.regal_networks import gap_percent, search
+from .training.regal_sets import (
+    examples,
+    references,
+    validation_instances,
 )
 
 LAW_GRAPHS = 8

@@ -21,8 +21,15 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest, file_sha256
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.datasets.topology import topology_digest
-from learned_mapping.companion.regal.synthetic import (
+from learned_mapping.folders import build_folder
+from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.programs.formats import write_graph
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.json_io import write_json
+from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
+from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
+
+from .regal_synthetic_graphs import (
     ACCEPTED,
     FAMILIES,
     FASTER,
@@ -36,13 +43,7 @@ from learned_mapping.companion.regal.synthetic import (
     graph_name,
     read_accepted,
 )
-from learned_mapping.folders import build_folder
-from learned_mapping.hardware.device_pair import DevicePair, simulate
-from learned_mapping.programs.formats import write_graph
-from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.json_io import write_json
-from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
-from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
+from .topology import topology_digest
 
 NAME = "regal-synthetic"
 COUNTS: Mapping[str, int] = MappingProxyType({"train": 10_000, "validation": 1_000, "test": 1_000})

@@ -9,13 +9,13 @@ from typing import Any
 
 from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest, stored_item
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.datasets.topology import topology_digest
-from learned_mapping.companion.regal.traced import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 
+from .regal_traced_graphs import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration
 from .regal_traced_table import CONFIGURATIONS, SPLIT_OF_FAMILY
+from .topology import topology_digest
 
 NAME = "regal-traced"
 SMALLEST, LARGEST = 20, 600

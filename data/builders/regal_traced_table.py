@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from learned_mapping.companion.regal.traced import GRADIENT, INFERENCE, TRAINING, Configuration
-from learned_mapping.zoo.plain import INCEPTION_BLOCKS
-from learned_mapping.zoo.residual import CONVNEXT_TINY, EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
+from .regal_traced_graphs import GRADIENT, INFERENCE, TRAINING, Configuration
+from .zoo.plain import INCEPTION_BLOCKS
+from .zoo.residual import CONVNEXT_TINY, EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
 
 SPLIT_OF_FAMILY: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(

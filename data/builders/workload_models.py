@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from learned_mapping.zoo.layers import (
+from .zoo.layers import (
     batch_norm,
     causal_bias,
     cross_entropy,
@@ -19,7 +19,7 @@ from learned_mapping.zoo.layers import (
     multi_head_attention,
     unroll,
 )
-from learned_mapping.zoo.models import ADAM, ZOO, Model, integers, model, sequence_pair, tokens, trained
+from .zoo.models import ADAM, ZOO, Model, integers, model, sequence_pair, tokens, trained
 
 
 def mixture_of_experts_loss(

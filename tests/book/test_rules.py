@@ -26,9 +26,10 @@ from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, samp
 from learned_mapping.mcm.validate import validate  # noqa: E402
 from learned_mapping.mmap.rules.play import Game  # noqa: E402
 from learned_mapping.mmap.searches.greedy import ThresholdRule  # noqa: E402
-from learned_mapping.programs.synthetic import random_graph, random_program  # noqa: E402
+from learned_mapping.programs.synthetic import random_graph  # noqa: E402
 from learned_mapping.regal.rules.decode import evaluate, make_workspace  # noqa: E402
 from learned_mapping.regal.rules.instance import Instance  # noqa: E402
+from synthetic_programs import random_program  # noqa: E402
 
 COUNT = 1000
 FAMILIES = ("layered", "series-parallel", "towers", "attention", "random-dag")

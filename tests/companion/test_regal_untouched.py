@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import results
-from learned_mapping.companion.datasets.registry import stored_manifest
-from learned_mapping.companion.datasets.topology import topology_digest
-from learned_mapping.companion.regal import best, limit, synthetic, untouched
-from learned_mapping.companion.regal.distance_sets import TESTED
+from learned_mapping.companion.datasets.registry import builder, stored_manifest
+from learned_mapping.companion.regal import best, limit, untouched
+from learned_mapping.companion.regal.distance import members
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.companion.statistics import resampled_means
 from learned_mapping.errors import InputError
 from learned_mapping.regal.methods import schedule_costs
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.validate import validate
+
+topology_digest = builder("topology").topology_digest
 
 
 def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
@@ -29,8 +30,9 @@ def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
     assert len(graph_names("traced-runtime")) == 98 and not tested & (topologies["train"] | topologies["validation"])
     assert not {item.facts["topology"] for item in manifest.split("test")} & set.union(*topologies.values())
     names = graph_names("synthetic-runtime")
-    assert len(names) == 100 and not set(names) & set(map(str, TESTED))
+    assert len(names) == 100 and not set(names) & set(members("synthetic-topology"))
     tested = {topology_digest(load_graph("synthetic-runtime", name)) for name in names}
+    synthetic = builder("regal_synthetic_graphs")
     looked_at = {topology_digest(synthetic.generate("train", i)) for i in range(400)}
     looked_at |= {topology_digest(synthetic.generate("validation", i)) for i in range(60)}
     assert not tested & looked_at

@@ -17,9 +17,9 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program, make_program
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import stacked
 from mmap_reference import ReferenceGame
+from synthetic_programs import random_program
 
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
 STEPS_PER_KIND = 26_000

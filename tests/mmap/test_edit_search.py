@@ -19,8 +19,8 @@ from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParame
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
+from synthetic_programs import random_program
 
 EAGER = EditParameters(trial=0.8, trial_loss=50.0, jump=0.1)
 """Loses and undoes a lot."""

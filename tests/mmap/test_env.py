@@ -11,8 +11,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.programs.program import Program, make_program
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import stacked
+from synthetic_programs import random_program
 
 TRACES = []
 

@@ -13,8 +13,8 @@ from learned_mapping.mmap.searches.evolution import centred_ranks
 from learned_mapping.mmap.searches.greedy import ThresholdRule
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
+from synthetic_programs import random_program
 
 AGENT = ("muzero", "muzero-demonstration", "muzero-frozen", "learning-only")
 """Held to the same in `tests/mmap/agent` and `tests/test_conformance.py`."""

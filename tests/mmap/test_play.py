@@ -10,8 +10,8 @@ from learned_mapping.mmap.mapping import make_mapping
 from learned_mapping.mmap.rules import kernel, play
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import played
+from synthetic_programs import random_program
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from learned_mapping.programs.formats import (
     write_program,
 )
 from learned_mapping.programs.json_io import parse_json
-from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph, random_program
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from synthetic_programs import random_program
 
 SMALL_GRAPH = graph_to_json(random_graph(np.random.default_rng(0), "layered", 6))
 SMALL_PROGRAM = program_to_json(random_program(np.random.default_rng(0), 12, alias_fraction=0.5))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.program import NO_ALIAS
-from learned_mapping.programs.synthetic import GRAPH_FAMILIES, peak_live_bytes, random_graph, random_program
+from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from synthetic_programs import peak_live_bytes, random_program
 
 
 @settings(max_examples=60, deadline=None)

@@ -76,7 +76,7 @@ def test_functions_and_factories(user_module):
 
 def test_a_program_of_a_users_function(user_module):
     """Would catch a command-line function that graphs accept and programs do not."""
-    from learned_mapping.programs.synthetic import SyntheticMachine
+    from synthetic_programs import SyntheticMachine
 
     class Machine(SyntheticMachine):
         cmem_bytes, copy_bytes_per_s = 2**20, 1e9

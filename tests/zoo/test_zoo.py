@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from learned_mapping import zoo
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule
 
+zoo = builder("zoo")
 MODELS = builder("workload_models").MODELS | builder("mcm_members").MODELS
 SMALL = {
     "xception": {"middle": 1},

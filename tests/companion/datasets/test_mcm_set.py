@@ -9,7 +9,6 @@ import pytest
 
 from learned_mapping.companion.datasets.manifest import SPLITS, file_sha256
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.datasets.topology import topology_digest
 from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
@@ -20,6 +19,7 @@ from learned_mapping.programs.graph import ComputationGraph, make_graph
 
 REBUILT = ("lenet", "squeezenet", "gru_writer_1x6")
 
+topology_digest = builder("topology").topology_digest
 mcm_chips, mcm_facts, mcm_graphs, mcm_members = map(builder, ("mcm_chips", "mcm_facts", "mcm_graphs", "mcm_members"))
 
 

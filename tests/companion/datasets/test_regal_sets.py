@@ -11,15 +11,14 @@ import pytest
 
 from learned_mapping.companion.datasets.manifest import SPLITS
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.datasets.topology import topology_digest
-from learned_mapping.companion.regal import synthetic as stored_synthetic
-from learned_mapping.companion.regal import traced as stored_traced
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import make_graph
 
 regal_synthetic, regal_traced = builder("regal_synthetic"), builder("regal_traced")
+stored_synthetic, stored_traced = builder("regal_synthetic_graphs"), builder("regal_traced_graphs")
+topology_digest = builder("topology").topology_digest
 CONFIGURATIONS, SPLIT_OF_FAMILY = regal_traced.CONFIGURATIONS, regal_traced.SPLIT_OF_FAMILY
 
 

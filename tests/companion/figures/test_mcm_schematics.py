@@ -11,7 +11,6 @@ from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import schematics as mcm_schematics
-from learned_mapping.companion.training import mcm_policy as mcm_training
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent import config as config_module
 from learned_mapping.mcm.agent import pretrain
@@ -57,8 +56,8 @@ def test_the_network_is_the_one_that_learns():
 def test_the_workers_are_those_of_the_training(monkeypatch):
     """Would catch counts that are typed rather than those of the data set and of the training."""
     monkeypatch.setattr(pretrain, "FINE_TUNE_SAMPLES", 123)
-    monkeypatch.setitem(mcm_training.SAMPLES, "full", 4321)
-    monkeypatch.setitem(mcm_training.SNAPSHOTS, "full", 11)
+    monkeypatch.setitem(pretrain.SAMPLES, "full", 4321)
+    monkeypatch.setitem(pretrain.SNAPSHOTS, "full", 11)
     result = mcm_schematics.assemble_fig4("full", [])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
     shown = text_of(pretraining(result))
@@ -91,12 +90,12 @@ def test_the_shipped_policy_was_trained_so():
     if not checkpoint_path().exists():
         pytest.skip("no trained policy")
     facts = read_checkpoint(checkpoint_path())[1]["facts"]
-    assert facts["samples"] == mcm_training.SAMPLES["full"]
-    for name, number in mcm_training.PRETRAINING.items():
+    assert facts["samples"] == pretrain.SAMPLES["full"]
+    for name, number in pretrain.SETTINGS.items():
         assert facts[name] == number
     scores = facts["scores"]
-    assert len(scores) == mcm_training.SNAPSHOTS["full"]
-    assert sum("finetune" in row for row in scores) == mcm_training.FINALISTS["full"]
+    assert len(scores) == pretrain.SNAPSHOTS["full"]
+    assert sum("finetune" in row for row in scores) == pretrain.FINALISTS["full"]
     result = mcm_schematics.assemble_fig4("full", [])
     for name in ("samples", "learning_rate", "entropy"):
         assert value(result, "full", name) == facts[name]

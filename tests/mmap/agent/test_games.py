@@ -10,8 +10,8 @@ from learned_mapping.mmap.agent.observation import AHEAD, CELLS, LIVE_NUMBERS, P
 from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
-from learned_mapping.programs.synthetic import random_program
 from mmap_games import hard_program
+from synthetic_programs import random_program
 
 STARTS = dict(zip(PARTS, np.concatenate([[0], np.cumsum(list(PARTS.values()))]).tolist()))
 

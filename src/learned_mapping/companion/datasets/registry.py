@@ -121,6 +121,13 @@ _TABLE = (
         "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
         "regal_synthetic.build",
     ),
+    DataSet(
+        "regal-distance", "regal/distance", "Graphs at growing distance from those paper 3's networks are trained on.",
+        "regal_distance.build",
+    ),
+    DataSet(
+        "regal-test", "regal/test", "Test graphs of paper 3 on which nothing was ever chosen.", "regal_test.build",
+    ),
 )  # fmt: skip
 
 SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _TABLE})

@@ -57,24 +57,23 @@ def assemble_fig3(profile: str, records: list[Record]) -> Record:
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
     from learned_mapping.companion.mcm.graphs import names
-    from learned_mapping.companion.training import mcm_policy as mcm_training
+    from learned_mapping.mcm.agent import pretrain
     from learned_mapping.mcm.agent.config import agent_config
-    from learned_mapping.mcm.agent.pretrain import FINE_TUNE_SAMPLES, ZERO_SHOT_SAMPLES
 
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
     found = []
     for name in SHOWN[profile]:
-        config = agent_config(name, **mcm_training.PRETRAINING)
+        config = agent_config(name, **pretrain.SETTINGS)
         numbers = {
-            "samples": mcm_training.SAMPLES[name],
+            "samples": pretrain.SAMPLES[name],
             "rollouts": config.rollouts,
-            "iterations": mcm_training.SAMPLES[name] // config.rollouts,
+            "iterations": pretrain.SAMPLES[name] // config.rollouts,
             "minibatches": config.minibatches,
             "epochs": config.epochs,
-            "snapshots": mcm_training.SNAPSHOTS[name],
-            "finalists": mcm_training.FINALISTS[name],
-            "zero_shot_samples": ZERO_SHOT_SAMPLES,
-            "fine_tune_samples": FINE_TUNE_SAMPLES,
+            "snapshots": pretrain.SNAPSHOTS[name],
+            "finalists": pretrain.FINALISTS[name],
+            "zero_shot_samples": pretrain.ZERO_SHOT_SAMPLES,
+            "fine_tune_samples": pretrain.FINE_TUNE_SAMPLES,
             "learning_rate": config.learning_rate,
             "entropy": config.entropy,
         }

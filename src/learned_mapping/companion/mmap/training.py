@@ -1,4 +1,4 @@
-"""Trainings of paper 1's agent: the records in ``data/training/mmap``, made by ``companion.training.mmap_muzero``."""
+"""Trainings of paper 1's agent: the records in ``data/training/mmap``, made by ``builders.training.mmap_muzero``."""
 
 from __future__ import annotations
 

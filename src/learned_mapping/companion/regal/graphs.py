@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from learned_mapping.companion.regal import synthetic, traced
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import read_graph
@@ -41,8 +41,8 @@ SYNTHETIC_OPS = {
     "twenty": (20,) * 20,
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
-EVERY = 10
-"""Of the 1,000 test graphs of `synthetic` the test set takes one in so many, from the middle of each ten."""
+UNTOUCHED = "regal-test"
+"""The data set of the test graphs that chose nothing."""
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
@@ -50,12 +50,11 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
 
     Args:
       kind: ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or a key of `DATASETS`,
-        whose split is ``test``: every topology of `traced`'s test split, with noise; a sample of `synthetic`'s.
+        whose graphs are those of `UNTOUCHED`.
       split: of the set.
     """
     if kind in DATASETS:
-        test = 10 * EVERY * EVERY
-        return traced.names(split) if kind != "synthetic-runtime" else tuple(map(str, range(EVERY // 2, test, EVERY)))
+        return tuple(item.facts["member"] for item in stored_manifest(UNTOUCHED).items if item.facts["set"] == kind)
     if kind == "traced":
         return TRACED[split]
     found, turns = [], Counter()
@@ -82,11 +81,7 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     if name not in names:
         raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")
     if kind in DATASETS:
-        return (
-            synthetic.generate(split, int(name))
-            if DATASETS[kind][0] == "synthetic"
-            else (traced.generate(kind, split, names.index(name)))
-        )
+        return read_graph(SETS[UNTOUCHED].path / kind / f"{name}.json.gz")
     if kind == "traced":
         return read_graph(data_folder() / "regal" / "graphs" / split / f"{name}.json.gz")
     i = names.index(name)

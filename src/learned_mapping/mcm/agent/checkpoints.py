@@ -59,6 +59,6 @@ def shipped() -> tuple[AgentConfig, Any]:
     """The shipped policy; raises `InputError` where its file is missing."""
     path = checkpoint_path()
     if not path.exists():
-        command = f"python -m learned_mapping.companion.training.mcm_policy --out {path}"
-        raise InputError(path, "", f"there is no trained policy; make it with: {command}")
+        command = f"python -m builders.training.mcm_policy --out {path}"
+        raise InputError(path, "", f"there is no trained policy; make it in the folder data with: {command}")
     return load_policy(path)

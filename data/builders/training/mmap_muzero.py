@@ -1,0 +1,92 @@
+"""``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.training import SCHEMA, thinned
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json, imitation_only
+from learned_mapping.mmap.agent.solve import LearnedResult, solve
+from learned_mapping.mmap.mapping import write_mapping
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.json_io import parse_json, write_json
+
+
+def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedResult) -> dict[str, Any]:
+    """A finished training as JSON; its curve is `thinned`."""
+    metrics = result.metrics
+    return {
+        "schema": SCHEMA,
+        "program": program,
+        "seed": seed,
+        "config": config,
+        "cpu_seconds": result.seconds,
+        "games": result.samples,
+        "best_whole": metrics["return"],
+        **{name: value for name, value in metrics.items() if name != "return"},
+        "curve": thinned(result.log),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parses the command line and trains."""
+    parser = argparse.ArgumentParser(prog="builders.training.mmap_muzero", description=__doc__)
+    parser.add_argument("program", help="name of a compiled program")
+    parser.add_argument("--seconds", type=float, help="CPU seconds of training")
+    parser.add_argument("--iterations", type=int, default=0, help="end after so many, whatever the seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curve, mapping and record")
+    parser.add_argument("--name", help="of the files; default PROGRAM.SEED")
+    parser.add_argument("--demonstration", action="store_true", help="begin with greedy-tuned's game")
+    parser.add_argument("--frozen", action="store_true", help="the control: windows and merging without learning")
+    parser.add_argument("--imitation", action="store_true", help="no learned model: imitate the best game")
+    parser.add_argument("--config", default="{}", help="JSON object of settings to change")
+    parser.add_argument("--every", type=int, default=50, help="iterations between checkpoints")
+    given = parser.parse_args(arguments)
+    try:
+        return _train(given)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _train(given: argparse.Namespace) -> int:
+    program, _ = compiled.load(given.program)
+    changes = changes_from_json(parse_json(given.config.encode(), "--config"))
+    config = config_for(program.num_buffers, given.demonstration, **changes)
+    config = dataclasses.replace(config, iterations=given.iterations, frozen=given.frozen)
+    if given.imitation:
+        config = imitation_only(config)
+    if given.seconds is None and not given.iterations:
+        raise InputError("--seconds", "", "give a limit in seconds or in iterations")
+    name = given.name or f"{given.program}.{given.seed}"
+    os.makedirs(given.out, exist_ok=True)
+
+    def path(suffix: str) -> Path:
+        return given.out / f"{name}.{suffix}"
+
+    result = solve(
+        program, given.seed, seconds=given.seconds, config=config, cpu=True, checkpoint=path("npz"),
+        every=given.every, log=path("jsonl"),
+    )  # fmt: skip
+    verdict = validate(program, result.solution, exact=True)
+    if not verdict.valid:
+        raise InputError(name, "mapping", str(verdict.violations[0]))
+    record = record_of(given.program, given.seed, config_to_json(config), result)
+    write_mapping(path("mapping.json"), result.solution, program)
+    write_json(path("json"), record)
+    shown = {k: v for k, v in record.items() if not isinstance(v, list | dict)}
+    print(" ".join(f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,101 @@
+"""Trains REGAL's networks and the Graph-As-Sequence baseline on training graphs; validation graphs watch.
+
+    python -m builders.training.regal_networks --dataset traced-runtime --seed 0 \
+        --out checkpoints/regal/traced-runtime-0.npz
+
+The same command goes on where an interrupted one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.folders import build_folder
+from learned_mapping.regal.agent.imitation import RegalAgent, TrainConfig
+from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
+from learned_mapping.regal.agent.network import MODELS, ROUNDS
+from learned_mapping.regal.methods import EVALUATIONS
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.brkga import MutantLaw, brkga
+
+from .command import go_on
+from .regal_sets import (
+    VALIDATION_GRAPHS,
+    elites_digest,
+    examples,
+    references,
+    validation_instances,
+)
+
+WATCH = Variant()
+"""The variant whose validation gap the log holds."""
+
+
+def gap_percent(costs: Iterable[float], best: np.ndarray) -> float:
+    """Geometric-mean gap in percent."""
+    return float(100 * (np.exp(np.log(np.array(list(costs)) / best).mean()) - 1))
+
+
+def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
+    """What BRKGA finds with this law in `EVALUATIONS`."""
+    budget = Budget(samples=EVALUATIONS)
+    brkga(instance, np.random.default_rng(seed), budget, law=law)
+    return budget.best
+
+
+def evaluation(dataset: str, model: str, seed: int, count: int):
+    """A function from a network's parameters to its gap on validation graphs, for the log."""
+    instances, (_, objective) = validation_instances(dataset, count), DATASETS[dataset]
+    best = references(instances)
+
+    def evaluate(parameters: Any) -> dict[str, float]:
+        learner = Learner(parameters, model, ROUNDS, objective, dataset, seed)
+        rng = np.random.default_rng(0)
+        costs = [search(each, learner.law(each, rng, WATCH), 0) for each in instances]
+        return {"validation_gap_percent": gap_percent(np.minimum(costs, 1e300), best)}
+
+    return evaluate
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Train REGAL's network or the Graph-As-Sequence baseline.")
+    parser.add_argument("--dataset", choices=tuple(DATASETS), required=True)
+    parser.add_argument("--model", choices=MODELS, default="gnn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
+    parser.add_argument("--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss")
+    parser.add_argument("--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation")
+    parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
+    parser.add_argument(
+        "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
+    )
+    parser.add_argument("--validation", type=int, default=VALIDATION_GRAPHS, help="graphs the log's gap is measured on")
+    parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
+    chosen = parser.parse_args(arguments)
+    jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
+    config = TrainConfig(
+        model=chosen.model, seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
+        priority_weight=chosen.priorities,
+    )  # fmt: skip
+    guide = None if chosen.guide is None else read_learner(chosen.guide)
+    found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
+    watch = evaluation(chosen.dataset, chosen.model, chosen.seed, chosen.validation) if chosen.validation else None
+    agent = RegalAgent(found, config, watch)
+    # Other elites: a run goes on from a state of its own alone.
+    go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
+    objective = DATASETS[chosen.dataset][1]
+    write_learner(chosen.out, Learner(agent.parameters, config.model, ROUNDS, objective, chosen.dataset, config.seed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""Trains REGAL as printed, from random weights, on graphs of the training split; validation graphs watch.
+
+    python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
+      --out runs/regal
+
+With ``--start`` the first weights are those of a policy that this trained before, on other graphs.
+
+Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
+lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.folders import build_folder
+from learned_mapping.learning.loop import Log, resume, train
+from learned_mapping.programs.json_io import write_json
+from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
+from learned_mapping.regal.agent.policy import sample as sample_bins
+from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig
+from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.searches.brkga import brkga
+from learned_mapping.regal.searches.random_numbers import stream
+
+from .regal_sets import references, training_graphs, watched_graphs
+
+EVALUATIONS = 5000
+WATCHED = 24
+"""Validation graphs."""
+LARGEST_WATCHED = 400
+"""Ops."""
+WATCH_EVERY_S = 60.0
+ROW_EVERY_S = 10.0
+FINAL_SEEDS = 3
+KEPT = ("reward", "spread", "entropy", "value_error", "reward_variance")
+"""Averaged over the steps of a row of the curve."""
+
+
+class Watch:
+    """Gaps over the best known on validation graphs at `EVALUATIONS`, geometric means in percent."""
+
+    def __init__(self, dataset: str, seed: int):
+        self.instances = watched_graphs(dataset, WATCHED, LARGEST_WATCHED)
+        self.best = references(self.instances)
+        self.dataset, self.seed = dataset, seed
+
+    def policy(self, parameters: Any) -> Policy:
+        plain = jax.tree.map(np.asarray, parameters)
+        return Policy(plain, self.instances[0].objective, self.dataset, self.seed)
+
+    def gap(self, costs: np.ndarray) -> float:
+        return float(100 * np.expm1(np.log(costs / self.best).mean()))
+
+    def curve(self, parameters: Any) -> dict[str, float]:
+        """By the rollouts: the network, its average law for every op, and uniform mutants, one run of each."""
+        own, costs, uniform = self.policy(parameters), [], BINS.index(1.0)
+        for number, instance in enumerate(self.instances):
+            rng = np.random.default_rng([4, number])
+            p = own.probabilities(instance)
+            laws = [sample_bins(each, 1, rng)[0] for each in (p, np.broadcast_to(p.mean(axis=0), p.shape))]
+            laws.append(np.full_like(laws[0], uniform))
+            costs.append(rollouts(instance.arrays, np.stack(laws), BINS, stream(4, number), EVALUATIONS))
+        names = ("gap", "gap_average_law", "gap_uniform")
+        return {name: round(self.gap(column), 3) for name, column in zip(names, np.array(costs).T)}
+
+    def final(self, parameters: Any) -> dict[str, Any]:
+        """By `brkga`, `FINAL_SEEDS` runs a graph: log ratios to its own uniform runs, and gaps."""
+        costs: dict[str, list] = {}
+        for instance in self.instances:
+            trained, random = self.policy(parameters), untrained(instance, self.seed)
+            for seed in range(FINAL_SEEDS):
+                for name, own, average in (
+                    ("brkga", None, False), ("regal", trained, False), ("regal-average", trained, True),
+                    ("regal-untrained", random, False),
+                ):  # fmt: skip
+                    rng, budget = np.random.default_rng(seed), Budget(samples=EVALUATIONS)
+                    law = None if own is None else own.law(instance, rng, average=average)
+                    brkga(instance, rng, budget, law=law)
+                    costs.setdefault(name, []).append(budget.best)
+        table = {name: np.exp(np.log(v).reshape(-1, FINAL_SEEDS).mean(axis=1)) for name, v in costs.items()}
+        ratios = {name: np.log(v / table["brkga"]) for name, v in table.items()}
+        return {
+            "graphs": [instance.graph.name for instance in self.instances],
+            "gap_percent": {name: round(self.gap(v), 3) for name, v in table.items()},
+            "log_ratio_to_brkga": {name: [round(float(x), 6) for x in v] for name, v in ratios.items()},
+        }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Train REGAL by REINFORCE from random weights.")
+    parser.add_argument("--data", choices=tuple(DATASETS), required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=720.0, help="length, counted in work, not by a clock")
+    parser.add_argument("--baseline", choices=("group", "network"), default="group")
+    parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
+    parser.add_argument("--out", type=Path, required=True, help="folder")
+    chosen = parser.parse_args(arguments)
+    jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
+    start, before, digest = None, 0, ""
+    if chosen.start is not None:
+        policy, said = read_policy(chosen.start)
+        digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
+        start, before = policy.parameters, said["updates"]
+    own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
+    config = ReinforceConfig(**RECIPES[chosen.data], **own)
+    agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
+    watch = Watch(chosen.data, chosen.seed)
+    stem = f"reinforce-{chosen.data}-{chosen.seed}"
+    state = chosen.out / f"{stem}.state.npz"
+    resume(agent, state)
+    log = Log(chosen.out / f"{stem}.jsonl", agent.iterations)
+    append = log.append
+
+    def append_and_watch(row: dict[str, Any]) -> None:
+        before = log.rows[-1]["seconds"] if log.rows else -WATCH_EVERY_S
+        if before // WATCH_EVERY_S != row["seconds"] // WATCH_EVERY_S or agent.done:
+            row = row | watch.curve(agent.parameters)
+        append(row)
+        if len(row) > 11 or agent.iterations % 20 == 0:
+            words = " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+            print(f"{time.process_time():.0f} s {words}", file=sys.stderr, flush=True)
+
+    log.append = append_and_watch
+    train(agent, lambda: False, log=log, checkpoint=state, every=10)
+    header = {
+        "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "
+        f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
+        + (f"--start {chosen.start.name} " if start is not None else "") + f"--out {chosen.out.name}",
+        "training_graphs": len(agent.instances), "updates": before + agent.iterations, "updates_before": before,
+    }  # fmt: skip
+    header |= agent.state()[1]
+    write_policy(chosen.out / f"{stem}.npz", watch.policy(agent.parameters), header)
+    record = {"schema": "learned-mapping/regal-training/1", **header, "curve": _curve(log.rows)}
+    write_json(chosen.out / f"{stem}.json", record | {"validation": watch.final(agent.parameters)})
+    return 0
+
+
+def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for about every `ROW_EVERY_S` seconds: counts at its end, means over its steps, gaps where watched."""
+    found, waiting = [], []
+    for row in rows:
+        waiting.append(row)
+        if "gap" not in row and row["seconds"] - waiting[0]["seconds"] < ROW_EVERY_S:
+            continue
+        means = {name: float(f"{np.mean([each[name] for each in waiting]):.5g}") for name in KEPT}
+        found.append(row | {"updates": row["iteration"]} | means)
+        waiting = []
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

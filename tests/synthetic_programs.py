@@ -1,0 +1,10 @@
+"""The generator of programs, which stands among the builders and is no part of the package."""
+
+from __future__ import annotations
+
+from learned_mapping.companion.datasets.registry import builder
+
+_BUILDER = builder("synthetic_programs")
+random_program, peak_live_bytes, SyntheticMachine = (
+    getattr(_BUILDER, name) for name in ("random_program", "peak_live_bytes", "SyntheticMachine")
+)
