@@ -13,6 +13,7 @@ import pytest
 from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, edited
 from companion.toy import BROKEN, TOY, install
 from learned_mapping.cli import main
+from learned_mapping.problem import problem
 
 
 @pytest.fixture
@@ -109,7 +110,8 @@ def test_python_m_is_lmap():
         (["solve", "regal", "graph.json", "--method", "random", "--out", "o.txt"], "o.txt"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json"], "overwrite"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json/o.json"], "graph.json/o.json"),
-        (["check", "program.json", "mapping.json"], "SOLUTION"),
+        (["check", "program.json", "mapping.json", "mapping.json"], "SOLUTION"),
+        (["check", "program.json", "graph.json"], "graph.json: schema"),
         (["check", "mmap", "graph.json", "mapping.json", "mapping.json"], "SOLUTION"),
         (["check", "mmap", "schedule.json", "mapping.json"], "schedule.json: schema"),
         (["check", "regal", "graph.json", "mapping.json"], "mapping.json: schema"),
@@ -166,6 +168,35 @@ def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method
     assert code == 0 and json.loads(out) == {"valid": True, "costs": solved["costs"], "violations": []}
     code, out, err = run(capsys, "show", instance, "new/solution.json.gz", "--out", "picture.svg")
     assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
+
+
+def test_a_solution_says_how_it_was_made_and_check_believes_it(capsys, folder):
+    made_with = ["--method", "brkga", "--samples", "200", "--transfers", "free", "--out", "s.json", "--json"]
+    code, out, err = run(capsys, "solve", "regal", "graph.json", *made_with)
+    assert code == 0, err
+    solved, made = json.loads(out), json.loads((folder / "s.json").read_text())["made"]
+    assert made["options"] == {"transfers": "free"} and made["samples"] == solved["samples"] and made["by"] == "brkga"
+    assert set(solved["beside"]) == {"brkga, 5,000 evaluations", "no schedule is below"}
+    words = (), ("regal",), ("--transfers", "rendezvous")
+    judged = [json.loads(run(capsys, "check", *each, "graph.json", "s.json", "--json")[1])["costs"] for each in words]
+    assert judged[0] == judged[1] == solved["costs"]
+    plain = json.loads((folder / "s.json").read_text())
+    del plain["made"]
+    (folder / "plain.json").write_text(json.dumps(plain))
+    assert json.loads(run(capsys, "check", "graph.json", "plain.json", "--json")[1])["costs"] == judged[2]
+    plain["made"] = made | {"options": {"transfers": "sometimes"}}
+    (folder / "bad.json").write_text(json.dumps(plain))
+    code, out, err = run(capsys, "check", "graph.json", "bad.json")
+    assert code == 2 and "bad.json: made.options" in one_line(err)
+
+
+@pytest.mark.parametrize("paper", ["mmap", "mcm", "regal"])
+def test_help_has_a_line_for_each_method(capsys, paper):
+    code, out, _ = run(capsys, "solve", paper, "--help")
+    assert code == 0
+    lines = out.splitlines()
+    for name, method in problem(paper).methods().items():
+        assert any(line.split()[:1] == [name] and line.endswith(method.description) for line in lines)
 
 
 def test_folding_frees_chips_and_check_knows_which_graph_was_meant(capsys, folder):

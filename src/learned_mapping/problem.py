@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import write_json
 from learned_mapping.renamed import RENAMED
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -140,8 +142,28 @@ class Problem(ABC):
         """A solution from its file."""
 
     @abstractmethod
-    def write_solution(self, path: Any, solution: Any, instance: Any) -> None:
-        """Writes a solution's file."""
+    def to_json(self, solution: Any, instance: Any) -> dict[str, Any]:
+        """The JSON object of a solution's file."""
+
+    def write_solution(self, path: Any, solution: Any, instance: Any, made: Mapping[str, Any] | None = None) -> None:
+        """Writes a solution's file, whole or not at all; `made` is as `programs.made.made_of` makes it."""
+        write_json(path, self.to_json(solution, instance) | ({} if made is None else {"made": dict(made)}))
+
+    def network_of(self, task: Any, method: str) -> Path | None:
+        """The file of the network that a method would ask; None for a method that asks none, or has none."""
+        return None
+
+    def use_of(self, method: str) -> str:
+        """In words how a method uses its network, such as ``, its laws sampled once``; empty where there is one way."""
+        return ""
+
+    def hints(self, task: Any, solution: Any) -> list[str]:
+        """Lines for a user whose solution leaves much unused."""
+        return []
+
+    def beside(self, task: Any) -> tuple[str, dict[str, float]]:
+        """What a solution is to be seen beside: the name of a cost, and that cost of a simple method or of a bound."""
+        return "", {}
 
 
 def solve(

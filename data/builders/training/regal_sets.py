@@ -21,10 +21,9 @@ from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.imitation import Example
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.rollouts import uniform_cost
-from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law
+from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, floor
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
-from learned_mapping.regal.searches.list_schedule import upward_rank
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 
 from .. import regal_synthetic_graphs as synthetic
@@ -81,14 +80,6 @@ def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[I
     else:
         graphs = [synthetic.generate("validation", i) for i in range(count)]
     return [Instance(graph, objective=objective) for graph in graphs]
-
-
-def floor(instance: Instance) -> float:
-    """What no schedule can beat: half the work or the longest path; or what the largest op holds at once."""
-    if instance.objective == "runtime":
-        work = instance.arrays.seconds.sum() / instance.pair.devices
-        return float(max(work, upward_rank(instance).max()))
-    return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
 
 
 def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = False) -> list[Example]:

@@ -22,6 +22,25 @@ TRUST = (
 PROFILES = ("quick", "full", "paper")
 
 
+class _MethodsHelp(argparse.Action):
+    """Help that ends with a line for each method of the paper named before it."""
+
+    def __init__(self, **options: Any):
+        super().__init__(**options, nargs=0)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> NoReturn:
+        parser.print_help()
+        if getattr(namespace, "paper", None) in PAPERS:
+            from learned_mapping.problem import problem
+
+            print(f"\nmethods of {namespace.paper}:")
+            for name, method in problem(namespace.paper).methods().items():
+                print(f"  {name:<28} {method.description}")
+        else:
+            print("\nThe methods: lmap solve mmap|mcm|regal --help")
+        raise SystemExit(0)
+
+
 class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
 
@@ -110,8 +129,11 @@ def _version() -> str:
     return learned_mapping.__version__
 
 
-def _add(commands: Any, name: str, help_text: str, run: Callable[[Any], int]) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
+def _add(
+    commands: Any, name: str, help_text: str, run: Callable[[Any], int], **options: Any
+) -> argparse.ArgumentParser:
+    description = help_text[0].upper() + help_text[1:] + "."
+    command = commands.add_parser(name, help=help_text, description=description, **options)
     command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     command.set_defaults(run=run)
     return command
@@ -168,7 +190,10 @@ def _experiment_commands(commands: Any) -> None:
 
 
 def _solution_commands(commands: Any) -> None:
-    solve = _add(commands, "solve", "map a program or a graph of your own", _late("solutions", "solve"))
+    solve = _add(commands, "solve", "map a program or a graph of your own", _late("solutions", "solve"), add_help=False)
+    solve.add_argument(
+        "-h", "--help", action=_MethodsHelp, help="this message, and the methods of a paper named before"
+    )
     solve.add_argument("paper", choices=PAPERS)
     solve.add_argument("instance", metavar="INSTANCE", help="a program (mmap) or a graph (mcm, regal)")
     solve.add_argument("--method", required=True, help="such as greedy-tuned, optimum, brkga")

@@ -11,6 +11,7 @@ from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs.json_io import Node, read_json, schema_name, write_bytes
+from learned_mapping.programs.made import judged_options, made_of
 from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
@@ -91,18 +92,26 @@ def solve(options: Any) -> int:
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
-    paper.write_solution(out, result.solution, instance)
+    by, network = result.by or method, paper.network_of(task, method)
+    given = _hardware(options) | {name: True for name in ("fold",) if options.fold}
+    given |= {} if options.hardware is None else {"hardware": options.hardware}
+    paper.write_solution(
+        out, result.solution, instance, made_of(method, by, options.seed, result.samples, given, network)
+    )
+    cost, others = paper.beside(task)
     gap = _gap(result.metrics, verdict.costs, options)
     report = {
         "instance": instance.name,
         "method": method,
-        "by": result.by or method,
+        "by": by,
         "seed": options.seed,
         "samples": result.samples,
         "seconds": round(result.seconds, 3),
         "metrics": dict(result.metrics),
         "costs": dict(verdict.costs),
         "out": str(out),
+        "network": None if network is None else network.name.removesuffix(".npz"),
+        "beside": others,
     } | ({} if gap is None else {"gap": gap})
     if options.json:
         print_json(report)
@@ -110,6 +119,14 @@ def solve(options: Any) -> int:
         print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s -> {shown(out, 1000)}")
         if result.by:
             print(f"this is what {result.by} finds, a rule; {method} found nothing better (--alone gives that)")
+        if network is not None:
+            print(f"network {network.name.removesuffix('.npz')}{paper.use_of(method)}")
+        for name, value in others.items():
+            share = verdict.costs[cost] / value - 1 if value > 0 else 0.0
+            where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
+            print(f"{name}: {cost} {value:.6g}; this is {where}")
+        for line in paper.hints(task, result.solution):
+            print(line)
         if gap is not None:
             print(f"at most {100 * gap:.3g}% above the optimum's cost" if gap > 1e-9 else "the optimum")
     return 0
@@ -137,9 +154,12 @@ def check(options: Any) -> int:
     """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
     named = options.files[0] in PAPER_NAMES
     paper, files = (options.files[0], options.files[1:]) if named else (None, options.files)
-    if not 1 <= len(files) <= (2 if named else 1):
-        raise InputError("check", "", f"expected INSTANCE, or {'|'.join(PAPER_NAMES)} INSTANCE [SOLUTION]")
-    options.paper = paper or _paper_of_files(files[0], None)
+    if not 1 <= len(files) <= 2:
+        raise InputError("check", "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
+    options.paper = paper or _paper_of_files(files[0], files[1] if len(files) == 2 else None)
+    for name, value in (judged_options(files[1]) if len(files) == 2 else {}).items():
+        if name in OPTIONS[options.paper] and getattr(options, name, None) is None:
+            setattr(options, name, value)
     chosen = _problem(options)
     if len(files) == 1:
         return _check_instance(chosen, files[0], options)

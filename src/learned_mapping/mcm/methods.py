@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
 from learned_mapping.mcm.bounds.cp_sat import fastest_partition
-from learned_mapping.mcm.bounds.optimum import lower_bound, optimum
-from learned_mapping.mcm.partition import Partition, make_partition, read_partition, write_partition
+from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
+from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import check_strength, is_valid
+from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.stochastic import annealing, random_search, unconstrained_search
@@ -219,6 +221,10 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     return METHODS | learners
 
 
+CHEAP_IDEALS = 20_000
+"""Up to here the optimum takes a moment, and stands beside any partition."""
+
+
 class Partitioning(Problem):
     """Paper 2: a graph, and the chip of each op, judged by the analytical model."""
 
@@ -277,11 +283,34 @@ class Partitioning(Problem):
     def validate(self, task: Task, solution: Partition, listed: int | None = LISTED) -> Verdict:
         return validate(task.graph, solution, task.model.package, listed=listed)
 
+    def network_of(self, task: Task, method: str) -> Path | None:
+        from learned_mapping.mcm.agent.checkpoints import checkpoint_path
+
+        pretrained = method in LEARNERS and LEARNERS[method][1] not in (SCRATCH, FROZEN)
+        return checkpoint_path() if pretrained else None
+
+    def beside(self, task: Task) -> tuple[str, dict[str, float]]:
+        """The careful greedy rule; the optimum where it is cheap, else the bound."""
+        greedy = task.model.runtime(careful_greedy(task.model))
+        try:
+            best = {"optimum": task.model.runtime(optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS)))}
+        except TooManyIdealsError:
+            best = {"no partition is below": lower_bound(task.model)}
+        return "runtime_s", {"greedy-careful": greedy} | best
+
+    def hints(self, task: Task, solution: Partition) -> list[str]:
+        used, chips = solution.chips_used, task.model.package.chips
+        if 2 * used > chips:
+            return []
+        folded = fold_cheap_sources(fold_weights(task.graph)).num_ops < task.graph.num_ops
+        advice = "; --fold puts weights and cheap shared ops where they are used, and may use more" if folded else ""
+        return [f"{used} of {chips} chips are used{advice}"]
+
     def read_solution(self, path: str, instance: ComputationGraph) -> Partition:
         return read_partition(path, instance)
 
-    def write_solution(self, path: Any, solution: Partition, instance: ComputationGraph) -> None:
-        write_partition(path, solution, instance)
+    def to_json(self, solution: Partition, instance: ComputationGraph) -> dict[str, Any]:
+        return partition_to_json(solution, instance)
 
 
 PROBLEM = Partitioning()

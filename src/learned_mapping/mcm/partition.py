@@ -54,7 +54,7 @@ def partition_to_json(partition: Partition, graph: ComputationGraph) -> dict[str
 def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
     """The partition of `graph` a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "partition")
-    top = node.object(("schema", "graph", "digest", "chips", "assignment"))
+    top = node.object(("schema", "graph", "digest", "chips", "assignment"), ("made",))
     name = top["graph"].name()
     if top["digest"].string() != graph.digest:
         raise InputError(

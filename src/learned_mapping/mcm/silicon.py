@@ -77,6 +77,10 @@ class _NotingModel(SiliconModel):
 class PartitioningOnSilicon(Partitioning):
     """Paper 2 on the simulated chips; the methods are those of the analytical model and those that cut evenly."""
 
+    def beside(self, task: Task) -> tuple[str, dict[str, float]]:
+        """Nothing: what is measured there costs samples."""
+        return "", {}
+
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return all_methods(profile) | OWN_METHODS
 

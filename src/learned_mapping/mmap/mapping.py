@@ -109,7 +109,7 @@ def mapping_to_json(mapping: Mapping, program: Program) -> dict[str, Any]:
 def mapping_from_json(node: Node, program: Program) -> Mapping:
     """The mapping a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "mapping")
-    top = node.object(("schema", "instance", "decisions"))
+    top = node.object(("schema", "instance", "decisions"), ("made",))
     instance = top["instance"].object(("name", "digest"))
     name, digest = instance["name"].name(), instance["digest"].string()
     if digest != program.digest:

@@ -13,7 +13,7 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.mapping import read_mapping, write_mapping
+from learned_mapping.mmap.mapping import mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.scorer import new_scorer
 from learned_mapping.mmap.searches.edit_search.search import edit_search
@@ -185,8 +185,8 @@ class MemoryMapping(Problem):
     def read_solution(self, path: str, instance: Program):
         return read_mapping(path, instance)
 
-    def write_solution(self, path: Any, solution: Any, instance: Program) -> None:
-        write_mapping(path, solution, instance)
+    def to_json(self, solution: Any, instance: Program) -> dict[str, Any]:
+        return mapping_to_json(solution, instance)
 
 
 PROBLEM = MemoryMapping()

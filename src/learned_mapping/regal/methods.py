@@ -24,14 +24,14 @@ from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
-from learned_mapping.regal.agent.policy import REINFORCED
+from learned_mapping.regal.agent.policy import REINFORCED, policy_path
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.schedule import Schedule, read_schedule, write_schedule
+from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, BrkgaParameters, MutantLaw, brkga
-from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler
+from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
     LocalSearchParameters,
@@ -47,6 +47,7 @@ EVALUATIONS = 5000
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
 GIB = 2**30
+BESIDE_SECONDS = 5.0
 
 Run = Callable[[Instance, np.random.Generator, Budget], Found]
 
@@ -359,11 +360,28 @@ class Scheduling(Problem):
     def validate(self, task: Instance, solution: Schedule, listed: int | None = LISTED) -> Verdict:
         return validate(task.graph, solution, task.pair, listed=listed)
 
+    def network_of(self, task: Instance, method: str) -> Path | None:
+        base, _, name = method.partition(":")
+        if base in REINFORCED and base != "regal-untrained":
+            return policy_path(task.objective, name or None)
+        if base not in LEARNED or base in REINFORCED:
+            return None
+        return checkpoint_folder() / f"{'gas-' if base == 'gas' else ''}{name or NETWORKS[task.objective]}.npz"
+
+    def use_of(self, method: str) -> str:
+        description = self.method(method.partition(":")[0]).description
+        return f": {description}"
+
+    def beside(self, task: Instance) -> tuple[str, dict[str, float]]:
+        """BRKGA with the paper's evaluations, at most `BESIDE_SECONDS`; and what no schedule can beat."""
+        found = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS).metrics[task.cost_name]
+        return task.cost_name, {f"brkga, {EVALUATIONS:,} evaluations": found, "no schedule is below": floor(task)}
+
     def read_solution(self, path: str, instance: ComputationGraph) -> Schedule:
         return read_schedule(path, instance)
 
-    def write_solution(self, path: Any, solution: Schedule, instance: ComputationGraph) -> None:
-        write_schedule(path, solution, instance)
+    def to_json(self, solution: Schedule, instance: ComputationGraph) -> dict[str, Any]:
+        return schedule_to_json(solution, instance)
 
 
 PROBLEM = Scheduling()
@@ -375,6 +393,14 @@ def solve(instance: Instance, method: str, **limits: Any) -> Result:
     The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
     return problem.solve(PROBLEM, instance, method, **limits)
+
+
+def floor(instance: Instance) -> float:
+    """What no schedule can beat: half the work or the longest path, in seconds; or what one op holds at once, bytes."""
+    if instance.objective == "runtime":
+        work = instance.arrays.seconds.sum() / instance.pair.devices
+        return float(max(work, upward_rank(instance).max()))
+    return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
 
 
 def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:

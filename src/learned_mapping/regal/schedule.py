@@ -61,7 +61,7 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
         Broken scheduling rules are no error here.
     """
     expect_schema(node, "schedule")
-    top = node.object(("schema", "graph", "digest", "devices", "placement", "order"))
+    top = node.object(("schema", "graph", "digest", "devices", "placement", "order"), ("made",))
     top["graph"].name()
     if top["digest"].string() != graph.digest:
         Node(node.value["digest"], node.source, "instance").fail(

@@ -121,13 +121,16 @@ def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
 
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""
-INSTEAD = {"runtime": "synthetic-runtime-0"}
-"""Objective -> the network that serves it as long as that one is not trained."""
 
 
 @functools.lru_cache(maxsize=32)
 def _read(path: Path) -> Policy:
     return read_policy(path)[0]
+
+
+def policy_path(objective: str, network: str | None = None) -> Path:
+    """The file of the trained network of this name, or of the one that serves the objective."""
+    return data_folder() / "checkpoints" / "regal" / f"reinforce-{network or SERVES[objective]}.npz"
 
 
 def policy_for(instance: Instance, network: str | None = None) -> Policy:
@@ -136,10 +139,8 @@ def policy_for(instance: Instance, network: str | None = None) -> Policy:
     Raises:
       InputError: there is no such network, or it was trained for the other objective.
     """
-    folder = data_folder() / "checkpoints" / "regal"
-    path = folder / f"reinforce-{network or SERVES[instance.objective]}.npz"
-    if network is None and not path.exists() and instance.objective in INSTEAD:
-        path = folder / f"reinforce-{INSTEAD[instance.objective]}.npz"
+    path = policy_path(instance.objective, network)
+    folder = path.parent
     if not path.exists():
         known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
         raise MissingNetworkError(
