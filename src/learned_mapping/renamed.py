@@ -7,7 +7,6 @@ RENAMED: dict[str, dict[str, str]] = {
         "muzero-paper": "muzero",
         "gumbel": "muzero",
         "segment-search": "edit-search",
-        "muzero-scratch": "edit-search-learned",
     },
     "mcm": {
         "rl-chips": "rl",
@@ -29,7 +28,7 @@ RENAMED: dict[str, dict[str, str]] = {
 }
 """Problem -> old name -> the name to use.
 
-Once ``muzero`` meant `edit-search-learned` with a network trained on other programs, which was worse than a new one;
+Once ``muzero`` meant `edit-search` with a network that chose the edits, whose gain was next to nothing;
 ``finetune`` and ``zeroshot`` a policy over corrected costs, no better than `costs-cem`, which learns nothing; and
 ``regal`` the networks of `regal-imitation`.
 """

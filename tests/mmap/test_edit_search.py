@@ -10,12 +10,11 @@ from learned_mapping.budget import Budget
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.edit_search import scorer
 from learned_mapping.mmap.searches.edit_search.eviction import evict
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, chain, new_edits
-from learned_mapping.mmap.searches.edit_search.search import LEARNED, EditParameters, EditSearch
+from learned_mapping.mmap.searches.edit_search.search import EditParameters, EditSearch
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
@@ -33,7 +32,7 @@ def started(program, seed=0):
     return search, np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("parameters", [EditParameters(), EAGER, LEARNED, EAGER._replace(candidates=8)])
+@pytest.mark.parametrize("parameters", [EditParameters(), EAGER])
 def test_the_incumbent_is_always_a_game(parameters):
     """Catches an edit judged, accepted or undone where the games did not agree again: a replay of the incumbent's
     actions from the start must meet the same intervals, offsets and savings, after every few edits."""
@@ -42,12 +41,11 @@ def test_the_incumbent_is_always_a_game(parameters):
         program = hard_program(seed, 60 + 60 * seed)
         search, rng = started(program, seed)
         arrays, state = search.game.program, search.game.state
-        incumbent, net = new_incumbent(arrays, program.num_tensors), scorer.new_scorer(rng)
-        edits = new_edits(arrays, parameters.candidates)
+        incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays)
         begin(arrays, state, incumbent, search.best.action.astype(np.int64))
         best = incumbent.saved_s[-1]
         for _ in range(25):
-            improve(arrays, state, incumbent, edits, net, parameters, 30, counts, rng)
+            improve(arrays, state, incumbent, edits, parameters, 30, counts, rng)
             saved = incumbent.saved_s.copy()
             assert saved[-1] >= best * (1 - 1e-12)
             best = saved[-1]
@@ -113,7 +111,7 @@ def test_room_is_made_where_it_costs_least():
     program = random_program(rng, 200, alias_fraction=0.0, fast_fraction=0.08, copy_ratio=0.5)
     search, _ = started(program)
     arrays, state = search.game.program, search.game.state
-    incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays, 1)
+    incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays)
     begin(arrays, state, incumbent, search.best.action.astype(np.int64))
     moves, tried = incumbent.moves, 0
     for b in range(program.num_buffers):
@@ -124,10 +122,10 @@ def test_room_is_made_where_it_costs_least():
         for action in moves["action"][:b]:
             game.step(int(action))
         edits.facts[:] = 0
-        _, end = chain(arrays, incumbent, edits, 0, b, rng)
+        _, end = chain(arrays, incumbent, edits, b, rng)
         start, size = int(arrays.buffers["instruction"][b]), int(edits.facts["size"][0])
-        assert evict(arrays, game.state, incumbent, edits, 0, 0, 0.0, rng)
-        new = edits.wanted[0, size : edits.facts["size"][0]]
+        assert evict(arrays, game.state, incumbent, edits, 0, 0.0, rng)
+        new = edits.wanted[size : edits.facts["size"][0]]
         evicted = set(new["buffer"].tolist())
         assert set(new["action"].tolist()) <= {DROP}
         stands = {}
@@ -156,20 +154,6 @@ def test_values_of_allocations_add_up_to_the_return():
     roots = np.unique(incumbent.root[incumbent.root >= 0])
     assert incumbent.value_s[roots].sum() == pytest.approx(search.best.value * program.possible_saving_s)
     assert set(incumbent.moves["action"][roots].tolist()) <= {COPY, NO_COPY}
-
-
-def test_the_scorer_learns_what_tells_success():
-    rng = np.random.default_rng(0)
-    net = scorer.new_scorer(rng)
-    weights = rng.standard_normal(scorer.NUM_FEATURES)
-    right = []
-    for _ in range(6000):
-        x = rng.standard_normal(scorer.NUM_FEATURES)
-        x[0] = 1.0
-        target = float(x @ weights > 1.0)
-        probability = scorer.learn(net, x, target, 1.0, 3e-3)
-        right.append((probability > 0.5) == (target > 0.5))
-    assert np.mean(right[-1000:]) > 0.9 > np.mean(right[:200])
 
 
 def test_making_room_is_used():

@@ -15,7 +15,6 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edit_search.scorer import new_scorer
 from learned_mapping.mmap.searches.edit_search.search import edit_search
 from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
@@ -25,7 +24,6 @@ from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     COSTGRAPH_ENDINGS,
-    OURS,
     PAPER,
     RULE,
     SEARCH,
@@ -92,17 +90,13 @@ def _imitation(config: Any) -> Any:
     return replace(config, simulations=0, unroll=0, imitation=1.0)
 
 
-def _learned_edits(search: Search, rng: np.random.Generator) -> None:
-    edit_search(search, rng, new_scorer(rng))
-
-
-def _edits_from(learned: bool, program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
+def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
     """Edit search from the best of the games that solutions become when they are played."""
 
     def play(search: Search, rng: np.random.Generator) -> None:
         for start in starts:
             search.play_preferences(one_hot(start.action))
-        edit_search(search, rng, new_scorer(rng) if learned else None)
+        edit_search(search, rng)
 
     return played(play)(program, rng, budget)
 
@@ -110,7 +104,7 @@ def _edits_from(learned: bool, program: Program, rng: np.random.Generator, budge
 def _method(
     description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
 ) -> Method:
-    go_on = partial(_edits_from, kind == OURS) if edits else None
+    go_on = _edits_from if edits else None
     return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up, go_on=go_on)
 
 
@@ -131,8 +125,6 @@ METHODS: dict[str, Method] = {
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
-    "edit-search-learned": _method("the same, where a network that learns on the way chooses the edits",
-                                   _learned_edits, OURS, edits=True),
     "muzero": _learner("MMap-MuZero, light: search in a learned model, self-play, no demonstration",
                        lambda config: config),
     "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", _demonstrated),

@@ -40,12 +40,12 @@ EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
 METHODS = (
-    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", "edit-search-learned",
+    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
     "muzero", "muzero-demonstration",
 )  # fmt: skip
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
-CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-learned")
+CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}

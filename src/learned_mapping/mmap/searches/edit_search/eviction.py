@@ -22,32 +22,30 @@ MUCH = 8.0
 
 
 @numba.njit(cache=True)
-def make_room(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, k: int, p, rng) -> bool:
-    """`evict` for each part of candidate k; False where one cannot be placed, or costs too much for what all gain."""
-    edit = edits.facts[k]
+def make_room(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, p, rng) -> bool:
+    """`evict` for each part; False where one cannot be placed, or costs too much for what all gain."""
+    edit = edits.facts[0]
     edit.cost_s = 0.0
     for i in range(edit.parts):
-        load(program, state, inc, edits.wanted[k, edits.parts[k, i].first].buffer)
-        if not evict(program, state, inc, edits, k, i, p.noise, rng) or edit.gain_s < 0.5 * edit.cost_s:
+        load(program, state, inc, edits.wanted[edits.parts[i].first].buffer)
+        if not evict(program, state, inc, edits, i, p.noise, rng) or edit.gain_s < 0.5 * edit.cost_s:
             return False
     return edit.gain_s >= p.least * edit.cost_s
 
 
 @numba.njit(cache=True)
-def evict(
-    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, k: int, i: int, noise: float, rng
-) -> bool:
-    """Adds to candidate k the drops of what stands in the way of its part i at the cheapest offset.
+def evict(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, i: int, noise: float, rng) -> bool:
+    """Adds the drops of what stands in the way of part i at the cheapest offset.
 
     The game stands before the part's first decision. Costs are blurred by exp(noise * normal). False where the tensor
     cannot be copied in.
     """
-    edit, obstacles, part = edits.facts[k], edits.obstacles, edits.parts[k, i]
-    b = edits.wanted[k, part.first].buffer
+    edit, obstacles, part = edits.facts[0], edits.obstacles, edits.parts[i]
+    b = edits.wanted[part.first].buffer
     buffer = program.buffers[b]
     start = buffer.instruction
-    if edits.wanted[k, part.first].action == COPY and buffer.is_output == 0:
-        start = _copy_start(program, state, inc, edits, k, b)
+    if edits.wanted[part.first].action == COPY and buffer.is_output == 0:
+        start = _copy_start(program, state, inc, edits, b)
         if start == NONE or state.tensors[buffer.tensor].end >= start:
             return False
     copies_s = edit.cost_s
@@ -68,12 +66,12 @@ def evict(
             best, best_cost, edit.cost_s = offset, blurred, copies_s + cost
     for m in range(count):
         if obstacles[m].offset < best + buffer.bytes and obstacles[m].top > best:
-            want(edits, k, obstacles[m].root, DROP)
+            want(edits, obstacles[m].root, DROP)
     return True
 
 
 @numba.njit(cache=True)
-def _copy_start(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, k: int, b: int) -> int:
+def _copy_start(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, b: int) -> int:
     """The step a copy-in of b would start at, or -1; up to `COPIES_EVICTED` copies in its way are evicted for it."""
     buffer = program.buffers[b]
     remaining, free_from, count = buffer.demand_s, buffer.instruction, 0
@@ -82,9 +80,9 @@ def _copy_start(program: ProgramArrays, state: GameState, inc: Incumbent, edits:
             d = _covering_copy(program, inc, b, u) if count < COPIES_EVICTED else NONE
             if d == NONE or inc.root[d] == NONE:
                 return NONE
-            want(edits, k, inc.root[d], DROP)
+            want(edits, inc.root[d], DROP)
             count += 1
-            edits.facts[k].cost_s += max(inc.value_s[inc.root[d]], 0.0)
+            edits.facts[0].cost_s += max(inc.value_s[inc.root[d]], 0.0)
             free_from = copy_span(program, d, inc.moves[d].start, inc.moves[d].end)[0]
         freed = free_from <= u < buffer.instruction - 1 and count > 0
         supply = program.supply_s[u] if freed else state.supply_s[u]

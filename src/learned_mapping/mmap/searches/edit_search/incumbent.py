@@ -1,4 +1,4 @@
-"""The game being improved, and what an edit of it needs to know: where its effects end, who holds what, how full.
+"""The game being improved, and what an edit of it needs to know: where its effects end, who holds what.
 
 Following the incumbent, a decision looks at nothing before the first step of its own interval. So once a game that was
 edited agrees with the incumbent on everything from ``reach_step`` of the cursor on, the rest is the incumbent's, and
@@ -28,8 +28,6 @@ class Incumbent(NamedTuple):
     placed: np.ndarray
     """[T] int64: the subset of each instruction's buffers in fast memory, an index into its latency table."""
     legal: np.ndarray  # [B] int64: actions that were legal, bit by bit.
-    used_bytes: np.ndarray  # [T] float64: bytes held at each step.
-    tries: np.ndarray  # [B] float64: edits tried at a buffer since something near it changed.
     next_buffer: np.ndarray  # [B] int64: the next buffer of the same tensor, or -1.
     first_buffer: np.ndarray  # [N] int64: the first buffer of each tensor, or -1.
     want: np.ndarray  # [B] int64: the edit in hand: the action wanted, or -1.
@@ -50,8 +48,6 @@ def new_incumbent(program: ProgramArrays, num_tensors: int) -> Incumbent:
         value_s=np.zeros(count),
         placed=np.zeros(steps, np.int64),
         legal=np.zeros(count, np.int64),
-        used_bytes=np.zeros(steps),
-        tries=np.zeros(count),
         next_buffer=next_buffer,
         first_buffer=first_buffer,
         want=np.full(count, NONE, np.int64),
@@ -75,7 +71,7 @@ def _copy_moves(state: GameState, inc: Incumbent, low: int, high: int) -> None:
 def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.ndarray) -> None:
     """Plays the game of actions [B] from the start, as far as they are legal, and makes it the incumbent.
 
-    With its own actions the incumbent stays what it is; `Incumbent.legal` and the levels are noted anew.
+    With its own actions the incumbent stays what it is; `Incumbent.legal` is noted anew.
     """
     count = len(action)
     kernel.restart(program, state)
@@ -95,22 +91,6 @@ def begin(program: ProgramArrays, state: GameState, inc: Incumbent, action: np.n
     for first in inc.first_buffer:
         if first != NONE:
             _roots(program, inc, first)
-    _fill_levels(program, inc)
-
-
-@numba.njit(cache=True)
-def _fill_levels(program: ProgramArrays, inc: Incumbent) -> None:
-    """Bytes held at each step, from the intervals."""
-    inc.used_bytes[:] = 0.0
-    steps = len(inc.used_bytes)
-    for b in range(len(inc.moves)):
-        move = inc.moves[b]
-        if move.action != DROP and move.end >= move.start:
-            inc.used_bytes[move.start] += program.buffers[b].bytes
-            if move.end + 1 < steps:
-                inc.used_bytes[move.end + 1] -= program.buffers[b].bytes
-    for u in range(1, steps):
-        inc.used_bytes[u] += inc.used_bytes[u - 1]
 
 
 @numba.njit(cache=True)
@@ -228,7 +208,6 @@ def accept(program: ProgramArrays, state: GameState, inc: Incumbent, low: int, g
                 inc.placed[buffer.instruction] |= 1 << buffer.bit
             else:
                 inc.placed[buffer.instruction] &= ~(1 << buffer.bit)
-        inc.tries[d] *= 0.5
     inc.saved_s[cursor:] += gain_s
     _reach(program, inc, cursor - 1, low)
     for d in range(low, cursor):

@@ -38,7 +38,6 @@ EDIT = np.dtype(
         ("last_step", "i8"),  # of the intervals of its parts
         ("gain_s", "f8"),  # what the wanted placements save at most, seconds
         ("cost_s", "f8"),  # what the evicted allocations saved, seconds
-        ("effort", "f8"),  # ln of the decisions that playing it will take
     ]
 )
 WANTED = np.dtype([("buffer", "i8"), ("action", "i8")])
@@ -49,68 +48,68 @@ OBSTACLE = np.dtype([("offset", "i8"), ("top", "i8"), ("root", "i8"), ("cost_s",
 
 
 class Edits(NamedTuple):
-    """Candidate edits, and room to draw them in."""
+    """An edit, and room to draw it in."""
 
-    facts: np.ndarray  # [candidates] `EDIT`.
-    wanted: np.ndarray  # [candidates, 2 B + T + 8] `WANTED`, the first `size` in use.
-    parts: np.ndarray  # [candidates, 64] `PART`, the first `parts` in use.
+    facts: np.ndarray  # [1] `EDIT`.
+    wanted: np.ndarray  # [2 B + T + 8] `WANTED`, the first `size` in use.
+    parts: np.ndarray  # [64] `PART`, the first `parts` in use.
     obstacles: np.ndarray  # [2 B + T + 8] `OBSTACLE`, of the part looked at.
     mark: np.ndarray  # [B] int64, zeros between uses.
 
 
-def new_edits(program: ProgramArrays, candidates: int) -> Edits:
-    """Room for edits of a program."""
+def new_edits(program: ProgramArrays) -> Edits:
+    """Room for an edit of a program."""
     room = 2 * program.num_buffers + program.num_instructions + 8
     return Edits(
-        facts=np.zeros(candidates, EDIT),
-        wanted=np.zeros((candidates, room), WANTED),
-        parts=np.zeros((candidates, 64), PART),
+        facts=np.zeros(1, EDIT),
+        wanted=np.zeros(room, WANTED),
+        parts=np.zeros(64, PART),
         obstacles=np.zeros(room, OBSTACLE),
         mark=np.zeros(program.num_buffers, np.int64),
     )
 
 
 @numba.njit(cache=True)
-def want(edits: Edits, k: int, b: int, action: int) -> None:
-    """Adds a decision to candidate k."""
-    edit = edits.facts[k]
-    wanted = edits.wanted[k, edit.size]
+def want(edits: Edits, b: int, action: int) -> None:
+    """Adds a decision."""
+    edit = edits.facts[0]
+    wanted = edits.wanted[edit.size]
     wanted.buffer, wanted.action = b, action
     edit.size += 1
 
 
 @numba.njit(cache=True)
-def draw(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, kind: int, place: int, p, rng) -> None:
-    """Draws candidate k at or near the buffer `place`; its size is 0 where there is nothing to gain."""
-    edit = edits.facts[k]
+def draw(program: ProgramArrays, inc: Incumbent, edits: Edits, kind: int, place: int, p, rng) -> None:
+    """Draws an edit at or near the buffer `place`; its size is 0 where there is nothing to gain."""
+    edit = edits.facts[0]
     edit.kind, edit.place, edit.size, edit.parts, edit.gain_s = kind, place, 0, 0, 0.0
     if kind == SEGMENT:
-        _segment(inc, edits, k, place, p, rng)
+        _segment(inc, edits, place, p, rng)
     elif kind == TENSOR:
-        _tensor(inc, edits, k, place, rng)
+        _tensor(inc, edits, place, rng)
     else:
         if kind == COMPLETE:
-            _complete(program, inc, edits, k, place, rng)
+            _complete(program, inc, edits, place, rng)
         else:
             b = _without_place(program, inc, place)
             if b != NONE:
-                edit.gain_s, edit.last_step = chain(program, inc, edits, k, b, rng)
+                edit.gain_s, edit.last_step = chain(program, inc, edits, b, rng)
         if edit.gain_s <= 0:
             edit.size = 0
         if edit.size > 0:
-            edit.place = edits.wanted[k, 0].buffer
+            edit.place = edits.wanted[0].buffer
 
 
 @numba.njit(cache=True)
-def _segment(inc: Incumbent, edits: Edits, k: int, place: int, p, rng) -> None:
+def _segment(inc: Incumbent, edits: Edits, place: int, p, rng) -> None:
     """Redraws some of the decisions of a run of at most ``p.length``, the first of them always."""
     for b in range(place, min(place + 1 + int(rng.random() * p.length), len(inc.moves))):
         if b == place or rng.random() < p.deviation:
-            want(edits, k, b, (inc.moves[b].action + 1 + int(rng.random() * 2)) % 3)
+            want(edits, b, (inc.moves[b].action + 1 + int(rng.random() * 2)) % 3)
 
 
 @numba.njit(cache=True)
-def _tensor(inc: Incumbent, edits: Edits, k: int, place: int, rng) -> None:
+def _tensor(inc: Incumbent, edits: Edits, place: int, rng) -> None:
     """Redecides uses of a tensor in a row: kept, copied in once or each time, or dropped."""
     first = int(rng.random() * 3)
     rest = first
@@ -121,9 +120,9 @@ def _tensor(inc: Incumbent, edits: Edits, k: int, place: int, rng) -> None:
         rest = DROP
     stop = 0.3 if rng.random() < 0.5 else 0.0
     n, wanted = place, first
-    while n != NONE and edits.facts[k].size < MOST:
+    while n != NONE and edits.facts[0].size < MOST:
         if wanted != inc.moves[n].action:
-            want(edits, k, n, wanted)
+            want(edits, n, wanted)
         if rng.random() < stop:
             break
         wanted = rest
@@ -142,13 +141,13 @@ def _without_place(program: ProgramArrays, inc: Incumbent, place: int) -> int:
 
 
 @numba.njit(cache=True)
-def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, b: int, rng) -> tuple[float, int]:
-    """Adds to candidate k, as a part, the uses of a tensor from b on that one allocation would serve.
+def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> tuple[float, int]:
+    """Adds, as a part, the uses of a tensor from b on that one allocation would serve.
 
     Returns:
       What its dropped uses would save, each by itself, in seconds; and the last step of the allocation.
     """
-    edit, buffer = edits.facts[k], program.buffers[b]
+    edit, buffer = edits.facts[0], program.buffers[b]
     action, stop = NO_COPY, 0.0
     if buffer.is_output == 0:
         action = COPY
@@ -167,11 +166,11 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, b: int, 
             if rng.random() < stop:
                 break
             end = program.buffers[n].instruction
-        want(edits, k, n, action if edit.size == first else NO_COPY)
+        want(edits, n, action if edit.size == first else NO_COPY)
         if inc.moves[n].action == DROP:
             gain_s += marginal_s(program, inc, n)
         n = inc.next_buffer[n]
-    part = edits.parts[k, edit.parts]
+    part = edits.parts[edit.parts]
     part.first, part.last_step = first, end
     edit.parts += 1
     return gain_s, end
@@ -184,9 +183,9 @@ def marginal_s(program: ProgramArrays, inc: Incumbent, b: int) -> float:
 
 
 @numba.njit(cache=True)
-def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, place: int, rng) -> None:
+def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, rng) -> None:
     """Places together what an instruction lacks of a subset that would make it faster, a part for each tensor."""
-    edit, here = edits.facts[k], program.buffers[place].instruction
+    edit, here = edits.facts[0], program.buffers[place].instruction
     for t in range(here, min(here + AHEAD, len(inc.placed))):
         start, placed = program.table_start[t], inc.placed[t]
         subsets = program.table_start[t + 1] - start
@@ -209,7 +208,7 @@ def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, k: int, plac
             n = b
             if buffer.is_output == 0 and rng.random() < 0.6:
                 n = _dropped_before(program, inc, b)
-            gain_s, end = chain(program, inc, edits, k, n, rng)
+            gain_s, end = chain(program, inc, edits, n, rng)
             edit.gain_s += gain_s - marginal_s(program, inc, b)
             edit.last_step = max(edit.last_step, end)
         return

@@ -1,10 +1,7 @@
-"""Improves a game by edits until the budget is spent: `edit_search`, by chance or with a network that chooses.
+"""Improves a game by random edits until the budget is spent.
 
 It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays an edit until the
 game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
-
-What the network adds: a learned judgement that picks one of several candidates. The model is the game itself; no
-dynamics are learned. It sees what an edit asks for and what stands in its way, not where in which program.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
-from learned_mapping.mmap.searches.edit_search.scorer import Scorer, new_scorer
 from learned_mapping.mmap.searches.greedy import greedy_tuned
 from learned_mapping.mmap.searches.search import Search, one_hot
 
@@ -51,20 +47,6 @@ class EditParameters(NamedTuple):
     """Most buffers between the places of two edits that follow each other."""
     jump: float = 0.01
     """Probability of a place anywhere in the program instead."""
-    far: float = 0.3
-    """Probability that a candidate is drawn anywhere in the program instead of near the place."""
-    candidates: int = 1
-    """Edits drawn for one played; with more than one the scorer chooses."""
-    explore: float = 0.3
-    """Probability that the kind is drawn by the fixed shares, evenly by chance or by the network, and not by what each
-    way has lately gained."""
-    sharpness: float = 1.0
-    """Of the choice: probabilities go with exp(sharpness * logit)."""
-    thrift: float = 1.0
-    """Power of the decisions an edit is expected to take, by which its odds are divided."""
-    learning_rate: float = 1e-3
-    weighting: float = 1.0
-    """Power of a gain, relative to the mean gain, by which a success weighs more or less in learning; 0: all alike."""
     trial: float = 0.3
     """Probability that an edit may lose a little, to be followed by others around it."""
     trial_loss: float = 5.0
@@ -78,10 +60,8 @@ class EditParameters(NamedTuple):
     """Most buffers between it and them."""
 
 
-RANDOM = EditParameters()
-"""One candidate: chance alone proposes."""
-LEARNED = EditParameters(candidates=16)
-"""As `RANDOM`, but for 16 edits to choose from, and ways to propose chosen by what they gain."""
+SKIPPED = 1088
+"""Normal numbers drawn ahead of the first edit: without them no stored run could be played again."""
 START = 0.1
 """Share of the budget after which `greedy_tuned` stops at the latest."""
 CHUNK = 100
@@ -93,11 +73,10 @@ TOLERANCE = 1e-9
 """Of the possible saving: more than this lost is a fault of an undone trial, and the best game is taken up again."""
 
 
-def edit_search(search: Search, rng: np.random.Generator, scorer: Scorer | None = None) -> None:
-    """Improves the game of the tuned threshold rule by edits: random ones, or those that `scorer`, changed in place,
-    chooses."""
+def edit_search(search: Search, rng: np.random.Generator) -> None:
+    """Improves the game of the tuned threshold rule by edits."""
     greedy_tuned(search, share=START)
-    EditSearch(search, rng, RANDOM if scorer is None else LEARNED, scorer).run()
+    EditSearch(search, rng).run()
 
 
 def warm_up() -> None:
@@ -112,24 +91,18 @@ class EditSearch:
 
     Args:
       search: what to map and the budget; has a best game, of which only the actions count.
-      parameters: see `EditParameters`; with one candidate chance alone proposes.
-      scorer: what chooses among candidates; changed in place. None: a new one.
+      rng: the only source of randomness.
+      parameters: see `EditParameters`.
     """
 
-    def __init__(
-        self,
-        search: Search,
-        rng: np.random.Generator,
-        parameters: EditParameters = RANDOM,
-        scorer: Scorer | None = None,
-    ):
+    def __init__(self, search: Search, rng: np.random.Generator, parameters: EditParameters = EditParameters()):  # noqa: B008
         self.search, self.rng, self.parameters = search, rng, parameters
-        self.scorer = new_scorer(rng) if scorer is None else scorer
+        rng.standard_normal(SKIPPED)
         program = search.game.program
         self.incumbent = new_incumbent(program, search.program.num_tensors)
-        self.edits = new_edits(program, parameters.candidates)
+        self.edits = new_edits(program)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
-        """By kind of edit: drawn, played, kept, better, better by a trial, undone."""
+        """By kind of edit: played, better, better by a trial, undone."""
         self.action = search.best.action.astype(np.int64)
         self._begin()
 
@@ -140,7 +113,6 @@ class EditSearch:
 
     def _begin(self) -> None:
         begin(self.search.game.program, self.search.game.state, self.incumbent, self.action)
-        self.incumbent.tries[:] = 0.0
         self.best_s = self.saved_s
 
     def run(self) -> None:
@@ -152,7 +124,7 @@ class EditSearch:
             limit = budget.remaining_samples
             began, played = budget.seconds, int(self.counts[:, PLAYED].sum())
             improve(
-                program, state, self.incumbent, self.edits, self.scorer, self.parameters,
+                program, state, self.incumbent, self.edits, self.parameters,
                 min(size, CHUNK if limit is None else limit), self.counts, self.rng,
             )  # fmt: skip
             if limit is not None:
