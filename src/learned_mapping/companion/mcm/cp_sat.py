@@ -1,0 +1,114 @@
+"""Repair by CP-SAT beside the compiled engine: what each keeps of a candidate, its time, what PPO reaches with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mcm.graphs import load_graph
+from learned_mapping.companion.table import Record, assembled, frame, of_profile, rows, summaries, sweep
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.bounds.optimum import optimum
+from learned_mapping.mcm.methods import Task, solve
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.validate import validate
+
+CHIPS = 4
+GRAPHS = {"quick": ("lenet",), "full": ("lenet", "alexnet", "unet_3", "convlstm_1x4")}
+"""Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs of op and chip."""
+MODES = ("sample", "fix", "nearest")
+REPAIRS = ("engine", "cp-sat")
+REPEATS = {"quick": 2, "full": 10}
+"""Repairs of each kind of candidate."""
+REDRAWN = 0.1
+"""Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is drawn whole."""
+TRUST = 0.9
+"""Probability that SAMPLE's distributions give the candidate's chip."""
+PPO_SAMPLES = {"quick": 20, "full": 120}
+
+
+def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """Repairs candidates near the optimum and far from it.
+
+    Args:
+      method: ``REPAIR-MODE``, of `REPAIRS` and `MODES`.
+      instance: a graph.
+      config: ``chips``, ``repeats``.
+      seed: of candidates, which all methods share, and of the repairs.
+
+    Returns:
+      Of ``near`` and ``far``: the share of chips kept, seconds a repair, and results per second of what comes out over
+      those of the optimum; and how many partitions were judged and are invalid.
+    """
+    repair, _, mode = method.rpartition("-")
+    graph, chips, count = load_graph(instance), config["chips"], config["repeats"]
+    task = Task(graph, ChipPackage(chips=chips), repair=repair)
+    best, rng = optimum(task.model), np.random.default_rng([seed, 0])
+    far = rng.integers(0, chips, (count, graph.num_ops), dtype=np.int32)
+    near = np.where(rng.random(far.shape) < REDRAWN, far, best).astype(np.int32)
+    repair_batch(repair_arrays(example_graph()), 2, mode="fix", rng=rng, candidates=np.zeros((1, 6), np.int32))
+    found: Record = {"ops": graph.num_ops, "validated": 0, "invalid": 0}
+    for kind, candidates in (("near", near), ("far", far)):
+        given = {"candidates": candidates}
+        if mode == "sample":
+            weights = np.full((count, graph.num_ops, chips), (1 - TRUST) / (chips - 1))
+            np.put_along_axis(weights, candidates[..., None].astype(np.int64), TRUST, axis=2)
+            given = {"weights": weights}
+        begin = time.process_time()
+        repaired, _ = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **given)
+        found[f"{kind}_seconds"] = (time.process_time() - begin) / count
+        found[f"{kind}_kept"] = float(np.mean(repaired == candidates))
+        worth = [task.model.throughput(each) for each in repaired]
+        found[f"{kind}_of_optimum"] = float(np.mean(worth) / task.model.throughput(best))
+        judged = [validate(graph, task.partition(each)).valid for each in repaired]
+        found["validated"] += count
+        found["invalid"] += judged.count(False)
+    return found
+
+
+def learn_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """The paper's policy from scratch with a repair (``method``): its best result over the optimum's, and the time."""
+    graph, package = load_graph(instance), ChipPackage(chips=config["chips"])
+    result = solve(graph, "rl", package=package, repair=method, samples=config["samples"], seed=seed, cpu=True)
+    task = Task(graph, package)
+    best = task.model.throughput(optimum(task.model))
+    return {
+        "ops": graph.num_ops, "samples": result.samples, "ppo_of_optimum": result.metrics["throughput"] / best,
+        "ppo_seconds": result.seconds, "validated": 1,
+        "invalid": int(not validate(graph, result.solution, package).valid),
+    }  # fmt: skip
+
+
+def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
+    graphs, config = of_profile(GRAPHS, profile), {"chips": CHIPS}
+    methods = [f"{repair}-{mode}" for repair in REPAIRS for mode in MODES]
+    repeats, samples = (
+        {name: of_profile(each, profile)} for name, each in (("repeats", REPEATS), ("samples", PPO_SAMPLES))
+    )
+    runs = sweep("mcm.cp_sat", methods, graphs, config | repeats)
+    return runs + sweep("mcm.cp_sat_ppo", REPAIRS, graphs, config | samples, 1 if profile == "quick" else min(seeds, 3))
+
+
+def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
+    """``KIND_kept_percent``, ``_seconds``, ``_of_optimum``, means over repairs; ``ppo_of_optimum``, ``ppo_seconds``."""
+    found, table = [], frame(records)
+    for (instance, method), runs in table.groupby(["instance", "method"], sort=False):
+        about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
+        if method in REPAIRS:
+            columns = {name: runs[name].tolist() for name in ("ppo_of_optimum", "ppo_seconds")}
+            found += summaries(instance, method, columns, samples=int(runs.samples.max()), **about)
+            continue
+        line = runs.iloc[0]
+        values = {
+            f"{kind}_{name}": value for kind in ("near", "far") for name, value in (
+                ("kept_percent", 100 * line[f"{kind}_kept"]), ("seconds", line[f"{kind}_seconds"]),
+                ("of_optimum", line[f"{kind}_of_optimum"]),
+            )
+        }  # fmt: skip
+        found += rows(instance, method, values, **about)
+    counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
+    return {**assembled(found), **counts}
