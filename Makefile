@@ -1,11 +1,13 @@
-# make book | test | fuzz | browser-test | pdf | lab | reproduce | bench | lint | clean
+# make book | test | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: book test fuzz browser-test pdf lab reproduce bench lint lock clean
+ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: book test fuzz browser-test notebooks pdf lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,11 +28,16 @@ book: $(STAMP)
 browser-test: $(STAMP)
 	$(BIN)/python -m pytest tests/book
 
+# Executes every page as it is downloaded, in a folder of its own; run `make book` first.
+notebooks: $(STAMP)
+	$(BIN)/python book/execute_notebooks.py
+
 pdf: book
 	$(BIN)/python book/pdf.py
 
+# A double click opens a chapter as a notebook. In a container: make lab LAB="--ip 0.0.0.0 --no-browser".
 lab: $(STAMP)
-	$(BIN)/jupyter lab --notebook-dir book
+	JUPYTER_CONFIG_PATH=$(CURDIR)/book/jupyter $(BIN)/jupyter lab --notebook-dir book $(ROOT) $(LAB)
 
 reproduce: $(STAMP)
 	$(BIN)/lmap make --all --profile full --jobs $(JOBS)

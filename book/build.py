@@ -35,6 +35,7 @@ KERNEL_ENVIRONMENT = {
     "JUPYTER_RUNTIME_DIR": str(BOOK / "_build" / "jupyter"),  # nothing is written outside the project
     "MPLCONFIGDIR": str(BOOK / "_build" / "matplotlib"),
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "LEARNED_MAPPING_STATIC": "1",  # the pages have no kernel to turn knobs
     "JAX_PLATFORMS": "cpu",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "OMP_NUM_THREADS": "1",

@@ -3,7 +3,8 @@
 - Long tables are folded: a section has a figure and a verdict, and its table beneath.
 - The theme's live-code button would run code on somebody else's server, and no page uses cards or tabs.
 - Its script of icons is 1.5 MB for the dozen that are shown; ``book.css`` has those as characters.
-- A figure drawn by matplotlib is named after its section, for those who do not see it.
+- A page downloads as the notebook that `notebooks` makes of it.
+- What scrolls sideways can be reached by the keyboard.
 - A browser does not let a page that was opened as a file read its neighbours, from which search takes its excerpts; so
   the words of all pages lie in a script beside them.
 """
@@ -15,10 +16,11 @@ import json
 import re
 from pathlib import Path
 
+import figures
+
 ICONS = re.compile(r"<(?:script|link)[^>]*(?:fontawesome|fa-[a-z]+-\d+)[^>]*>(?:\s*</script>)?")
 ICON_RULE = re.compile(r"[^{}]*\.fa-[^{}]*\{[^{}]*\}")
 UNUSED = re.compile("thebe|sphinx-design|design-tabs")
-HEADING_OR_FIGURE = re.compile(r"<h[1-4][^>]*>(.*?)</h[1-4]>|(?<=text_html\">)<svg (?![^>]*aria-label)", re.S)
 TABLES = re.compile(r'(?:<div class="lm-table"[^>]*><table.*?</table></div>\s*)+', re.S)
 CAPTION = re.compile(r"<caption>(.*?)</caption>", re.S)
 FOLDED_ROWS = 7
@@ -41,6 +43,22 @@ EXCERPTS = """<script src="page_words.js"></script><script>
   };
 })();
 </script></head>"""
+REACHED = """<script>
+(function () {
+  function reach() {
+    document.querySelectorAll(".lm-table, .lm-scroll, .bd-article pre").forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    });
+  }
+  addEventListener("load", reach);
+  addEventListener("resize", reach);
+  document.addEventListener("toggle", reach, true);
+})();
+</script></body>"""
+SOURCE = re.compile(
+    r'(<a href="[^"]*_sources/[^"]*)\.md" target="_blank"(.*?)title="Download source file"(.*?)>\.md<', re.S
+)
 
 
 def _drop_unused(app, page: str, template: str, context: dict, doctree) -> None:
@@ -50,20 +68,6 @@ def _drop_unused(app, page: str, template: str, context: dict, doctree) -> None:
 
 def _described(file) -> str:
     return f"{getattr(file, 'filename', file)} {getattr(file, 'attributes', '')}".lower()
-
-
-def _named(page: str) -> str:
-    """The page with a name for every figure."""
-    title = ""
-
-    def name(match: re.Match) -> str:
-        nonlocal title
-        if match[1] is not None:
-            title = html.unescape(re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", match[1], flags=re.S)).strip()
-            return match[0]
-        return f'<svg role="img" aria-label="Figure: {html.escape(title, quote=True)}" '
-
-    return HEADING_OR_FIGURE.sub(name, page)
 
 
 def _folded(page: str) -> str:
@@ -93,9 +97,10 @@ def _finish(app, exception) -> None:
     for path in sorted(folder.rglob("*.html")):
         if path.relative_to(folder).parts[0] == "_static":
             continue
-        page = _named(ICONS.sub("", path.read_text(encoding="utf-8")))
+        page = ICONS.sub("", path.read_text(encoding="utf-8")).replace("</body>", REACHED, 1)
         if path.relative_to(folder).as_posix() not in UNFOLDED:
             page = _folded(page)
+        page = SOURCE.sub(r'\1.ipynb" download\2title="Download as a notebook"\3>.ipynb<', figures.finished(page))
         if path.name == "search.html":
             page = page.replace("</head>", EXCERPTS, 1)
         else:

@@ -72,6 +72,19 @@ globalThis.checks = (() => {
     return `scrolls ${beyond} px sideways (${culprits.slice(0, 3).join(", ")})`;
   }
 
+  // Pieces of text of the figures below an element that are smaller than `text` pixels, by figure.
+  function tiny(root, text) {
+    const found = new Map();
+    for (const e of root.querySelectorAll("svg text")) {
+      const svg = e.ownerSVGElement;
+      if (!shown(e) || !e.textContent.trim() || e.closest("mjx-container")) continue;
+      const scale = svg.getBoundingClientRect().width / (svg.viewBox.baseVal.width || svg.getBoundingClientRect().width);
+      const size = parseFloat(getComputedStyle(e).fontSize) * scale;
+      if (size < text - 0.05) found.set(svg, Math.min(found.get(svg) ?? size, size));
+    }
+    return [...found].map(([svg, size]) => `${size.toFixed(1)} px in "${(svg.getAttribute("aria-label") || "").slice(0, 60)}"`);
+  }
+
   // Of an explorable: pieces of text smaller than `text` pixels, and controls smaller than `target`.
   function small(root, text, target) {
     const tiny = [...root.querySelectorAll(".lm-live svg text")].filter(shown).filter((e) => {
@@ -82,5 +95,5 @@ globalThis.checks = (() => {
     return [tiny.length, narrow.filter((b) => b.width && (b.width < target || b.height < target)).length];
   }
 
-  return { contrast, names, wide, small };
+  return { contrast, names, wide, tiny, small };
 })();

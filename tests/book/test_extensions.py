@@ -12,17 +12,32 @@ from docutils.utils import new_document
 BOOK = Path(__file__).resolve().parents[2] / "book"
 sys.path.insert(0, str(BOOK / "_extensions"))
 import explorables  # noqa: E402
+import figures  # noqa: E402
 import glossary  # noqa: E402
 import numbered  # noqa: E402
 import offline_pages  # noqa: E402
 
 
-def test_a_figure_is_named_after_its_section():
-    heading = '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2>'
-    page = heading + '<div class="output text_html"><svg width="1"></svg></div>'
-    assert '<svg role="img" aria-label="Figure: A &amp; B" width="1">' in offline_pages._named(page)
-    own = '<h2>A</h2><div class="text_html"><svg aria-label="mine"></svg></div>'
-    assert offline_pages._named(own) == own
+def test_figures_and_tables_are_numbered_and_captioned():
+    page = (
+        '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2><div class="text_html"><svg width="1"></svg></div>'
+        '<table><caption>C</caption></table><!--lm-caption what it shows--><div class="output text_html">'
+        '<svg width="2"><metadata>x</metadata></svg></div><figure class="lm-figure"><svg></svg><figcaption>D'
+    )
+    made = figures.finished(page)
+    assert '<svg role="img" aria-label="A &amp; B" width="1">' in made
+    assert "<figcaption><b>Figure 1.</b> A &amp; B</figcaption>" in made
+    assert "<caption><b>Table 1.</b> C</caption>" in made
+    assert 'id="figure-2"' in made and "<b>Figure 2.</b> what it shows" in made and "metadata" not in made
+    assert made.endswith("<figcaption><b>Figure 3.</b> D")
+
+
+def test_two_figures_of_a_page_share_no_names():
+    drawing = (
+        '<svg><g id="figure_1"><path id="m1"/><use href="#m1"/><g clip-path="url(#c)"/><clipPath id="c"/></g></svg>'
+    )
+    own = figures.own_identities(drawing, "f2")
+    assert own.count('id="') == 2 and 'id="f2-m1"' in own and 'href="#f2-m1"' in own and "url(#f2-c)" in own
 
 
 def test_the_words_of_a_page_leave_out_markup():

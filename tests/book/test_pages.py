@@ -5,6 +5,7 @@ These tests need the pages that ``make book`` makes, and say that they are skipp
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from pathlib import Path
@@ -30,6 +31,10 @@ if not PAGES:
     pytest.skip("the book is not built: run make book first", allow_module_level=True)
 
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
+AXE = next(f for f in importlib.metadata.files("axe-core-python") if f.name == "axe.min.js").locate().read_text()
+SERIOUS = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+  .filter((one) => one.impact === "serious" || one.impact === "critical")
+  .map((one) => `axe: ${one.id}, ${one.nodes.length} times, such as ${one.nodes[0].html.slice(0, 120)}`))"""
 
 
 def address(page: str, state: str = "") -> str:
@@ -77,6 +82,20 @@ def test_the_book_is_short():
     assert not long
     filled = sum(len(sentences.say(name, s).split()) for name, s in sentences.read().items())
     assert sum(count.values()) + filled <= WORDS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_everybody_can_use_it(browser, page):
+    """Nothing that axe-core calls serious or critical, wide and light as narrow and dark, all folds open."""
+    faults = []
+    for width, theme in ((1280, "light"), (390, "dark")):
+        browser.size(width, touch=width < 500)
+        browser.open(address(page))
+        browser.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+        browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
+        browser.run(AXE + "; 0")
+        faults += [f"{width} px, {theme}: {fault}" for fault in browser.run(SERIOUS)]
+    assert faults == []
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -171,6 +190,15 @@ def test_explorable_prints_a_picture(explorable):
     )
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
     assert shown == [True, False]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_figures_on_a_phone(browser, page):
+    """No text of a figure is under ten pixels; what is wider than the screen scrolls in a box of its own."""
+    browser.size(390, touch=True)
+    browser.open(address(page))
+    browser.run(CHECKS)
+    assert browser.run("checks.tiny(document.querySelector('.bd-article'), 10)") == []
 
 
 def test_explorable_on_a_phone(browser):

@@ -124,6 +124,7 @@ def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence
     )
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     drawing = svg.picture(WIDTH, HEIGHT, [f"<defs>{heads}</defs>", boxes, lines, ops], pixels=12)
+    drawing = drawing.replace('role="img"', 'role="group" aria-label="The operations and their chips"', 1)
     return (
         f'<div id="lm-rules">{drawing}<output aria-live="polite">The picture needs JavaScript.</output><ul>{items}</ul>'
         f'<script type="application/json">{text}</script></div><script>{SCRIPT}</script>'

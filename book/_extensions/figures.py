@@ -1,0 +1,77 @@
+"""Figures and tables of a page get numbers and captions; a figure's picture is named by its caption.
+
+A code cell gives its figure a caption with the option ``:caption:``; without one a figure is called after its section.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from docutils import nodes
+
+MARK = "<!--lm-caption {}-->"
+PIECES = re.compile(
+    r"<h[1-4][^>]*>(?P<heading>.*?)</h[1-4]>"
+    r"|<!--lm-caption (?P<caption>.*?)-->"
+    r'|(?P<before>text_html">\s*)(?P<drawn><svg (?![^>]*aria-label).*?</svg>)'
+    r'|<figure class="lm-(?:figure|explorable)[^>]*>.*?<figcaption>'
+    r"|<caption>",
+    re.S,
+)
+IDENTITY = re.compile(r'\s*\bid="([^"]*)"')
+METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.S)
+
+
+def finished(page: str) -> str:
+    """The page with its figures and tables numbered, each kind on its own."""
+    section, caption, counts = "", "", {"Figure": 0, "Table": 0}
+
+    def name(kind: str) -> str:
+        counts[kind] += 1
+        return f"<b>{kind} {counts[kind]}.</b> "
+
+    def piece(found: re.Match) -> str:
+        nonlocal section, caption
+        if found["heading"] is not None:
+            section = re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", found["heading"], flags=re.S).strip()
+            caption = ""
+            return found[0]
+        if found["caption"] is not None:
+            caption = found["caption"]
+            return ""
+        if found[0] == "<caption>":
+            return found[0] + name("Table")
+        if found["drawn"] is None:
+            return found[0] + name("Figure")
+        words, caption = caption or section, ""
+        numbered = name("Figure")
+        drawn = own_identities(METADATA.sub("", found["drawn"]), f"f{counts['Figure']}")
+        label = html.escape(html.unescape(re.sub("<[^>]+>", "", words)), quote=True)
+        drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+        return (
+            f'{found["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div class="lm-scroll">{drawn}'
+            f"</div><figcaption>{numbered}{words}</figcaption></figure>"
+        )
+
+    return PIECES.sub(piece, page)
+
+
+def own_identities(drawing: str, prefix: str) -> str:
+    """The drawing with the ids that it refers to made its own, and without the others."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', drawing))
+    drawing = IDENTITY.sub(lambda found: f' id="{prefix}-{found[1]}"' if found[1] in used else "", drawing)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", drawing)
+
+
+def _mark(app, doctree: nodes.document, page: str) -> None:
+    """Leaves the captions of cells in the page, where `finished` finds them."""
+    for cell in list(doctree.findall(nodes.container)):
+        caption = cell.get("cell_metadata", {}).get("caption")
+        if caption:
+            cell.parent.insert(cell.parent.index(cell), nodes.raw("", MARK.format(html.escape(caption)), format="html"))
+
+
+def setup(app) -> dict:
+    app.connect("doctree-resolved", _mark)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

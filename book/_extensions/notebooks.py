@@ -1,0 +1,160 @@
+"""Every page as a notebook that runs elsewhere: its first cell installs the package, and no cell needs this book.
+
+What the book's own directives show is written out as plain Markdown, in which Jupyter shows it: sentences with their
+numbers, code of the package, citations, links to the other notebooks.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import execution_cache
+import explorables
+import jupytext
+import nbformat
+import sentences
+from glossary import WORDS
+from pybtex.database import parse_file
+from sphinx.config import Config
+from sphinx.directives.code import LiteralIncludeReader
+
+BOOK = Path(__file__).resolve().parents[1]
+FORMAT = {"extension": ".md", "format_name": "myst"}
+INSTALL = """\
+# Installs the package where it is not there yet: from a checkout around this notebook, or from LEARNED_MAPPING_SOURCE,
+# which is a checkout or the address of one, such as git+https://... Stored results lie in the checkout.
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+if importlib.util.find_spec("learned_mapping") is None:
+    around = [f for f in pathlib.Path.cwd().parents if (f / "src" / "learned_mapping").is_dir()]
+    source = os.environ.get("LEARNED_MAPPING_SOURCE") or (str(around[0]) if around else "")
+    if not source:
+        raise SystemExit("Set LEARNED_MAPPING_SOURCE to a checkout of Learned Mapping, or to its address.")
+    editable = source if os.path.isdir(source) else f"{source}#egg=learned-mapping"
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-e", editable], check=True)
+    checkout = pathlib.Path(source if os.path.isdir(source) else pathlib.Path(sys.prefix) / "src" / "learned-mapping")
+    sys.path.insert(0, str(checkout / "src"))  # this kernel started before the package was there"""
+BLOCK = re.compile(r"^```\{([a-z-]+)\} ?(.*?)\n(.*?)^```$", re.S | re.M)
+ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
+LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
+
+
+def notebook(page: str) -> nbformat.NotebookNode:
+    """The page, such as ``mmap/play``, as a notebook without outputs."""
+    found = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
+    glued = _glued(page) if "{glue:" in "".join(cell.source for cell in found.cells) else {}
+    for cell in found.cells:
+        tags = set(cell.metadata.get("tags", ()))
+        if cell.cell_type == "markdown":
+            cell.source = plain(cell.source, page, glued)
+        elif tags & {"hide-input", "remove-input", "hide-cell", "remove-cell"}:
+            hidden = {"source_hidden": True} | ({"outputs_hidden": True} if "hide-cell" in tags else {})
+            cell.metadata["jupyter"] = hidden
+    if any(cell.cell_type == "code" for cell in found.cells):
+        found.cells.insert(0, nbformat.v4.new_code_cell(INSTALL, metadata={"jupyter": {"source_hidden": True}}))
+    found.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    for number, cell in enumerate(found.cells):
+        cell["id"] = f"cell-{number}"
+    return found
+
+
+def plain(text: str, page: str, glued: dict[str, Any] | None = None) -> str:
+    """MyST Markdown with the book's directives and roles as Markdown that Jupyter shows."""
+    text = BLOCK.sub(lambda found: _block(page, *found.groups()), text)
+    text = ROLE.sub(lambda found: _role(page, found[1], found[2], glued or {}), text)
+    return LINK.sub(lambda found: f"]({found[1]}.ipynb{found[2] or ''})", text)
+
+
+def _block(page: str, name: str, argument: str, body: str) -> str:
+    if name == "math":
+        return f"$$\n{body.strip()}\n$$"
+    if name == "sentence":
+        return sentences.say(argument, sentences.read()[argument])
+    if name == "explorable":
+        return f"*In the book there is something to play with here: {explorables.TITLES[argument]}*"
+    if name == "literalinclude":
+        options = {key: value.strip('"') for key, value in re.findall(r"^:([a-z-]+): ?(.*)$", body, re.M)}
+        options |= {"dedent": int(options["dedent"])} if "dedent" in options else {}
+        path = (BOOK / page).parent / argument
+        shown = LiteralIncludeReader(str(path), options, Config({})).read()[0]
+        return f"```python\n{shown.rstrip()}\n```"
+    if name == "glossary-of-the-book":
+        return "\n".join(f"- **{word}**: {meaning}" for word, meaning in sorted(WORDS.items()))
+    if name == "bibliography":
+        titles = {key: re.sub(r"\\.|[{}]", "", entry.fields["title"]) for key, entry in _entries().items()}
+        return "\n".join(f"- {_cited(key)}: {title}" for key, title in titles.items())
+    return "*See the page in the book.*"
+
+
+def _role(page: str, name: str, text: str, glued: dict[str, Any]) -> str:
+    if name == "math":
+        return f"${text}$"
+    if name == "said":
+        return sentences.say(text, sentences.read()[text])
+    if name.startswith("cite"):
+        said = "; ".join(_cited(key) for key in text.split(","))
+        return said if name == "cite:t" else f"({said})"
+    if name == "doc":
+        titled = re.fullmatch(r"(.+?) <(.+)>", text)
+        words, target = (titled[1], titled[2]) if titled else (_title((BOOK / page).parent / text), text)
+        return f"[{words}]({target}.ipynb)"
+    if name == "glue:text":
+        key, _, form = text.partition(":")
+        if key not in glued:
+            return f"`{key}`"
+        return format(float(glued[key]), form) if form else str(glued[key])
+    return text
+
+
+@functools.cache
+def _entries() -> dict[str, Any]:
+    return dict(parse_file(str(BOOK / "references.bib")).entries)
+
+
+def _cited(key: str) -> str:
+    entry = _entries()[key]
+    people = [str(person.last_names[-1]) for person in entry.persons["author"]]
+    return f"{people[0]}{' et al.' if len(people) > 1 else ''}, {entry.fields['year']}"
+
+
+def _title(path: Path) -> str:
+    return re.search(r"^# (.+)$", path.with_suffix(".md").read_text(encoding="utf-8"), re.M)[1]
+
+
+def _glued(page: str) -> dict[str, Any]:
+    """What the page's cells gave names to when the book was built."""
+    from jupyter_cache import get_cache
+    from myst_nb.core.read import myst_nb_reader_plugin
+
+    named, cache = {}, get_cache(str(execution_cache.cache_path()))
+    try:
+        executed = cache.merge_match_into_notebook(myst_nb_reader_plugin(str(BOOK / f"{page}.md")))[1]
+    except KeyError:
+        return {}
+    for cell in executed.cells:
+        for output in cell.get("outputs", ()):
+            key = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
+            if key:
+                named[key] = output["data"]["application/papermill.record/text/plain"].strip("'\"")
+    return named
+
+
+def _write(app, exception) -> None:
+    if exception is not None or app.builder.name != "html":
+        return
+    for page in sorted(app.env.found_docs):
+        path = Path(app.outdir) / "_sources" / f"{page}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook(page), path)
+
+
+def setup(app) -> dict:
+    app.connect("build-finished", _write, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,132 @@
+"""Pages as notebooks: they install what they need, hold nothing that only the book can show, and run; knobs turn."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from learned_mapping.companion import knobs as knobs_module
+from learned_mapping.companion.knobs import STATIC, knobs
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
+import execute_notebooks  # noqa: E402
+import notebooks  # noqa: E402
+
+PAGES = sorted(p.relative_to(BOOK).with_suffix("").as_posix() for p in BOOK.rglob("*.md") if "_build" not in p.parts)
+COMPUTING = [
+    page
+    for page in PAGES
+    if re.search(r"^\W*(?:\w+ = )?solve\(|quick\(|Game\(|lm\.", (BOOK / f"{page}.md").read_text(), re.M)
+]
+WITHOUT_KNOBS = {
+    "mmap/results", "mmap/parts",  # show stored results
+    "regal/generalisation",  # its live table is the stored one, made smaller
+    "formats", "rerun", "trust",  # have no cells
+}  # fmt: skip
+
+
+def code_of(page: str) -> list[str]:
+    return [cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "code"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_becomes_a_notebook(page):
+    """Plain Markdown and code alone; where there is code, the first cell installs the package."""
+    made = notebooks.notebook(page)
+    nbformat.validate(made)
+    words = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    assert not re.findall(r"\{[a-z:]+\}`|^```\{", words, re.M)
+    if code_of(page):
+        assert made.cells[0].source == notebooks.INSTALL
+        compile("\n".join(code_of(page)), page, "exec")
+
+
+def test_links_lead_to_notebooks():
+    plain = notebooks.plain(
+        "{doc}`problem`, {doc}`the list <../ambiguities>`, [x](methods.md#y), [z](https://a.org/b.md)", "mmap/play"
+    )
+    assert "[Which buffers live in fast memory?](problem.ipynb), [the list](../ambiguities.ipynb)" in plain
+    assert plain.endswith("[x](methods.ipynb#y), [z](https://a.org/b.md)")
+
+
+def test_every_chapter_that_computes_has_knobs():
+    without = {
+        page for page in COMPUTING if "knobs(" not in (BOOK / f"{page}.md").read_text() and "exercises" not in page
+    }
+    assert without <= WITHOUT_KNOBS
+
+
+@pytest.mark.parametrize("page", ["mcm/exercises", "mmap/exercises", "regal/exercises"])
+def test_there_are_three_exercises_with_solutions(page):
+    """Three tasks, each with a solution whose assertions hold; the first page's as a notebook of its own."""
+    text = (BOOK / f"{page}.md").read_text()
+    assert (
+        len(re.findall("^## ", text, re.M)) == text.count(":tags: [hide-cell]") == text.count('"Solution", code') == 3
+    )
+    if page == "mcm/exercises":
+        return
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec("\n".join(code_of(page)[1:]), {})
+
+
+def test_a_notebook_runs_elsewhere(tmp_path):
+    path = tmp_path / "exercises.ipynb"
+    nbformat.write(notebooks.notebook("mcm/exercises"), path)
+    assert execute_notebooks.execute(path)[1] == ""
+
+
+def test_one_that_fails_is_reported(tmp_path):
+    path = tmp_path / "wrong.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")], metadata={}), path)
+    assert "ZeroDivisionError" in execute_notebooks.execute(path)[1]
+
+
+class Place:
+    """Where something was displayed."""
+
+    def __init__(self, piece):
+        self.shown = [piece]
+
+    def update(self, piece):
+        self.shown.append(piece)
+
+
+def test_knobs_turn(monkeypatch):
+    shown = []
+
+    def display(*pieces, display_id=False):
+        shown.extend(Place(piece) if display_id else piece for piece in pieces)
+        return shown[-1]
+
+    monkeypatch.setattr(knobs_module, "display", display)
+    monkeypatch.delenv(STATIC, raising=False)
+    knobs(
+        lambda size=3, kind="a", other=7: (f"{size}{kind}{other}", "end" if 12 // size else ""),
+        size=(0, 9, 1),
+        kind=["a", "b"],
+    )
+    size, kind, place, end = shown
+    assert place.shown == ["3a7"] and (size.min, size.max, size.value, kind.options) == (0, 9, 3, ("a", "b"))
+    size.value, kind.value = 5, "b"
+    assert place.shown == ["3a7", "5a7", "5b7"] and end.shown == ["end"] * 3
+    size.value = 0
+    assert "No answer here" in place.shown[-1].data
+    with pytest.raises(TypeError, match="no parameters with a default: wrong"):
+        knobs(lambda size=3: size, wrong=[1])
+
+
+def test_the_rendered_book_shows_the_defaults(monkeypatch):
+    shown = []
+    monkeypatch.setattr(knobs_module, "display", lambda *pieces: shown.extend(pieces))
+    monkeypatch.setenv(STATIC, "1")
+    knobs(lambda size=3: size * 2, size=(0, 9, 1))
+    assert shown[0] == 6 and "size" in shown[1].data and len(shown) == 2
+    assert STATIC in (BOOK / "build.py").read_text() and os.environ[STATIC]
