@@ -16,7 +16,7 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile  # so that no two workers compile the same
 
 fuzz: $(STAMP)
 	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py

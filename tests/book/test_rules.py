@@ -31,7 +31,7 @@ from learned_mapping.regal.rules.decode import evaluate, make_workspace  # noqa:
 from learned_mapping.regal.rules.instance import Instance  # noqa: E402
 from synthetic_programs import random_program  # noqa: E402
 
-COUNT = 1000
+COUNT = 300
 FAMILIES = ("layered", "series-parallel", "towers", "attention", "random-dag")
 
 
@@ -49,7 +49,7 @@ def ask(page, function: str, data) -> list:
 
 
 def test_random_games(page):
-    """Every outcome of every action at every move, the return, and the dead ends of a thousand games."""
+    """Every outcome of every action at every move, the return, and the dead ends of hundreds of games."""
     rng = np.random.default_rng(0)
     chains = {"alias_fraction": 0.6, "alias_chain": 0.9, "fast_fraction": 0.2}
     programs = [random_program(rng, n, **(chains if n > 25 else {})) for n in (12, 20, 30, 45)]
@@ -149,7 +149,7 @@ class Counted:
 
 
 def test_partitions(page):
-    """Rules broken, seconds, memory and throughput of a thousand partitions, and what FIX and SAMPLE make of them."""
+    """Rules broken, seconds, memory and throughput of hundreds of partitions, and what FIX and SAMPLE make of them."""
     rng, cases, expected, valid = np.random.default_rng(2), [], [], 0
     for graph, package, candidate, order, chain in chip_cases(rng):
         verdict = validate(graph, make_partition(candidate, package.chips), package)
@@ -196,7 +196,7 @@ def test_partitions(page):
         })""",
         cases,
     )
-    assert 100 < valid < COUNT - 100, "both kinds of partitions are needed"
+    assert 30 < valid < COUNT - 30, "both kinds of partitions are needed"
     assert found == json.loads(json.dumps(expected))
 
 
@@ -224,7 +224,7 @@ def test_the_optimum_of_small_graphs(page):
 
 
 def test_schedules(page):
-    """Time, peak, placement and order of a thousand random chromosomes."""
+    """Time, peak, placement and order of hundreds of random chromosomes."""
     rng, cases, expected = np.random.default_rng(4), [], []
     for i in range(COUNT):
         instance = Instance(random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(5, 40))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -23,10 +25,12 @@ synthetic, traced = builder("regal_synthetic_graphs"), builder("regal_traced_gra
 sets, training_sets = builder("regal_distance"), builder("training.regal_sets")
 
 
+@functools.cache
 def graphs(name):
     return [graph_of(name, member) for member in members(name)]
 
 
+@functools.cache
 def topologies(name):
     return [topology_digest(graph) for graph in graphs(name)]
 

@@ -82,7 +82,7 @@ def test_one_action_looked_at_is_as_good_as_all_three():
             kernel.apply(two.program, two.state, kernel.nearest_legal(two.state, wanted))
             c = one.state.game["cursor"][0]
             assert one.state.moves[c - 1] == two.state.moves[c - 1]
-            if rng.random() < 0.05:
+            if rng.random() < 0.02:
                 back = int(rng.integers(c))
                 kernel.rewind(one.program, one.state, back)
                 kernel.rewind(two.program, two.state, back)

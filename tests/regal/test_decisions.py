@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
+from learned_mapping_builders.training.elites import TRANSFER, draw_pairs
 
-from learned_mapping.regal.agent.elites import TRANSFER, draw_pairs
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP

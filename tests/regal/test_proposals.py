@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from learned_mapping_builders.training.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
 
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.agent.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
 from learned_mapping.regal.agent.features import NODE_FEATURES, features
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import freed_bytes, slack, upward_rank

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from learned_mapping_builders.training import imitation as train
+from learned_mapping_builders.training.elites import find_elites, joined, origin_laws, own_elite
+from learned_mapping_builders.training.imitation import Example, RegalAgent, TrainConfig, imitation_loss, make_targets
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.agent import imitation as train
 from learned_mapping.regal.agent import network
-from learned_mapping.regal.agent.elites import find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.agent.features import NODE_FEATURES, features
-from learned_mapping.regal.agent.imitation import Example, RegalAgent, TrainConfig, imitation_loss, make_targets
 from learned_mapping.regal.agent.network import ENTRIES, make_batch
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule

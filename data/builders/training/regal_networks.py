@@ -20,7 +20,6 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
-from learned_mapping.regal.agent.imitation import RegalAgent, TrainConfig
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
 from learned_mapping.regal.agent.network import MODELS, ROUNDS
 from learned_mapping.regal.methods import EVALUATIONS
@@ -28,6 +27,7 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw, brkga
 
 from .command import go_on
+from .imitation import RegalAgent, TrainConfig
 from .regal_sets import (
     VALIDATION_GRAPHS,
     elites_digest,

@@ -16,9 +16,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.regal.agent.elites import Elites, find_elites, joined, origin_laws, own_elite
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.imitation import Example
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.rollouts import uniform_cost
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, floor
@@ -30,6 +28,8 @@ from .. import regal_synthetic_graphs as synthetic
 from .. import regal_traced_graphs as traced
 from ..topology import topology_digest
 from .command import say
+from .elites import Elites, find_elites, joined, origin_laws, own_elite
+from .imitation import Example
 
 LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""

@@ -19,11 +19,12 @@ import optax
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
-from learned_mapping.regal.agent.elites import OTHERS, TRANSFER, Elites, draw_pairs
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.network import Batch, bucket, graph_of, initial_parameters, make_batch, network
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.proposals import BINS, larger_table
+
+from .elites import OTHERS, TRANSFER, Elites, draw_pairs
 
 MOST_GRAPHS = 31
 """In a batch."""
