@@ -221,7 +221,8 @@ def _measure_ours(claim: Claim, rows: list[dict[str, Any]]) -> Measured | None:
 
 def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
     """Whether every learner that a rule names has the games and updates behind it that `LEARNERS` asks for."""
-    for method in {rule.rows.get("method"), rule.against.get("method")} & set(LEARNERS):
+    named = {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")}
+    for method in named & set(LEARNERS):
         for metric, least in LEARNERS[method].items():
             found = [row["value"] for row in rows if row["method"] == method and row["metric"] == metric]
             if not found or min(found) < least:
