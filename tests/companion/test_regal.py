@@ -70,7 +70,7 @@ def test_plans_ask_for_what_exists(name):
         for run in runs:
             assert run.method in (*METHODS, "long-search")
             if "graphs" in run.config:
-                known = graph_names(run.config["kind"], run.config["split"])
+                known = graph_names(run.config.get("kind", "synthetic"), run.config.get("split", "test"))
                 assert run.config["graphs"] and set(run.config["graphs"]) <= set(known)
     assert len(artifact.plan("quick", 3)) <= 110
 
@@ -122,8 +122,9 @@ def test_table1_by_hand():
     assert paper["traced-memory", "regal"] == 4.44 and paper["synthetic-runtime", "gp-dfs"] == 93.66
 
 
-def test_large_graphs_have_rows_of_their_own():
+def test_large_graphs_have_rows_of_their_own(monkeypatch):
     """SqueezeNet has 101 ops, Inception 207. Catches small graphs in the rows of the large ones."""
+    monkeypatch.setattr(regal, "best_entries", lambda kind, objective: {})
     records = []
     for dataset, (kind, _) in DATASETS.items():
         names = ("squeezenet", "inception") if kind == "traced" else ("towers-70", "towers-170")

@@ -81,8 +81,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         Stage(0.30, 5000, 16, 240, 300),
     ), "rate": 4e-4, "later_rate": 4e-4, "last_rate": 1e-4, "batch_graphs": 48, "batch_ops": 3072},
     "traced-memory": {"stages": (
-        Stage(0.70, 820, 64, 160, 240), Stage(0.12, 1060, 64, 240, 300), Stage(0.08, 2020, 32, 240, 300),
-        Stage(0.10, 5000, 16, 240, 300),
+        Stage(0.80, 820, 64, 160, 240), Stage(0.20, 820, 64, 160, 240),
     ), "later_rate": 4e-4, "last_rate": 1e-4},
 }  # fmt: skip
 """Dataset -> stages and what else of a configuration is its own.
