@@ -45,6 +45,7 @@ TASKS: dict[str, str] = {
     "silicon.ties": "mcm.silicon:ties_run",
     "regal.schedule": "regal.runs:schedule_graphs",
     "regal.sizes": "regal.runs:time_sizes",
+    "regal.split": "regal.runs:split_seconds",
     "regal.long": "regal.runs:long_search",
     "regal.prove": "regal.runs:prove",
     "regal.distance": "regal.distance:schedule_set",

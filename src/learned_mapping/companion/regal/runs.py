@@ -6,22 +6,30 @@ import time
 from collections.abc import Iterable
 
 import numpy as np
+from scipy.special import softmax
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.companion.table import Record
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.forward import logits
+from learned_mapping.regal.agent.network import ROUNDS
+from learned_mapping.regal.agent.policy import BINS, policy_for, sample
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.searches.brkga import TUNED_BRKGA, brkga
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, brkga, tables_of
 from learned_mapping.regal.searches.list_schedule import upward_rank
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
+from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.regal.validate import validate
 
+PARTS = ("features", "network", "tables", "search with laws", "search without")
+"""Of a run of REGAL: what a network sees of a graph, its forward pass, tables of its laws, and the search itself."""
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
 WARM_STARTS = ("brkga", "local-search", *RULES)
 """Whose best CP-SAT starts from."""
@@ -64,6 +72,31 @@ def time_sizes(method: str, instance: str, config: Record, seed: int) -> Record:
         problem = Instance(random_graph(np.random.default_rng(ops), "layered", ops))
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
         found[str(ops)] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+    return {"graphs": found}
+
+
+def split_seconds(method: str, instance: str, config: Record, seed: int) -> Record:
+    """CPU seconds of the parts of `method`, ``regal`` with its first network, on each of ``config["graphs"]``.
+
+    Returns:
+      Graph name -> seconds of each of `PARTS`; the last is the same search with uniform mutants.
+    """
+    found = {}
+    _compile(f"{method}:{config['network']}", config["objective"])
+    for name, problem in _instances(config):
+        own, rng, times = policy_for(problem, config["network"]), np.random.default_rng(seed), [time.process_time()]
+
+        def note(value, times=times):
+            times.append(time.process_time())
+            return value
+
+        seen = note(features(problem))
+        bins = sample(note(softmax(logits(own.parameters, seen, "gnn", ROUNDS), axis=-1)), 1, rng)[0]
+        law = law_of(np.asarray(BINS)[bins], in_initial=False)
+        note(tables_of(law))
+        for each in (law, None):
+            note(brkga(problem, np.random.default_rng(seed), _budget(config), law=each))
+        found[name] = dict(zip(PARTS, np.diff(times).tolist()))
     return {"graphs": found}
 
 

@@ -15,6 +15,7 @@ from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.best import best_entries
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
+from learned_mapping.companion.regal.runs import PARTS
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
 from learned_mapping.regal.methods import EVALUATIONS
@@ -178,17 +179,21 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     runs = _runs("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
     traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
     methods = ("brkga", "local-search", "regal", "regal-imitation")
-    return runs + _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
+    runs += _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
+    return runs + [
+        Run("regal.split", "regal", "split", traced | more, 0) for more in brought("regal", "traced-runtime")[:1]
+    ]
 
 
 def assemble_time(profile: str, records: list[Record]) -> Record:
     """CPU seconds per graph, compilation apart: per size, and the mean over the traced test graphs."""
-    (_, sizes), (_, traced) = _by_instance(records, ("layered", "traced-runtime"))
+    (_, sizes), (_, traced), (_, split) = _by_instance(records, ("layered", "traced-runtime", "split"))
     found = [
         _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
         for (method, ops), runs in sizes.groupby(["method", "graph"], sort=False)
     ]
-    return _result(found + _seconds_rows("traced-runtime", traced), records)
+    found += [_spread_row("traced graphs", part, "part_seconds", split[part].tolist()) for part in PARTS if len(split)]
+    return _result(found + _seconds_rows("traced-runtime", traced), [r for r in records if r["instance"] != "split"])
 
 
 def _exact_sets(profile: str) -> dict[str, tuple[str, str]]:
