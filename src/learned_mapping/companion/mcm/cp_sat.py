@@ -28,6 +28,8 @@ REDRAWN = 0.1
 """Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is drawn whole."""
 TRUST = 0.9
 """Probability that SAMPLE's distributions give the candidate's chip."""
+PPO_OPS = 60
+"""Largest graph on which PPO learns with either repair."""
 PPO_SAMPLES = {"quick": 20, "full": 120}
 
 
@@ -90,6 +92,7 @@ def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
         {name: of_profile(each, profile)} for name, each in (("repeats", REPEATS), ("samples", PPO_SAMPLES))
     )
     runs = sweep("mcm.cp_sat", methods, graphs, config | repeats)
+    graphs = [name for name in graphs if load_graph(name).num_ops <= PPO_OPS]
     return runs + sweep("mcm.cp_sat_ppo", REPAIRS, graphs, config | samples, 1 if profile == "quick" else min(seeds, 3))
 
 
