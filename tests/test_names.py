@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from learned_mapping.problem import problem
-from learned_mapping.renamed import RENAMED
+from learned_mapping.problem import RENAMED, problem
 
 PROJECT = Path(__file__).resolve().parents[1]
 OLD = sorted({name for names in RENAMED.values() for name in names} - {"gnn", "gumbel"}, key=len, reverse=True)
@@ -25,7 +24,7 @@ def test_no_text_has_an_old_name():
     found = {
         str(path.relative_to(PROJECT)): PATTERN.findall(path.read_text(encoding="utf-8"))
         for path in TEXTS
-        if path.name != "renamed.py" and "_build" not in path.parts
+        if path.name != "problem.py" and "_build" not in path.parts
     }
     assert {path: names for path, names in found.items() if names} == {}
 

@@ -259,14 +259,15 @@ def race() -> dict[str, Any]:
     from learned_mapping import regal
     from learned_mapping.hardware.device_pair import op_seconds
     from learned_mapping.programs.synthetic import random_graph
+    from learned_mapping.regal.agent.features import features
     from learned_mapping.regal.agent.policy import policy_for
-    from learned_mapping.regal.methods import fiedler_law
+    from learned_mapping.regal.searches.proposals import spectral_law
 
     graph = random_graph(np.random.default_rng(RACE_SEED), RACE_FAMILY, RACE_OPS, name="fifty ops")
     instance = regal.Instance(graph)
     laws = {
         "regal": policy_for(instance, "synthetic-runtime-0").law(instance, np.random.default_rng(0)),
-        "fiedler": fiedler_law(instance),
+        "fiedler": spectral_law(instance, features(instance), "eigenvector_2", 3.0),
     }
     best = regal.solve(instance, "local-search", seed=0, samples=50_000)
     return {

@@ -11,10 +11,10 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import TABLE, find_artifact, reported
 from learned_mapping.companion.mmap import facts as mmap_facts
 from learned_mapping.companion.mmap import runs as mmap_runs
+from learned_mapping.companion.mmap import runs as training
 from learned_mapping.companion.mmap import speedup as mmap_speedup
 from learned_mapping.companion.mmap import table2 as mmap_table2
 from learned_mapping.companion.mmap import tables as mmap_tables
-from learned_mapping.companion.mmap import training
 from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import WHOLE, WINDOWS

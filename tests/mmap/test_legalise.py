@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learned_mapping.mmap.compiler import legalise, placement_agreement
-from learned_mapping.mmap.mapping import all_dropped, make_mapping
+from learned_mapping.mmap.compiler import legalise
+from learned_mapping.mmap.mapping import make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
@@ -72,15 +72,3 @@ def test_what_gives_in_the_toy_game():
     kept = legalise(program, wanted)
     assert kept.action.tolist() == [NO_COPY, NO_COPY, DROP, DROP, COPY, NO_COPY]
     assert kept.offset.tolist() == [4, 4, -1, -1, 0, 4]
-
-
-def test_agreement_by_hand():
-    program = toy_program()  # x 4 bytes, x, y 8, y, w 4, x; each saves 1 s
-    one = make_mapping(program, [NO_COPY, NO_COPY, DROP, DROP, DROP, DROP], [0, 0, -1, -1, -1, -1], [-1] * 6, [-1] * 6)
-    found = placement_agreement(program, one, all_dropped(program))
-    assert found["agreement"] == found["agreement_benefit"] == pytest.approx(4 / 6)
-    assert found["agreement_bytes"] == pytest.approx(24 / 32)
-    assert found["kappa"] == pytest.approx(0.0)
-    assert placement_agreement(program, one, one)["kappa"] == pytest.approx(1.0)
-    other = make_mapping(program, [NO_COPY] * 3 + [DROP] * 3, [0] * 3 + [-1] * 3, [-1] * 6, [-1] * 6)
-    assert placement_agreement(program, one, other)["kappa"] == pytest.approx((5 / 6 - 1 / 2) / (1 / 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.generations import DRAWN, generations
+from learned_mapping.companion.figures.regal_stepthrough import DRAWN, generations
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.generations import CHILD, DRAWN, KEPT, generations
+from learned_mapping.companion.figures.regal_stepthrough import CHILD, DRAWN, KEPT, generations
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.methods import schedule_fitness

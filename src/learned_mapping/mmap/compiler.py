@@ -1,25 +1,19 @@
-"""The mapping that the TPU compiler itself made, the production solution to beat: told in the game's actions, played
-under the game's rules, changed no more than these demand, and compared with other mappings."""
+"""The mapping that the TPU compiler itself made, the production solution to beat: told in the game's actions, and
+changed no more than the game's rules demand."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import (
-    ACTION_NAMES,
     COPY,
     DROP,
-    NEAREST,
     NO_COPY,
     NO_OFFSET,
-    NUM_ACTIONS,
 )
-from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.heuristic import Planner, Settings
 from learned_mapping.programs.program import Program
 from learned_mapping.tpu.stays import CompilerMapping
@@ -55,83 +49,11 @@ def mapping_of_compiler(program: Program, compiler: CompilerMapping) -> Mapping:
     return make_mapping(program, action, offset, start, end)
 
 
-@dataclass(frozen=True)
-class Replay:
-    """A mapping as the game allows it, and what had to give."""
-
-    mapping: Mapping
-    """Obeys every rule, the shortest copies and lowest offsets included."""
-    value: float
-    """Its return."""
-    changed: dict[str, int]
-    """`changes` of it."""
-    resets: int
-    """Dead ends met; each forces an alias group to Drop."""
-
-    @property
-    def kept(self) -> float:
-        """The share of the decisions that could be made as wanted."""
-        return 1.0 - sum(self.changed.values()) / max(len(self.mapping.action), 1)
-
-
-def replay(program: Program, wanted: Mapping) -> Replay:
-    """Makes the decisions of `wanted` in order, at offsets and over intervals as the game chooses them.
-
-    Where one is illegal the nearest legal action is taken, and Drop-backup where none is legal.
-
-    Args:
-      wanted: a mapping of it that need not be valid: only its actions count.
-    """
-    rank = np.zeros((NUM_ACTIONS, NUM_ACTIONS))
-    np.put_along_axis(rank, NEAREST, np.arange(NUM_ACTIONS, 0.0, -1.0)[None], axis=1)
-    game = Game(program)
-    game.play_preferences(rank[wanted.action])
-    played = game.played()
-    mapping = make_mapping(program, played.action, played.offset, played.start, played.end)
-    return Replay(mapping, played.value, changes(wanted, mapping), played.resets)
-
-
-def changes(wanted: Mapping, made: Mapping) -> dict[str, int]:
-    """Decisions that differ, by what was wanted and what was made: ``"Copy to Drop"`` and so on."""
-    moved = Counter(
-        f"{ACTION_NAMES[was]} to {ACTION_NAMES[now]}"
-        for was, now in zip(wanted.action.tolist(), made.action.tolist())
-        if was != now
-    )
-    return dict(sorted(moved.items()))
-
-
-def placement_agreement(program: Program, one: Mapping, other: Mapping) -> dict[str, float]:
-    """Agreement of placements, fast memory or HBM, buffer by buffer; offsets and intervals do not count.
-
-    Returns:
-      ``agreement``, the share of the buffers that both put into the same memory; ``agreement_bytes``, the same by
-      bytes; ``agreement_benefit``, among the buffers whose initial benefit is positive, by that benefit (1 where there
-      is none); ``kappa``, Cohen's: 1 for equal placements, 0 for what two mappings that place as much share by chance.
-    """
-    same = one.placed == other.placed
-    share = float(same.mean()) if len(same) else 1.0
-    p, q = (float(m.placed.mean()) if len(same) else 0.0 for m in (one, other))
-    chance = p * q + (1 - p) * (1 - q)
-
-    def weighted(weight: np.ndarray) -> float:
-        total = float(weight.sum())
-        return float(weight[same].sum()) / total if total > 0 else 1.0
-
-    return {
-        "agreement": share,
-        "agreement_bytes": weighted(program.buffer_bytes),
-        "agreement_benefit": weighted(np.maximum(program.initial_benefit_s, 0.0)),
-        "kappa": (share - chance) / (1 - chance) if chance < 1 else 1.0,
-    }
-
-
 def legalise(program: Program, wanted: Mapping) -> Mapping:
     """The placements of `wanted` as far as Eq. 4 to 6 and the intervals allow: a valid mapping, deterministic.
 
-    `replay` plays in order and lets the game choose the lowest offsets, so that its memory fills otherwise than planned
-    and a decision worth much may find no room. Here tensors come in the order of what they save, each at its own offset
-    where that is free: what gives is what the game's rules cost, not what their order does.
+    Tensors come in the order of what they save, each at its own offset where that is free: what gives is what the
+    game's rules cost, not what their order does.
 
     What is in HBM stays there. A copy takes the fewest steps that Eq. 5 and 6 allow; where there is none, a buffer of
     a tensor in fast memory is kept there, and where a stay cannot be extended the tensor is copied again. Offsets are

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,22 +71,14 @@ def played(
     return run
 
 
-def _learn(change: Callable[[Any], Any], program: Program, rng: np.random.Generator, budget: Budget) -> Result:
-    """The paper's agent, its configuration changed. What takes long to import is imported here."""
+def _learn(changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget) -> Result:
+    """The paper's agent, some of its settings changed. What takes long to import is imported here."""
     from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.solve import solve as learn
 
-    seed, config = int(rng.bit_generator.seed_seq.entropy), change(config_for(program.num_buffers))
+    seed, config = int(rng.bit_generator.seed_seq.entropy), config_for(program.num_buffers, **changes)
     limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
     return learn(program, seed, config=config, checkpoint=budget.checkpoint, evaluate=not budget.strict, **limits)
-
-
-def _demonstrated(config: Any) -> Any:
-    return replace(config, demonstration=True, clone=400, imitation=0.1, confidence=0.93)
-
-
-def _imitation(config: Any) -> Any:
-    return replace(config, simulations=0, unroll=0, imitation=1.0)
 
 
 def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
@@ -108,8 +99,8 @@ def _method(
     return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up, go_on=go_on)
 
 
-def _learner(description: str, change: Callable[[Any], Any], kind: str = PAPER) -> Method:
-    return Method(description, partial(_learn, change), kind, resumable=True)
+def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
+    return Method(description, partial(_learn, changes), kind, resumable=True)
 
 
 METHODS: dict[str, Method] = {
@@ -125,13 +116,12 @@ METHODS: dict[str, Method] = {
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
-    "muzero": _learner("MMap-MuZero, light: search in a learned model, self-play, no demonstration",
-                       lambda config: config),
-    "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", _demonstrated),
+    "muzero": _learner("MMap-MuZero, light: search in a learned model, self-play, no demonstration"),
+    "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
-                              lambda config: replace(config, frozen=True), SEARCH),
+                              SEARCH, frozen=True),
     "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
-                              _imitation),
+                              simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip
 """By name, in the order of the tables."""
 

@@ -27,7 +27,7 @@ from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_le
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
-from learned_mapping.regal.rules.decode import decode, evaluate, make_workspace
+from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, BrkgaParameters, MutantLaw, brkga
@@ -193,20 +193,6 @@ def instance_dependent_random_search(network: str | None = None) -> Run:
     return run
 
 
-def without_search(network: str | None = None) -> Run:
-    """One schedule: every entry at the mean of its law. What the network knows before any search."""
-
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
-        law = learner_for(instance, network).law(instance, rng, Variant(priorities=True))
-        chromosome = np.full(instance.chromosome_length, 0.5)
-        chromosome[: len(law.alpha)] = law.alpha / (law.alpha + law.beta)
-        makespan, peak, _ = evaluate(instance.arrays, chromosome, make_workspace(instance))
-        budget.record(instance.fitness(makespan, peak), better=float.__lt__)
-        return decode(instance, chromosome), {}
-
-    return run
-
-
 def with_law(make: Callable[[Instance], MutantLaw]) -> Run:
     """BRKGA with a law that no network makes."""
 
@@ -243,11 +229,6 @@ def _ordered(instance: Instance, law: MutantLaw, entry: dict) -> MutantLaw:
     return ordered_law(instance, law, entry.get("height", 0.0), entry["transfers"])
 
 
-def fiedler_law(instance: Instance) -> MutantLaw:
-    """A bias towards the halves of equal cost along the Fiedler vector."""
-    return spectral_law(instance, features(instance), "eigenvector_2", 3.0)
-
-
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation": (
         "BRKGA with the laws of a graph network that imitates elites, used as validation graphs chose",
@@ -275,7 +256,6 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         functools.partial(with_network, prefix="gas-"),
     ),
     "idrs": ("random search from the graph network's laws", instance_dependent_random_search),
-    "regal-imitation-no-search": ("the graph network's mean, no search", without_search),
 }
 """Name -> description, and a function from a network's name (None: by objective) to the search."""
 
@@ -301,7 +281,6 @@ METHODS: dict[str, Method] = {
     "constant-law": Method(
         "BRKGA with one Beta law for all graphs, the best on training graphs", with_law(best_constant_law)
     ),
-    "fiedler-law": Method("BRKGA biased to halves along the Fiedler vector", with_law(fiedler_law)),
     "spectral-law": Method(
         "BRKGA biased to halves of the best smooth vector on training graphs", with_law(best_spectral_law)
     ),

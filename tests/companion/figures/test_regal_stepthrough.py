@@ -13,11 +13,11 @@ from learned_mapping.companion.figures.regal_stepthrough import (
     agreed,
     blend,
     draw,
+    generations,
     share_on_one,
     stepthrough,
     tell,
 )
-from learned_mapping.companion.regal.generations import generations
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph

@@ -79,8 +79,3 @@ def test_a_missing_record_is_one_clear_line(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"chosen\.json"):
         methods.chosen()
     methods.chosen.cache_clear()
-
-
-def test_no_search_takes_one_evaluation(instance):
-    result = solve(instance, "regal-imitation-no-search", samples=500)
-    assert result.samples == 1

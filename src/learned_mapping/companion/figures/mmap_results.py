@@ -17,16 +17,6 @@ from learned_mapping.style import GRID, INK, PALETTE, Picture, new_figure
 
 RETURN = "return (share of the possible saving)"
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
-COMPILER_MARKS = {
-    "xla": ("compiler, as it stands", INK, "D"),
-    "xla-kept": ("compiler, within the rules", PALETTE[6], "d"),
-    "xla-replayed": ("compiler, replayed in order", PALETTE[4], "x"),
-    "heuristic": ("heuristic, by bytes", PALETTE[1], "o"),
-    "heuristic-tables": ("heuristic, by the tables", PALETTE[3], "^"),
-    "greedy": ("greedy", "#8FBFA8", "v"),
-    "greedy-tuned": ("greedy, tuned", PALETTE[2], "s"),
-}
-"""Method -> what it is, its colour and its mark in the figures of the compiler's heuristic."""
 
 
 def _of(rows: Rows, metric: str) -> Rows:
@@ -240,61 +230,6 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
         axes.set_xscale("log")
         axes.set_title(program)
     return _margins(figure, "CPU seconds", RETURN, handles)
-
-
-def _by_method(rows: Rows, metric: str) -> dict[str, dict[str, float]]:
-    """Method -> program -> value."""
-    found: dict[str, dict[str, float]] = {}
-    for row in _of(rows, metric):
-        if row["value"] is not None:
-            found.setdefault(row["method"], {})[row["instance"]] = row["value"]
-    return found
-
-
-def compiler_returns(rows: Rows) -> Figure:
-    """The compiler, its heuristic and a tuned rule: a line per program, a mark per method, programs by the compiler's.
-
-    Args:
-      rows: of `mmap.heuristic`. Returns below -0.1 are drawn at the left edge.
-    """
-    values, low = _by_method(rows, "return"), -0.1
-    names = sorted(values["xla"], key=lambda name: (-values["xla"][name], name))
-    figure, axes = new_figure(height=1.1 + ROW_INCHES * len(names))
-    places = np.arange(len(names))
-    axes.hlines(places, low, 1.0, color=GRID, linewidth=0.5, zorder=0)
-    for method in ("xla", "xla-kept", "heuristic", "heuristic-tables", "greedy-tuned"):
-        label, colour, mark = COMPILER_MARKS[method]
-        shares = np.clip([values[method].get(name, np.nan) for name in names], low, 1.0)
-        axes.scatter(shares, places, marker=mark, s=16, color=colour, label=label, zorder=2, linewidth=0)
-    axes.axvline(1.0, color=INK, linewidth=0.8, linestyle="--", zorder=1)
-    axes.set_xlim(low - 0.03, 1.03)
-    name_rows(axes, names, small=True)
-    axes.set_xlabel(f"{RETURN}; at the left edge: -0.1 or less")
-    figure.legend(loc="outside upper center", ncols=3)
-    return figure
-
-
-def copy_rules(rows: Rows) -> Figure:
-    """A dot per program and method: speed against the compiler's mapping, with one copy at a time across, with copies
-    that share bandwidth upwards. Off the diagonal the two disagree; in the shaded quarters, about who is faster."""
-    methods = ("heuristic", "heuristic-tables", "greedy-tuned")
-    across, upwards = _by_method(rows, "speedup_over_xla"), _by_method(rows, "speedup_over_xla_contended")
-    figure, axes = new_figure(height=4.2, width=4.8)
-    every = [1.0, *(value for found in (across, upwards) for method in methods for value in found[method].values())]
-    margin = 0.02 * (max(every) - min(every) + 0.1)
-    low, high = min(every) - margin, max(every) + margin
-    for x, y in ((low, 1.0), (1.0, low)):
-        axes.fill_between([x, high if x == 1.0 else 1.0], y, high if y == 1.0 else 1.0, color=GRID, alpha=0.5, zorder=0)
-    axes.plot([low, high], [low, high], color=INK, linewidth=0.8, linestyle="--")
-    for method in methods:
-        label, colour, mark = COMPILER_MARKS[method]
-        dots = [(x, upwards[method][name]) for name, x in across[method].items()]
-        axes.scatter(*zip(*dots), marker=mark, s=18, color=colour, label=label, alpha=0.8, linewidth=0, zorder=2)
-    axes.set(xlim=(low, high), ylim=(low, high))
-    axes.set_xlabel("speed over the compiler's mapping, one copy at a time")
-    axes.set_ylabel("the same, copies share bandwidth")
-    figure.legend(loc="outside upper center", ncols=len(methods))
-    return figure
 
 
 def buffers_figure(

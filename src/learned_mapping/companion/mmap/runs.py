@@ -8,20 +8,23 @@ all others, and with several copies under way that leave instructions their band
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.compiled import manifest
-from learned_mapping.companion.mmap.training import thinned
+from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.companion.table import Record, Row, rows
 from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.compiler import legalise
-from learned_mapping.mmap.mapping import Mapping, claimed_share
+from learned_mapping.mmap.mapping import Mapping, claimed_share, read_mapping
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.formats import read_program
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
@@ -34,10 +37,24 @@ DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
 
+def manifest() -> Manifest:
+    """What is in the set ``compiled``, without its programs; raises `InputError` where it is missing or damaged."""
+    return stored_manifest("compiled")
+
+
+def names() -> tuple[str, ...]:
+    """The sixty compiled programs: names the paper gives first, then by family."""
+    return tuple(item.name for item in manifest().items)
+
+
 @functools.lru_cache(maxsize=4)
 def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's mapping of it; raises `InputError` for an unknown name."""
-    return compiled.load(name)
+    """A compiled program and the compiler's own mapping of it; raises `InputError` for an unknown name."""
+    if name not in names():
+        raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
+    folder = SETS["compiled"].path
+    program = read_program(folder / f"{name}.json.gz")
+    return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
 
 
 def program_digest(name: str) -> str:
@@ -154,3 +171,64 @@ def counted(records: list[Record]) -> dict[str, int]:
     """How many mappings were judged, and how many of them are invalid."""
     valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]
     return {"validated": len(valid), "invalid": valid.count(False)}
+
+
+SCHEMA = "learned-mapping/mmap-training/1"
+CURVE_ROWS = 100
+"""Of a learning curve that is stored, at most about."""
+MEANS = ("hot", "cold", "dead_ends", "equal", "entropy", "value_error")
+"""Columns of `mmap.agent.agent.ROW` that are averaged over the rows left out."""
+
+
+def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A learning curve of about `CURVE_ROWS` of its rows, those with an evaluation among them."""
+    every = max(-(-len(rows) // CURVE_ROWS), 1)
+    kept, waiting = [], []
+    for i, row in enumerate(rows, 1):
+        waiting.append(row)
+        if i % every and row["own_return"] is None and i < len(rows):
+            continue
+        means = {}
+        for name in MEANS:
+            values = [r[name] for r in waiting if r[name] is not None]
+            means[name] = sum(values) / len(values) if values else None
+        merged = row | means
+        kept.append({k: round(v, 6) if isinstance(v, float) else v for k, v in merged.items()})
+        waiting = []
+    return kept
+
+
+def trainings() -> list[dict[str, Any]]:
+    """The stored trainings by program, method and seed: the record as it is, and ``method``, its name in the tables.
+
+    Raises:
+      InputError: a record is damaged.
+    """
+    found = []
+    for path in sorted((data_folder() / "training" / "mmap").glob("*.json")):
+        if path.name.endswith(".mapping.json"):
+            continue
+        node = read_json(path, "mmap-training")
+        cells = node.mapping(100)
+        for name in ("program", "seed", "config", "cpu_seconds", "games", "updates", "best_whole", "curve"):
+            if name not in cells:
+                node.fail(f"missing field {name!r}")
+        cells["program"].string()
+        cells["seed"].integer(0, 2**53)
+        for row in cells["curve"].array(100_000):
+            columns = row.mapping(100)
+            for name in ("cpu_s", "cold", "best"):
+                if name not in columns:
+                    row.fail(f"missing field {name!r}")
+                if columns[name].value is not None:
+                    columns[name].number(-1e6, 1e9)
+        found.append({**node.value, "method": _method(node.value["config"])})
+    return sorted(found, key=lambda record: (record["program"], record["method"], record["seed"]))
+
+
+def _method(config: dict[str, Any]) -> str:
+    if config["frozen"]:
+        return "muzero-frozen"
+    if config["imitation"] == 1.0:
+        return "learning-only"
+    return "muzero-demonstration" if config["demonstration"] else "muzero"

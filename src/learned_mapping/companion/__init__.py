@@ -1,1 +1,0 @@
-"""What regenerates tables and figures, foldered by paper: runs, results, statistics, claims, data sets, training."""

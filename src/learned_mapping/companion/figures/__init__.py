@@ -1,1 +1,0 @@
-"""Arrays in, pictures out: one module per paper, one visual style."""

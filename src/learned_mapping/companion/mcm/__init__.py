@@ -1,1 +1,0 @@
-"""Paper 2's tables and figures."""

@@ -1,1 +1,0 @@
-"""Paper 1's tables and figures."""

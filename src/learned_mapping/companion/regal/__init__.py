@@ -1,1 +1,0 @@
-"""Paper 3's tables and figures."""

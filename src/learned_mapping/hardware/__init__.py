@@ -1,1 +1,0 @@
-"""What programs are mapped onto: every cost that an agent or a baseline sees comes from here."""

@@ -1,1 +1,0 @@
-"""What the agents of the three papers share."""

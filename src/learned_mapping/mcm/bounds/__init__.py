@@ -1,1 +1,0 @@
-"""The exact optimum of the static objective, and bounds."""

@@ -1,1 +1,0 @@
-"""Methods that partition without a network: rules, random search, annealing."""

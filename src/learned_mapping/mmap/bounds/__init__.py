@@ -1,1 +1,0 @@
-"""Proven upper bounds on the return of a program."""

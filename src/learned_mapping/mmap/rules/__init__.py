@@ -1,1 +1,0 @@
-"""The rules of the MMapGame: state, legal moves, costs, compiled."""

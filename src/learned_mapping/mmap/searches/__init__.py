@@ -1,1 +1,0 @@
-"""Methods that map without a network: rules, evolution, local search."""

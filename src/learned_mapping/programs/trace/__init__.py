@@ -1,1 +1,0 @@
-"""A JAX function as a graph or as a scheduled program."""

@@ -1,1 +1,0 @@
-"""REGAL's networks: what they see, how they are trained (REINFORCE as printed; imitation, ours) and used."""

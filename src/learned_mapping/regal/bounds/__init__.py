@@ -1,1 +1,0 @@
-"""Exact optima and proven bounds by constraint programming."""

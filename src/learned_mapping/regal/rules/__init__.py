@@ -1,1 +1,0 @@
-"""What a schedule is and what it costs, compiled."""

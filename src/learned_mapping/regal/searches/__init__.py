@@ -1,1 +1,0 @@
-"""Methods that schedule without a network: rules, BRKGA, local search."""
