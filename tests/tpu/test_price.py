@@ -5,24 +5,30 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from learned_mapping.cli import main
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.compiler import mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
+from learned_mapping.mmap.mapping import write_mapping as write_mapping_file
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
-from learned_mapping.tpu.compiler import Allocation, Compilation
+from learned_mapping.programs.formats import write_program
+from learned_mapping.tpu import pricing
+from learned_mapping.tpu.compiler import Allocation, Compilation, CompilerError
 from learned_mapping.tpu.extract import assemble, total_cycles
 from learned_mapping.tpu.hlo import leaves, parse_module
 from learned_mapping.tpu.hlo_mapping import write_mapping
 from learned_mapping.tpu.hlo_program import TRANSPARENT, hlo_program, placements
-from learned_mapping.tpu.price import PriceCache, placed, price, source, with_stalls
+from learned_mapping.tpu.price import PriceCache, check, placed, price, source, with_stalls
 from learned_mapping.tpu.stays import compiler_mapping
 
 DATA = Path(__file__).parent / "data"
@@ -240,6 +246,62 @@ def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
     mapping = random_mapping(origin, 1)
     tight = replace(origin.program, copy_bytes_per_s=1e9)
     assert with_stalls(tight, mapping, found)["stalled_cycles"] > found.total * 2
+
+
+SERVER = """
+import json, sys, time
+from pathlib import Path
+for batch in json.loads(Path(sys.argv[-1], "batches.json").read_text()):
+    names = [probe["instruction"] for probe in batch]
+    if "crash" in names:
+        sys.exit(139)
+    if "hang" in names:
+        time.sleep(60)
+    print("cycles", json.dumps([len(name) for name in names]), flush=True)
+"""
+"""Stands for the compiler's process: it dies of one probe and hangs at another."""
+
+
+def test_a_crash_and_a_hang_cost_their_own_probe_alone(monkeypatch, tmp_path):
+    """Would catch a crash of the compiler that takes other prices along, or a process waited for without an end."""
+    (tmp_path / "server.py").write_text(SERVER)
+    command = [sys.executable, str(tmp_path / "server.py")]
+    start = subprocess.Popen
+    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start([*command, old[-1]], **options))
+    monkeypatch.setattr(pricing, "BATCH_SECONDS", 2.0)
+    monkeypatch.setattr(pricing, "BATCH", 4)
+    names = ["a", "bb", "crash", "ccc", "dddd", "hang", "eeeee", "f", "gg"]
+    found = {probe["instruction"]: cycles for probe, cycles in pricing.priced("", [{"instruction": n} for n in names])}
+    assert found == {n: None if n in ("crash", "hang") else len(n) for n in names}
+
+
+def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
+    """Would catch a hang of the compiler that stops everything after it."""
+    (tmp_path / "server.py").write_text("import time; time.sleep(60)")
+    start = subprocess.Popen
+    command = [sys.executable, str(tmp_path / "server.py")]
+    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start(command, **options))
+    found, module = written(origin, all_dropped(origin.program))
+    with pytest.raises(CompilerError, match="ran past 1 seconds"):
+        check(found, module, whole=False, seconds=1.0)
+    (tmp_path / "server.py").write_text("raise SystemExit('layouts differ')")
+    with pytest.raises(CompilerError, match="the TPU compiler failed: layouts differ"):
+        check(found, module, whole=False, seconds=60.0)
+
+
+def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
+    """Would catch a traceback, or minutes of work before a mapping is found to be of no use."""
+    origin, own, _ = step()
+    game = replace(origin.program, name="step")
+    write_program(tmp_path / "p.json", game)
+    write_mapping_file(tmp_path / "bad.json", own, game)
+    write_mapping_file(tmp_path / "good.json", all_dropped(game), game)
+    assert main(["price", str(tmp_path / "p.json"), str(tmp_path / "bad.json")]) == 2
+    error = capsys.readouterr().err
+    assert "breaks a rule" in error and error.count("\n") == 1
+    assert main(["price", str(tmp_path / "p.json"), str(tmp_path / "good.json")]) == 2
+    error = capsys.readouterr().err
+    assert ("is none of the sixty" if HAS_COMPILER else "pip install") in error and error.count("\n") == 1
 
 
 @needs_compiler

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from learned_mapping.tpu.latency_tables import (
 
 BATCH = 24
 """Probes in one compilation."""
+BATCH_SECONDS = 600.0
+"""Wall-clock limit of one; what runs past it counts as refused."""
 
 _ERROR_DESTROY, _ERROR_MESSAGE, _PLUGIN_INITIALIZE, _TOPOLOGY_CREATE, _COMPILE = 0, 1, 3, 82, 89
 _FUNCTIONS_AT = 8 + 8 + 24
@@ -115,8 +118,8 @@ def priced(
 ) -> Iterator[tuple[dict[str, Any], int | None]]:
     """Prices probes in a process of their own; yields each with its cycles, None where there is no estimate.
 
-    A batch of probes is one compilation. Where the back end refuses a batch or dies of it, the batch is split until the
-    probe at fault stands alone; its price is then None.
+    A batch of probes is one compilation. Where the back end refuses a batch, dies of it or takes too long, the batch is
+    split until the probe at fault stands alone; its price is then None.
 
     Args:
       module_text: the module before memory assignment, as dumped.
@@ -140,7 +143,7 @@ def priced(
                 stderr=subprocess.DEVNULL,
                 text=True,
             ) as process:
-                for line in process.stdout:
+                for line in _lines(process):
                     if not line.startswith("cycles "):
                         continue
                     yield from zip(batches[finished], json.loads(line.removeprefix("cycles ")))
@@ -155,6 +158,19 @@ def priced(
             elif batches:
                 yield batches.pop(0)[0], None
                 done += 1
+
+
+def _lines(process: subprocess.Popen) -> Iterator[str]:
+    """What a process prints, line by line; one that is silent for too long is ended."""
+    line = "first"
+    while line:
+        timer = threading.Timer(BATCH_SECONDS, process.kill)
+        timer.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            timer.cancel()
+        yield line
 
 
 class BackendError(LearnedMappingError):
