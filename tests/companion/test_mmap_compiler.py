@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.figures.mmap_results import latency_table, two_prices
-from learned_mapping.companion.mmap.compiler import MEASURES, PROGRAMS, assemble_compiler, plan_compiler
+from learned_mapping.companion.mmap.compiler import MEASURES, PROGRAMS, assemble_compiler, plan_compiler, refined
 from learned_mapping.companion.results import select
+from learned_mapping.tpu.compiler import Compilation
+from learned_mapping.tpu.extract import assemble
+from learned_mapping.tpu.hlo import parse_module
+from learned_mapping.tpu.hlo_program import hlo_program
+from learned_mapping.tpu.latency_tables import CLOCK_HZ, plan, subset_key
+from learned_mapping.tpu.price import PriceCache, known_prices, source
+
+DATA = Path(__file__).parents[1] / "tpu" / "data"
 
 CYCLES = {  # by method: by the compiler, with waits, by the model, with waits
     "hbm": (2000, 2000, 2100, 2100),
@@ -104,6 +115,31 @@ def test_the_plan_has_every_family_and_twenty_programs():
     assert len({run.digest for run in runs}) == len(runs)
     for family in ("rnn_", "inference_", "_train_", "mlperf_", "fleet_"):
         assert any(family in name for name in PROGRAMS)
+
+
+def test_refined_tables_have_the_prices_that_are_known():
+    """Would catch a price at another subset than its own, or tables that change where nothing new is known."""
+    text = gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode()
+    module = parse_module(text)
+    hlo = hlo_program(module)
+    planned = plan(module, hlo, fast_bytes=2**26)
+    prices = {
+        p.signature: {subset_key(s): 90_000 - 1000 * sum(s) - 7000 * len(s) for s in (*p.ends, *p.alone)}
+        for p in planned
+    }
+    compilation = Compilation(text, module, module, None, (), 0.0)
+    game = assemble(compilation, hlo, prices, name="mlp", copy_bytes_per_s=614e9).program
+    found, cache = source(text, game), PriceCache()
+    assert np.array_equal(refined(found, cache).latency_s, game.latency_s)
+    cache.prices = known_prices(found, prices)
+    assert refined(found, cache).latency_s == pytest.approx(game.latency_s)
+    item = next(p for p in planned if len(p.units) == 4 and p.fits(frozenset({0, 2})))
+    more = {**prices, item.signature: {**prices[item.signature], "0,2": 12_345}}
+    cache.prices = known_prices(found, more)
+    changed = refined(found, cache)
+    again = assemble(compilation, hlo, more, name="mlp", copy_bytes_per_s=614e9).program
+    assert changed.latency_s == pytest.approx(again.latency_s)
+    assert np.isclose(changed.latency_s * CLOCK_HZ, 12_345).sum() == item.count
 
 
 def test_the_figures_can_be_drawn(made):

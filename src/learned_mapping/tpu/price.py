@@ -16,6 +16,7 @@ Cycles are the compiler's own estimates, of computation alone: copies run beside
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -130,8 +131,16 @@ class PriceCache:
 
 def price_key(work: str, operands: list[int], results: list[list[int]]) -> str:
     """The key of a price: what an instruction does (`hlo_probe.signature`), where its arrays lie, which compiler."""
-    key = [importlib.metadata.version("libtpu"), work, sorted(operands), sorted(results)]
+    key = [_version(), work, sorted(operands), sorted(results)]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _version() -> str:
+    try:
+        return importlib.metadata.version("libtpu")
+    except importlib.metadata.PackageNotFoundError:  # nothing is compiled then
+        return ""
 
 
 def known_prices(origin: Source, prices: Prices) -> dict[str, int | None]:
