@@ -286,6 +286,21 @@ def _program_commands(commands: Any) -> None:
     extract.add_argument("--mapping", metavar="MAPPING.json", help="also write the compiler's own mapping here")
     extract.add_argument("--cycles", action="store_true", help="also compile in full, with CMEM on and off (minutes)")
 
+    extract.add_argument("--hlo", metavar="FILE.txt", help="also write the compiler's program here, for `lmap price`")
+
+    price = _add(
+        commands,
+        "price",
+        "what the TPU compiler itself says mappings of its program cost (extra: tpu)",
+        _late("programs", "price"),
+    )
+    price.add_argument("program", metavar="PROGRAM.json")
+    price.add_argument("mappings", nargs="*", metavar="MAPPING.json")
+    price.add_argument("--hlo", metavar="FILE.txt", help="what `lmap extract --hlo` wrote with the program (default: "
+                       "for one of the sixty compiled programs it is compiled anew)")  # fmt: skip
+    price.add_argument("--whole", action="store_true", help="compile each mapped program whole to code (minutes)")
+    price.add_argument("--instructions", action="store_true", help="also print the cycles of every instruction")
+
     data = _add(commands, "data", "the data sets that come with the project", _late("data", "data"))
     data.add_argument("action", choices=("list", "build", "verify"), nargs="?", default="list", help="default: list")
     data.add_argument("sets", nargs="*", metavar="SET", help="such as graphs (default: all; build wants a name)")

@@ -1,4 +1,4 @@
-"""``lmap trace`` and ``lmap extract``."""
+"""``lmap trace``, ``lmap extract`` and ``lmap price``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import check_text
 
 JSON_ENDINGS = (".json", ".json.gz")
+HLO_ENDINGS = (".txt", ".txt.gz")
 
 
 def positions(text: str) -> tuple[int, ...]:
@@ -69,6 +70,7 @@ def extract(options: Any) -> int:
     """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
     out = check_out(options.out, JSON_ENDINGS, [])
     mapping_out = check_out(options.mapping, JSON_ENDINGS, []) if options.mapping else None
+    hlo_out = check_out(options.hlo, HLO_ENDINGS, []) if options.hlo else None
     from learned_mapping.programs.formats import write_program
     from learned_mapping.programs.trace.user_function import load_example
     from learned_mapping.tpu.compiler import require_compiler
@@ -88,6 +90,10 @@ def extract(options: Any) -> int:
             progress=progress,
         )
     write_program(out, extracted.program)
+    if hlo_out is not None:
+        from learned_mapping.programs.json_io import write_bytes
+
+        write_bytes(hlo_out, extracted.hlo.encode())
     if mapping_out is not None:
         from learned_mapping.mmap.compiler import mapping_of_compiler
         from learned_mapping.mmap.mapping import write_mapping
@@ -118,3 +124,81 @@ def extract(options: Any) -> int:
                 f"and save nothing; {extracted.inferred} are inferred from others of their kind"
             )
     return 0
+
+
+def price(options: Any) -> int:
+    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own mapping."""
+    from learned_mapping.companion.datasets import compiled
+    from learned_mapping.folders import build_folder
+    from learned_mapping.mmap.mapping import all_dropped, read_mapping
+    from learned_mapping.mmap.validate import validate
+    from learned_mapping.programs.formats import read_program
+    from learned_mapping.programs.json_io import read_bytes
+    from learned_mapping.tpu.compiler import CompilerError, require_compiler
+    from learned_mapping.tpu.price import PriceCache, source, with_stalls
+    from learned_mapping.tpu.price import price as price_mapping
+
+    program = read_program(options.program)
+    mappings = {"everything in HBM": all_dropped(program)}
+    item = next((item for item in compiled.manifest().items if item.digest == program.digest), None)
+    if item is not None:
+        mappings["the compiler's own"] = compiled.load(item.name)[1]
+    for path in options.mappings:
+        mappings[path] = read_mapping(path, program)
+        verdict = validate(program, mappings[path], exact=False)
+        if not verdict.valid and mappings[path] != mappings.get("the compiler's own"):
+            raise InputError(path, "", f"breaks a rule: {verdict.violations[0]}")
+    require_compiler()
+    if options.hlo is not None:
+        cache = PriceCache(build_folder() / "prices.jsonl")
+        origin = source(read_bytes(options.hlo).decode("utf-8", "replace"), program)
+    elif item is not None:
+        from learned_mapping.companion.mmap.compiler import origin as origin_of
+
+        origin, cache = origin_of(item.name)
+    else:
+        raise InputError(options.program, "", "is none of the sixty compiled programs: --hlo says what it came from")
+    reports, failed = [], 0
+    for name, mapping in mappings.items():
+        try:
+            with steps_progress("pricing", "instruction") as progress:
+                found = price_mapping(origin, mapping, cache, whole=options.whole, progress=progress)
+        except CompilerError as error:
+            reports.append({"mapping": name, "failed": str(error)})
+            failed += 1
+        else:
+            reports.append(
+                {
+                    "mapping": name,
+                    "cycles": found.total,
+                    "stalled_cycles": round(with_stalls(program, mapping, found)["stalled_cycles"]),
+                    "fast_bytes": found.fast_bytes,
+                    "left": list(found.left),
+                    "compiled": found.compiled,
+                    "seconds": round(found.seconds, 1),
+                }
+                | ({"instructions": found.cycles} if options.instructions else {})
+            )
+        if not options.json:
+            _tell_price(reports[-1], reports[0], program.fast_bytes)
+    if options.json:
+        print_json({"program": program.name, "prices": reports})
+    return 1 if failed else 0
+
+
+def _tell_price(report: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> None:
+    name = shown(report["mapping"], 200)
+    if "failed" in report:
+        print(f"{name}: {shown(report['failed'], 400)}")
+        return
+    speed = f", {slow['cycles'] / report['cycles']:.3f} times as fast" if report["cycles"] and "cycles" in slow else ""
+    stalled = f"{report['stalled_cycles']:,} with the wait for copies"
+    print(
+        f"{name}: {report['cycles']:,} cycles{speed}, {stalled}; {report['fast_bytes'] / 2**20:.1f} MiB of fast memory"
+    )
+    for line in report["left"]:
+        print(f"  {shown(line, 400)}")
+    if report["fast_bytes"] > fast_bytes:
+        print(f"  at the compiler's own offsets this is more than the {fast_bytes / 2**20:.1f} MiB there are")
+    for instruction, cycles in report.get("instructions", {}).items():
+        print(f"  {instruction}: {'no estimate' if cycles is None else f'{cycles:,}'}")

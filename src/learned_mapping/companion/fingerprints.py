@@ -35,7 +35,7 @@ INSTANCES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 }
 """Problem -> files of ``data/fingerprints``, and the options of their tasks."""
 SOLVES = {
-    "mmap.map": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
+    "mmap.map": "mmap", "mmap.price": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
     "silicon.solve": "silicon", "silicon.measure": "silicon",
     "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
     "regal.limit": "regal", "regal.split": "regal",

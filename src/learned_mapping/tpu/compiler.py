@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.tpu.hlo import Module, parse_module
@@ -147,13 +147,34 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
     environment = compiler_environment(flags)
     wanted = _GENERATED if cycles else _ASSIGNED
     started = time.monotonic()
-    log = open(folder / "log.txt", "w+")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder)],
-        env=environment, stdout=log, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    with open(folder / "log.txt", "w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder)],
+            env=environment, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        wait_for(process, dumps, wanted, seconds, log)
+    before = dumped(dumps, _BEFORE)
+    return Compilation(
+        before_text=before,
+        before=parse_module(before, _BEFORE),
+        assigned=parse_module(dumped(dumps, _ASSIGNED), _ASSIGNED),
+        generated=parse_module(dumped(dumps, _GENERATED), _GENERATED) if cycles else None,
+        allocations=_allocations(dumps) if cmem else (),
+        seconds=time.monotonic() - started,
+    )
+
+
+def wait_for(process: subprocess.Popen, dumps: Path, ending: str, seconds: float, log: IO[str]) -> None:
+    """Waits until the compiler's process has written a dump, or has ended, and ends it.
+
+    Code generation is waited for to the end: its estimates come last.
+
+    Raises:
+      CompilerError: the process fails, with the last line of its log, or runs past the limit of `seconds`.
+    """
+    started = time.monotonic()
     try:
-        while process.poll() is None and (cycles or not _complete(dumps, wanted)):
+        while process.poll() is None and (ending == _GENERATED or not _complete(dumps, ending)):
             if time.monotonic() - started > seconds:
                 raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
             time.sleep(0.02)
@@ -161,20 +182,10 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
         if process.poll() is None:
             process.kill()
         process.wait()
+    if not _complete(dumps, ending):
         log.seek(0)
         tail = [line for line in log.read().splitlines() if line.strip()][-1:]
-        log.close()
-    if not _complete(dumps, wanted):
         raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
-    before = _text(dumps, _BEFORE)
-    return Compilation(
-        before_text=before,
-        before=parse_module(before, _BEFORE),
-        assigned=parse_module(_text(dumps, _ASSIGNED), _ASSIGNED),
-        generated=parse_module(_text(dumps, _GENERATED), _GENERATED) if cycles else None,
-        allocations=_allocations(dumps) if cmem else (),
-        seconds=time.monotonic() - started,
-    )
 
 
 def _find(dumps: Path, ending: str) -> Path | None:
@@ -192,7 +203,8 @@ def _complete(dumps: Path, ending: str) -> bool:
     return b"\nENTRY " in text and text.rstrip().endswith(b"\n}")
 
 
-def _text(dumps: Path, ending: str) -> str:
+def dumped(dumps: Path, ending: str) -> str:
+    """The text of a dump; raises `CompilerError` where there is none."""
     path = _find(dumps, ending)
     if path is None:
         raise CompilerError(f"the TPU compiler wrote no {ending}")

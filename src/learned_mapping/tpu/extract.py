@@ -11,7 +11,7 @@ import numpy as np
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
 from learned_mapping.tpu.compiler import Compilation, compile_for_tpu
 from learned_mapping.tpu.hlo import CMEM_BYTES, Instruction, Module
-from learned_mapping.tpu.hlo_program import HloProgram, hlo_program, placements
+from learned_mapping.tpu.hlo_program import COPIES, HloProgram, hlo_program, placements
 from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, infer_prices, plan, varied_units, work_key
 from learned_mapping.tpu.pricing import price_in_stages
 from learned_mapping.tpu.stays import CompilerMapping, compiler_mapping
@@ -43,6 +43,8 @@ class Extracted:
     """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
     inferred: int
     """Instructions not priced (`latency_tables.ENDS_SHARE`), with prices inferred from others of their kind."""
+    hlo: str
+    """The compiler's scheduled HLO from before its memory assignment; `tpu.price` writes mappings into it."""
 
 
 def extract(
@@ -106,8 +108,7 @@ def _opcodes(module: Module, instruction: Instruction) -> frozenset[str]:
 
 def total_cycles(generated: Module) -> float:
     """The sum of a module's estimated cycles, copies aside, which run beside the computation."""
-    moved = ("copy-start", "copy-done", "async-start", "async-done")
-    cycles = (i.estimated_cycles for i in generated.entry.instructions if i.opcode not in moved)
+    cycles = (i.estimated_cycles for i in generated.entry.instructions if i.opcode not in COPIES)
     return float(sum(c for c in cycles if c is not None))
 
 
@@ -177,4 +178,5 @@ def assemble(
         compiled_slow_cycles=None,
         unpriced=unpriced,
         inferred=inferred,
+        hlo=compilation.before_text,
     )

@@ -29,6 +29,8 @@ TRANSPARENT = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "optimization-barrier", "after-all")
 )
 OPAQUE = frozenset(("while", "conditional", "call", "async-start", "async-update", "async-done"))
+COPIES = frozenset(("copy-start", "copy-done", "async-start", "async-done"))
+"""What the compiler's memory assignment adds; it runs beside the computation."""
 IN_PLACE = frozenset(("dynamic-update-slice", "scatter"))
 
 Definition = tuple[str, tuple[int, ...]]
@@ -161,7 +163,8 @@ class Resolver:
     def __init__(self, computation: Computation):
         self._computation = computation
 
-    def resolve(self, name: str, index: tuple[int, ...]) -> Definition:
+    def resolve(self, name: str, index: tuple[int, ...], bitcasts: list[str] | None = None) -> Definition:
+        """The array that stands at `index` of a value; the bitcasts on the way are appended to `bitcasts`."""
         while True:
             instruction = self._computation.by_name.get(name)
             if instruction is None:
@@ -172,6 +175,8 @@ class Resolver:
             elif instruction.opcode == "tuple":
                 name, index = instruction.operands[index[0]], index[1:]
             elif instruction.opcode in ("bitcast", "optimization-barrier"):
+                if bitcasts is not None and instruction.opcode == "bitcast":
+                    bitcasts.append(name)
                 name = instruction.operands[0]
             else:
                 return name, index

@@ -13,8 +13,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from learned_mapping.errors import LearnedMappingError
 from learned_mapping.tpu.compiler import NO_CMEM_FLAG, TOPOLOGY, compiler_environment
@@ -34,6 +36,8 @@ from learned_mapping.tpu.latency_tables import (
 
 BATCH = 24
 """Probes in one compilation."""
+BATCH_SECONDS = 600.0
+"""Wall-clock limit of one; what runs past it counts as refused."""
 
 _ERROR_DESTROY, _ERROR_MESSAGE, _PLUGIN_INITIALIZE, _TOPOLOGY_CREATE, _COMPILE = 0, 1, 3, 82, 89
 _FUNCTIONS_AT = 8 + 8 + 24
@@ -76,10 +80,7 @@ def price(
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
-    """Prices placements in a process of their own.
-
-    A batch of probes is one compilation. Where the back end refuses a batch or dies of it, the batch is split until the
-    probe at fault stands alone; its price is then None.
+    """Prices placements in a process of their own (`priced`).
 
     Args:
       module_text: the module before memory assignment, as dumped.
@@ -107,6 +108,25 @@ def price(
                         "results": [list(index) for place, index in positions if place < 0],
                     }
                 )
+    for item, cycles in priced(module_text, todo, progress=progress):
+        prices[item["signature"]][item["subset"]] = cycles
+    return prices
+
+
+def priced(
+    module_text: str, todo: Sequence[dict[str, Any]], *, progress: Callable[[int, int], None] | None = None
+) -> Iterator[tuple[dict[str, Any], int | None]]:
+    """Prices probes in a process of their own; yields each with its cycles, None where there is no estimate.
+
+    A batch of probes is one compilation. Where the back end refuses a batch, dies of it or takes too long, the batch is
+    split until the probe at fault stands alone; its price is then None.
+
+    Args:
+      module_text: the module before memory assignment, as dumped.
+      todo: ``instruction``, a name; ``operands``, the numbers of those in fast memory; ``results``, the indices of
+        those there. Other items of a probe are left alone.
+      progress: called with (probes done, probes in all).
+    """
     total, done = len(todo), 0
     batches = [todo[i : i + BATCH] for i in range(0, total, BATCH)]
     with tempfile.TemporaryDirectory(prefix="learned-mapping-prices-") as name:
@@ -114,9 +134,8 @@ def price(
         (folder / "module.txt").write_text(module_text)
         while batches:
             (folder / "batches.json").write_text(json.dumps(batches))
-            answers = folder / "answers.jsonl"
-            answers.unlink(missing_ok=True)
             command = [sys.executable, "-m", "learned_mapping.tpu.pricing", str(folder)]
+            finished = 0
             with subprocess.Popen(
                 command,
                 env=compiler_environment([NO_CMEM_FLAG]),
@@ -124,29 +143,34 @@ def price(
                 stderr=subprocess.DEVNULL,
                 text=True,
             ) as process:
-                for line in process.stdout:
-                    if progress is not None and line.startswith("done "):
-                        progress(done + int(line.split()[1]), total)
-            finished = 0
-            if answers.exists():
-                for line in answers.read_text().splitlines():
-                    answer = json.loads(line)
-                    for probe, cycles in zip(batches[finished], answer["cycles"]):
-                        prices[probe["signature"]][probe["subset"]] = cycles
+                for line in _lines(process):
+                    if not line.startswith("cycles "):
+                        continue
+                    yield from zip(batches[finished], json.loads(line.removeprefix("cycles ")))
                     done += len(batches[finished])
                     finished += 1
-            rest = batches[finished:]
-            if rest:  # The process stopped at the first of them.
-                if len(rest[0]) == 1:
-                    probe = rest[0][0]
-                    prices[probe["signature"]][probe["subset"]] = None
-                    done += 1
-                    rest = rest[1:]
-                else:
-                    half = len(rest[0]) // 2
-                    rest = [rest[0][:half], rest[0][half:], *rest[1:]]
-            batches = rest
-    return prices
+                    if progress is not None:
+                        progress(done, total)
+            batches = batches[finished:]
+            if batches and len(batches[0]) > 1:  # the process stopped at the first of them
+                half = len(batches[0]) // 2
+                batches[:1] = [batches[0][:half], batches[0][half:]]
+            elif batches:
+                yield batches.pop(0)[0], None
+                done += 1
+
+
+def _lines(process: subprocess.Popen) -> Iterator[str]:
+    """What a process prints, line by line; one that is silent for too long is ended."""
+    line = "first"
+    while line:
+        timer = threading.Timer(BATCH_SECONDS, process.kill)
+        timer.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            timer.cancel()
+        yield line
 
 
 class BackendError(LearnedMappingError):
@@ -188,12 +212,17 @@ class Backend:
         self._call(_TOPOLOGY_CREATE, arguments)
         self._topology = arguments.topology
 
-    def compile(self, hlo_text: str) -> Module:
-        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached."""
+    def compile(self, hlo_text: str, dumps: Path | None = None) -> Module:
+        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached.
+
+        Args:
+          dumps: where the compiler's dumps go; by default they are thrown away.
+        """
         from jaxlib import _hlo, xla_client
 
         code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()
-        with tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") as folder:
+        with tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") as kept:
+            folder = kept if dumps is None else str(dumps)
             options = xla_client.CompileOptions()
             options.num_replicas = options.num_partitions = 1
             options.env_option_overrides = [("xla_dump_to", folder), ("xla_dump_hlo_as_text", True)]
@@ -231,10 +260,12 @@ class Backend:
 
 
 def main(folder: Path) -> None:
-    """The process that prices batches of probes; it appends an answer per batch."""
-    module = parse_module((folder / "module.txt").read_text())
-    backend = Backend()
-    done = 0
+    """The process that prices batches of probes, a line of cycles each; without any it compiles the module itself."""
+    text, backend = (folder / "module.txt").read_text(), Backend()
+    if not (folder / "batches.json").exists():
+        backend.compile(text, folder)
+        return
+    module = parse_module(text)
     for batch in json.loads((folder / "batches.json").read_text()):
         probes = ProbeModule(module)
         names: list[str | None] = []
@@ -248,10 +279,7 @@ def main(folder: Path) -> None:
                 names.append(None)
         entry = backend.compile(probes.text()).entry.by_name if any(names) else {}
         cycles = [entry[name].estimated_cycles if name in entry else None for name in names]
-        with open(folder / "answers.jsonl", "a") as stream:
-            stream.write(json.dumps({"cycles": cycles}) + "\n")
-        done += len(batch)
-        print(f"done {done}", flush=True)
+        print("cycles " + json.dumps(cycles), flush=True)
 
 
 if __name__ == "__main__":

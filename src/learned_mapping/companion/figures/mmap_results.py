@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
 from learned_mapping.companion.figures.charts import ROW_INCHES, Canvas, Rows, bars, by, method_colour, name_rows
+from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, Picture, new_figure
 
 RETURN = "return (share of the possible saving)"
@@ -230,6 +231,50 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
         axes.set_xscale("log")
         axes.set_title(program)
     return _margins(figure, "CPU seconds", RETURN, handles)
+
+
+def latency_table(program: Program, instruction: str) -> Figure:
+    """The latency table of one instruction: a bar per set of its buffers in fast memory, dots saying which they are."""
+    t = program.instruction_names.index(instruction)
+    table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]] * 1e6
+    buffers = [b for b in range(*program.buffer_offsets[t : t + 2].tolist()) if program.buffer_bit[b] >= 0]
+    figure, axes = new_figure(height=0.9 + 0.24 * len(table))
+    order = np.argsort(-table, kind="stable")
+    axes.barh(range(len(table)), table[order], 0.7, color=[PALETTE[0] if entry else INK for entry in order])
+    for place, entry in enumerate(order):
+        axes.text(table[entry] * 1.01, place, f"{table[entry]:.1f}", va="center", fontsize=8)
+    inside = ["".join("●" if e >> int(program.buffer_bit[b]) & 1 else "○" for b in buffers) for e in order.tolist()]
+    name_rows(axes, inside)
+    words = (
+        f"{'writes' if program.buffer_is_output[b] else 'reads'} {program.buffer_bytes[b] / 2**20:.2f} MiB"
+        for b in buffers
+    )
+    axes.set_xlabel(f"microseconds of {instruction}; ● in fast memory: {', '.join(words)}")
+    axes.set_xlim(0, 1.12 * float(table.max()))
+    return figure
+
+
+def two_prices(rows: Rows, stalled: str = "") -> Figure:
+    """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards.
+
+    Args:
+      rows: of `mmap.compiler`.
+      stalled: ``_stalled`` for those with the wait for late copies.
+    """
+    found = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
+    figure, axes = new_figure(height=4.2)
+    for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
+        names = [name for name, other, metric in found if other == method and metric == "speedup"]
+        points = [[found[n, method, f"{m}{stalled}"] for n in names] for m in ("speedup_model", "speedup")]
+        if names:
+            axes.scatter(*points, s=22, color=method_colour(method), linewidth=0, label=method)
+    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+    axes.plot([low, high], [low, high], color=GRID, linewidth=1, zorder=0)
+    axes.axhline(1.0, color=INK, linewidth=0.8)
+    axes.axvline(1.0, color=INK, linewidth=0.8)
+    axes.set(xlabel="speedup by our latency model", ylabel="speedup by the compiler's cycles")
+    figure.legend(loc="outside upper center", ncols=4)
+    return figure
 
 
 def buffers_figure(

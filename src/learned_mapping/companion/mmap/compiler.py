@@ -1,0 +1,331 @@
+"""Mappings of the compiled programs priced by the compiler itself (`tpu.price`), beside what our latency model says.
+
+``cycles`` are the compiler's estimates of the program's instructions, copies left out; ``stalled_cycles`` add the wait
+for copies that come late, by one rule for every mapping, the compiler's own included. ``model_cycles`` and
+``model_stalled_cycles`` are the same two by the program's latency tables. ``speedup`` is over the compiler's own
+mapping (``xla``) by cycles, ``speedup_stalled``, ``speedup_model`` and ``speedup_model_stalled`` by the others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
+from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.mmap.runs import counted, load, program_digest
+from learned_mapping.companion.mmap.speedup import pearson
+from learned_mapping.companion.statistics import bootstrap_interval
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows
+from learned_mapping.folders import build_folder
+from learned_mapping.hardware.copy_engines import shared_copy_latency
+from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
+from learned_mapping.mmap.compiler import legalise
+from learned_mapping.mmap.mapping import Mapping, all_dropped
+from learned_mapping.mmap.methods import PLANS, solve
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.json_io import read_bytes, write_bytes
+from learned_mapping.programs.program import Program
+from learned_mapping.tpu.hlo_probe import signature
+from learned_mapping.tpu.hlo_program import Resolver
+from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, subset_key, varied_units
+
+PROGRAMS = (
+    *("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "alexnet_train_batch_32", "inference_mixer"),
+    *("fleet_decoder_batch_32", "inference_lstm", "inference_bert", "vgg16_train_batch_32"),
+    *("inference_super_resolution", "inference_mnasnet", "inference_convnext", "inference_inception"),
+    *("inference_resnet", "inference_vit", "mlperf_dlrm_batch_8192", "inference_shufflenet"),
+    *("autoencoder_train_batch_256", "inference_efficientnet", "rnn_5", "inference_unet", "tcn_train_batch_32"),
+    *("inference_gru", "rnn_1", "rnn_3"),
+)
+"""From each family of the sixty, small ones and those of few different instructions; chosen before they were priced."""
+SMALL = PROGRAMS[:3]
+"""Where a search's candidates are chosen by the compiler's cycles."""
+PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
+"""Where the search plays on the compiler's prices."""
+HBM, XLA, KEPT, GREEDY, SEARCH, AGENT = "hbm", "xla", "xla-kept", "greedy-tuned", "edit-search", "muzero"
+ON_PRICES = "edit-search-priced"
+"""Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
+SEARCHES = (GREEDY, SEARCH, AGENT)
+PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
+"""A search -> the better of its mapping, where it fits at the compiler's own offsets, and the compiler's mapping."""
+LIMITS = {GREEDY: {"samples": 200}, SEARCH: {"seconds": 4.0}}
+"""A method -> the limits of its run; seconds are of one core."""
+AGENT_SECONDS = 60.0
+ROUNDS, HEADROOM = 4, 0.125
+"""Rounds of `ON_PRICES`, each with the seconds of `SEARCH`, and the share of the fast memory that it leaves free: the
+compiler packs less tightly than the game."""
+CANDIDATES, CANDIDATE_SECONDS = 10, 1.5
+WORST = 3
+"""Instructions that a record names: those on which tables and compiler differ most."""
+MEASURES = {
+    "speedup": "cycles",
+    "speedup_stalled": "stalled_cycles",
+    "speedup_model": "model_cycles",
+    "speedup_model_stalled": "model_stalled_cycles",
+}
+
+
+def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
+    """A run of `run_price`; the program's digest is part of its key."""
+    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=long)
+
+
+def plan_compiler(profile: str, seeds: int) -> list[Run]:
+    """Every program by every method; a search's candidates on the small ones; the agent there is long."""
+    names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
+    runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in (HBM, XLA, GREEDY, SEARCH)]
+    for name in SMALL[: len(names)]:
+        runs += [
+            price_run(SEARCH, name, {"seconds": CANDIDATE_SECONDS, "candidate": True}, seed)
+            for seed in range(CANDIDATES)
+        ]
+        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}, long=True))
+    priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
+    return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
+
+
+@functools.lru_cache(maxsize=2)
+def origin(instance: str):
+    """The compiler's program of one of the sixty, compiled anew up to memory assignment, and the prices known of it."""
+    from learned_mapping.tpu.compiler import compile_for_tpu
+    from learned_mapping.tpu.price import PriceCache, known_prices, source
+
+    program, _ = load(instance)
+    kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
+    if not kept.exists():
+        function, arguments, donated = builder("workloads").function_and_arguments(instance)
+        write_bytes(kept, compile_for_tpu(function, arguments, donate=donated).before_text.encode())
+    found = source(read_bytes(kept).decode(), program)
+    cache = PriceCache(build_folder() / "prices.jsonl")
+    stored = builder("compiled").read_prices(SETS["compiled"].path / "prices.json.gz")
+    cache.prices = known_prices(found, stored) | cache.prices
+    return found, cache
+
+
+def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) -> Mapping:
+    """The mapping a run prices."""
+    program, own = load(instance)
+    if method in (HBM, XLA, KEPT):
+        return {HBM: lambda: all_dropped(program), XLA: lambda: own, KEPT: lambda: legalise(program, own)}[method]()
+    limits = {name: config[name] for name in ("seconds", "samples") if name in config}
+    return solve(program, method, seed=seed, cpu=True, **limits).solution
+
+
+def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Maps a program, validates the mapping, and has the compiler price it.
+
+    Args:
+      method: one of `mmap.methods`, or `HBM`, `XLA`, `KEPT`.
+      instance: a compiled program.
+      config: ``program``, its digest; the limits of the method.
+      seed: of the method.
+
+    Returns:
+      The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
+      compiler differ most, as (name, kind, cycles by the table, by the compiler).
+    """
+    from learned_mapping.tpu.compiler import CompilerError
+    from learned_mapping.tpu.price import price, with_stalls
+
+    program, _ = load(instance)
+    found, cache = origin(instance)
+    judged: dict[str, Any] = {"rounds": []}
+    best = (True, np.inf)
+    for number in range(config.get("rounds", 1)):
+        if "rounds" in config:
+            game = refined(found, cache).with_memory(fast_bytes=round(program.fast_bytes * (1 - config["headroom"])))
+            mapping = solve(game, SEARCH, seed=seed + number, cpu=True, seconds=config["seconds"]).solution
+            verdict = validate(game, mapping)
+        else:
+            mapping = mapping_of(method, instance, config, seed)
+            verdict = validate(program, mapping, exact=method not in (*PLANS, KEPT))
+        told = {"judged": method != XLA, "valid": verdict.valid or method == XLA, **model_cycles(program, mapping)}
+        try:
+            priced = price(found, mapping, cache, checked=method != HBM)
+        except CompilerError as error:
+            judged = told | {"rounds": judged["rounds"], "failed": str(error)} if "cycles" not in judged else judged
+            continue
+        cycles = with_stalls(program, mapping, priced)["stalled_cycles"]
+        rounds = [*judged["rounds"], [cycles, priced.fast_bytes]]
+        rank = ((priced.fast_bytes or 0) > program.fast_bytes, cycles)
+        if rank < best:
+            judged, best = told | _told(program, mapping, priced, cycles), rank
+        judged["rounds"] = rounds
+    return judged
+
+
+def refined(found: Any, cache: Any) -> Program:
+    """A game whose latency tables have every price known by now; the rest is filled in as when it was made.
+
+    Args:
+      found: its `tpu.price.Source`.
+      cache: its `tpu.price.PriceCache`.
+    """
+    from learned_mapping.tpu.price import price_key
+
+    program, hlo, entry = found.program, found.hlo, found.module.entry
+    latency, resolver = program.latency_s.copy(), Resolver(entry)
+    number = {definition: n for n, definition in enumerate(hlo.tensors)}
+
+    def tensor(operand: str) -> int:
+        shape = entry.by_name[operand].shape
+        return -1 if isinstance(shape, tuple) else number.get(resolver.resolve(operand, ()), -1)
+
+    for t, instruction in enumerate(hlo.instructions):
+        begin, end = program.latency_offsets[t : t + 2].tolist()
+        units = () if hlo.opaque[t] or end - begin == 1 else varied_units(hlo, t, program.fast_bytes)
+        if not units:
+            continue
+        work, read = signature(found.module, instruction), [tensor(operand) for operand in instruction.operands]
+        prices = {}
+        for inside in range(1 << len(units)):
+            chosen = [b for u, unit in enumerate(units) if inside >> u & 1 for b in unit]
+            tensors = {int(hlo.buffer_tensor[b]) for b in chosen if not hlo.buffer_is_output[b]}
+            results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
+            key = price_key(work, [k for k, n in enumerate(read) if n in tensors], results)
+            if key in cache.prices:
+                prices[subset_key(frozenset(u for u in range(len(units)) if inside >> u & 1))] = cache.prices[key]
+        table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
+        for placed in range(end - begin if table is not None else 0):
+            inside = sum(
+                1 << u for u, unit in enumerate(units) if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
+            )
+            latency[begin + placed] = table[inside] / CLOCK_HZ
+    return replace(program, latency_s=latency)
+
+
+def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float) -> dict[str, Any]:
+    """What a record says of a priced mapping."""
+    table = placed_latency_s(program, mapping.placed) * CLOCK_HZ
+    known = [
+        (name, program.instruction_kinds[t], round(float(table[t])), priced.cycles[name])
+        for t, name in enumerate(program.instruction_names)
+        if priced.cycles.get(name) is not None
+    ]
+    return {
+        "failed": "",
+        "cycles": priced.total,
+        "stalled_cycles": stalled_cycles,
+        "unestimated_model_cycles": float(table.sum()) - sum(each[2] for each in known),
+        "fast_bytes": priced.fast_bytes,
+        "placed": int(mapping.placed.sum()),
+        "copies": priced.copies,
+        "left": list(priced.left),
+        "compiled": priced.compiled,
+        "instructions": len(priced.cycles),
+        "price_seconds": priced.seconds,
+        "worst": [list(each) for each in sorted(known, key=lambda each: -abs(each[2] - each[3]))[:WORST]],
+    }  # fmt: skip
+
+
+def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
+    """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
+    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping, yields=0.0).total_s
+    plain = float(placed_latency_s(program, mapping.placed).sum())
+    return {"model_cycles": plain * CLOCK_HZ, "model_stalled_cycles": min(times) * CLOCK_HZ}
+
+
+def assemble_compiler(profile: str, records: list[Record]) -> Record:
+    """Per program and method the cycles of `MEASURES` and the speedups; agreement of model and compiler; identity.
+
+    Rows over all programs: the mean speedups with their intervals over programs; ``error_points``, the median of
+    |speedup by the model - by the compiler| in hundredths, over whole mappings, and ``rank_correlation``, Spearman's,
+    of the gains; how many mappings were priced, failed, or need more fast memory at the compiler's own offsets.
+    ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
+    """
+    made: list[Row] = []
+    searched = [record for record in records if not record["config"].get("candidate")]
+    groups = {key: found[0]["result"] for key, found in grouped(searched).items()}
+    checks = read_checks(SETS["compiled"].path / CHECKS)
+    speeds: dict[tuple[str, str], list[float]] = {}
+    for name in dict.fromkeys(record["instance"] for record in records):
+        own = groups[name, XLA]
+        digest = {"program": program_digest(name)}
+        found = {m: result for (n, m), result in groups.items() if n == name and not result["failed"]}
+        room = load(name)[0].fast_bytes
+        prods = {PRODS[m]: _better(result, own, room) for m, result in found.items() if m in PRODS}
+        for method, result in {**found, **prods}.items():
+            values = {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
+            if method not in prods:
+                made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, n=1, **digest)
+                about = {each: result[each] for each in ("placed", "copies", "left", "worst")}
+                made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **about))
+            for metric, value in values.items():
+                made.append(row(name, method, metric, value, n=1, **digest))
+                if method != XLA:
+                    speeds.setdefault((method, metric), []).append(value)
+        for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
+            full = checks.get(name, {}).get(key)
+            if full and method in found:
+                made.append(row(name, method, "identity", found[method]["cycles"] / full, n=1, compiled=full))
+    for (method, metric), values in speeds.items():
+        low, high = bootstrap_interval(values, np.mean)
+        made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
+        made.append(row("all", method, f"{metric}_min", min(values), n=len(values)))
+        made.append(row("all", method, f"{metric}_max", max(values), n=len(values)))
+    made += agreement_rows(made) + candidate_rows(records, groups)
+    results = [record["result"] for record in records]
+    capacity = {name: load(name)[0].fast_bytes for name in {record["instance"] for record in records}}
+    counts = {
+        "mappings": len(results),
+        "failed": sum(bool(result["failed"]) for result in results),
+        "left": sum(bool(result.get("left")) for result in results),
+        "overflowed": sum((r["result"].get("fast_bytes") or 0) > capacity[r["instance"]] for r in records),
+        "programs": len(capacity),
+    }
+    return assembled(made + rows("all", "all", counts)) | counted(records)
+
+
+def _better(result: Record, own: Record, room: int) -> Record:
+    """The better of a mapping and the compiler's own, by each of the measures; one that does not fit is none."""
+    fits = (result["fast_bytes"] or 0) <= room
+    return {cycles: min(result[cycles], own[cycles]) if fits else own[cycles] for cycles in MEASURES.values()}
+
+
+def agreement_rows(made: Sequence[Row]) -> list[Row]:
+    """How well the model's speedups over the compiler's mapping are those by the compiler's cycles.
+
+    Args:
+      made: rows of speedups; those of everything in HBM, and of searches, count, apart and together.
+    """
+    speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}
+    found = []
+    for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):
+        for stalled in ("", "_stalled"):
+            keys = [key[:2] for key in speed if key[1] in methods and key[2] == "speedup"]
+            if len(keys) > 2:
+                metrics = (f"speedup{stalled}", f"speedup_model{stalled}")
+                points = np.array([[speed[*key, metric] for key in keys] for metric in metrics])
+                values = {
+                    "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
+                    "rank_correlation": pearson(*rankdata(points, axis=1)),
+                }
+                found += rows("all", label, {f"{metric}{stalled}": v for metric, v in values.items()}, n=len(keys))
+    return found
+
+
+def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
+    """A search's candidates on a program: the speedup by cycles of the one the model prefers, and of the best."""
+    made, chosen = [], {"by_model": [], "by_compiler": []}
+    candidates = grouped([r for r in records if r["config"].get("candidate") and not r["result"]["failed"]])
+    for (name, method), found in candidates.items():
+        own, results = groups[name, XLA], [record["result"] for record in found]
+        picks = {
+            "by_model": min(results, key=lambda r: r["model_stalled_cycles"]),
+            "by_compiler": min(results, key=lambda r: r["stalled_cycles"]),
+        }
+        for choice, result in picks.items():
+            values = {metric: own[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES}
+            made += rows(name, f"{method}-{choice}", values, n=len(results))
+            chosen[choice].append(max(1.0, own["stalled_cycles"] / result["stalled_cycles"]))
+    for choice, values in chosen.items():
+        if values:
+            made.append(row("all", f"{SEARCH}-{choice}", "prod_stalled", float(np.mean(values)), n=len(values)))
+    return made
