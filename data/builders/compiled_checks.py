@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.programs.json_io import expect_schema, read_json, write_json
+from learned_mapping.programs.json_io import write_json
 from learned_mapping.tpu.compiler import (
     Compilation,
     CompilerError,
@@ -39,19 +39,8 @@ from learned_mapping.tpu.pricing import price
 from .compiled import PRICES, read_prices
 from .workloads import WORKLOADS, function_and_arguments
 
-CHECKS = "checks.json"
-"""How far each program of the set can be trusted."""
 FULL_SECONDS = 300.0
 """A full compilation may take this long."""
-
-
-def read_checks(path: Path) -> dict[str, dict[str, Any]]:
-    """The records of `CHECKS` by program; empty where there is no file."""
-    if not path.exists():
-        return {}
-    node = read_json(path)
-    expect_schema(node, "checks")
-    return {k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()}
 
 
 def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.random.Generator) -> dict[str, Any]:

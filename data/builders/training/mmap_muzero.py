@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.mmap import runs
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import SCHEMA, thinned
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json, imitation_only
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(given: argparse.Namespace) -> int:
-    program, _ = runs.load(given.program)
+    program, _ = compiled.load(given.program)
     changes = changes_from_json(parse_json(given.config.encode(), "--config"))
     config = config_for(program.num_buffers, given.demonstration, **changes)
     config = dataclasses.replace(config, iterations=given.iterations, frozen=given.frozen)

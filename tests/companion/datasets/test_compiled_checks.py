@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.tpu.compiler import Compilation
 from learned_mapping.tpu.hlo import CMEM_BYTES, parse_module
@@ -67,6 +68,6 @@ def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, 
 def test_records_survive_a_round_trip(tmp_path):
     """Would catch a file that the book cannot read."""
     path = tmp_path / "checks.json"
-    assert compiled_checks.read_checks(path) == {}
+    assert compiled.read_checks(path) == {}
     path.write_text('{"schema": "learned-mapping/checks/1", "programs": {"rnn_0": {"weighted_error": 0.01}}}')
-    assert compiled_checks.read_checks(path)["rnn_0"] == {"weighted_error": 0.01}
+    assert compiled.read_checks(path)["rnn_0"] == {"weighted_error": 0.01}

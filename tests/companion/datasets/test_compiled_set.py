@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.mmap import runs as compiled
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.validate import ALL_OR_NONE, COVER, ONE_COPY, OVERLAP, RESIDENT, SAME_OFFSET, SOURCE, validate
 from learned_mapping.programs.program import Program

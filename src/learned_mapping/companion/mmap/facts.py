@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.artifact import Run, reported
-from learned_mapping.companion.mmap.runs import DIGEST_LENGTH, load, manifest
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
@@ -143,7 +144,7 @@ def find_moves(program: Program, is_output: bool) -> list[int]:
 
 def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """A state and what each action does there: moves, buffer, and per action interval, offset, reward and copy time."""
-    program, _ = load(instance)
+    program, _ = compiled.load(instance)
     moves = find_moves(program, bool(config["is_output"]))
     game = Game(program)
     for move in moves:
@@ -171,7 +172,7 @@ def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
 
 def _plan_state(is_output: bool) -> list[Run]:
-    config = {"program": load(INSTANCE)[0].digest[:DIGEST_LENGTH], "is_output": is_output}
+    config = {"program": compiled.load(INSTANCE)[0].digest[:DIGEST_LENGTH], "is_output": is_output}
     return sweep("mmap.state", ["state"], [INSTANCE], config)
 
 
@@ -205,7 +206,7 @@ assemble_fig3 = assemble_fig2
 
 def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
-    program, _ = load(INSTANCE)
+    program, _ = compiled.load(INSTANCE)
     columns, found = buffer_features(program), []
     for feature, (unit, meaning) in FEATURES.items():
         column = columns[feature]
@@ -234,7 +235,7 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
     Raises:
       InputError: the manifest of the compiled programs is missing or damaged, or lacks a number.
     """
-    counts = {item.name: item.facts.get("buffers") for item in manifest().items}
+    counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
     for name, count in counts.items():
         if not isinstance(count, int):
             raise InputError("set compiled", name, "has no number of buffers")
@@ -264,7 +265,7 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.agent.observation import PARTS
 
-    program, _ = load(INSTANCE)
+    program, _ = compiled.load(INSTANCE)
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
     parameters = Networks(config_for(program.num_buffers), counts).init(np.random.default_rng(0))
     found = []

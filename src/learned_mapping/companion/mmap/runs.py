@@ -12,18 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, stored_manifest
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.compiled import manifest
 from learned_mapping.companion.table import Record, Row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.compiler import legalise
-from learned_mapping.mmap.mapping import Mapping, claimed_share, read_mapping
+from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
@@ -37,24 +36,10 @@ DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
 
-def manifest() -> Manifest:
-    """What is in the set ``compiled``, without its programs; raises `InputError` where it is missing or damaged."""
-    return stored_manifest("compiled")
-
-
-def names() -> tuple[str, ...]:
-    """The sixty compiled programs: names the paper gives first, then by family."""
-    return tuple(item.name for item in manifest().items)
-
-
 @functools.lru_cache(maxsize=4)
 def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's own mapping of it; raises `InputError` for an unknown name."""
-    if name not in names():
-        raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
-    folder = SETS["compiled"].path
-    program = read_program(folder / f"{name}.json.gz")
-    return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
+    """A compiled program and the compiler's mapping of it; raises `InputError` for an unknown name."""
+    return compiled.load(name)
 
 
 def program_digest(name: str) -> str:

@@ -21,7 +21,8 @@ from scipy.stats import rankdata
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
-from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, load, names, plan_run
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, load, plan_run
 from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import (
     Record,
@@ -83,7 +84,7 @@ FIELDS = ("action", "offset", "start", "end")
 
 def programs(profile: str) -> tuple[str, ...]:
     """The programs of a profile."""
-    return QUICK_PROGRAMS if profile == "quick" else names()
+    return QUICK_PROGRAMS if profile == "quick" else compiled.names()
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
