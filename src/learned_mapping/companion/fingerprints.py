@@ -64,8 +64,6 @@ FILES = {
     "regal/constant-law": "checkpoints/regal/chosen.json",
     "regal/spectral-law": "checkpoints/regal/chosen.json",
     "regal/priority-law": "checkpoints/regal/chosen.json",
-    "regal/regal": "checkpoints/regal/reinforce-*.npz",
-    "regal/regal-average": "checkpoints/regal/reinforce-*.npz",
     "regal/gas": "checkpoints/regal/gas-*.npz",
     "regal/idrs": "checkpoints/regal/[st]*.npz",
 } | {
@@ -73,6 +71,9 @@ FILES = {
     for use in ("", "-as-printed", "-mean", "-initial", "-local-search", "-no-search")
 }
 """What a method has learned from, as a pattern below the data folder: its content is part of the fingerprint."""
+NETWORK = {"regal/regal": "synthetic-runtime-0", "regal/regal-average": "synthetic-runtime-0"}
+"""Methods that play with a network of this name. Their runs name theirs and its digest, so that another network of the
+same method leaves them fresh."""
 CLOCKS = ("seconds", "x", "rate", "peak_bytes")
 """What a run measures with a clock: never part of a fingerprint, nor of a comparison."""
 
@@ -165,7 +166,7 @@ def _play(key: str) -> dict[str, Any]:
     from learned_mapping.problem import problem, solve
 
     name, _, method = key.partition("/")
-    own = problem(name)
+    own, method = problem(name), f"{method}:{NETWORK[key]}" if key in NETWORK else method
     costs = []
     for file, options in instances_of(key):
         instance = own.read(str(path().parent / file))
