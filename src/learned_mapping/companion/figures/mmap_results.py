@@ -212,7 +212,7 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
     Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far.
 
     Args:
-      trainings: as `companion.mmap.training.trainings` returns them.
+      trainings: as `companion.mmap.runs.trainings` returns them.
       levels: program -> what reaches which return without learning; drawn across.
     """
     programs = charts.distinct(trainings, "program")

@@ -1,4 +1,4 @@
-"""One run of paper 1: a compiled program mapped by one method, judged by the validator.
+"""One run of paper 1: a compiled program mapped by one method, judged by the validator; and the stored trainings.
 
 The compiler's own mapping is a method too: ``xla`` as it stands, ``xla-kept`` changed no more than the game's rules
 demand. It copies more freely than the game allows, so its time is the shorter of two: with one copy at a time, as for
