@@ -106,7 +106,7 @@ def prune_caches() -> None:
 
 def chapters() -> list[Path]:
     """The text notebooks among the pages."""
-    paths = sorted(path for path in BOOK.rglob("*.md") if "_build" not in path.parts)
+    paths = sorted(path for path in BOOK.rglob("*.md") if not {"_build", ".ipynb_checkpoints"} & set(path.parts))
     return [path for path in paths if "\nkernelspec:" in path.read_text(encoding="utf-8")[:1000]]
 
 

@@ -65,7 +65,13 @@ class Explorable(Directive):
         caption = f"<figcaption>{html.escape(TITLES[name])}</figcaption>"
         drawn = PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
         if name not in SCRIPTS:
-            return [nodes.raw("", f'<figure class="lm-figure">{drawn}{caption}</figure>', format="html")]
+            return [
+                nodes.raw(
+                    "",
+                    f'<figure class="lm-figure"><div class="lm-scroll">{drawn}</div>{caption}</figure>',
+                    format="html",
+                )
+            ]
         shown = data_of(name)
         for claim in shown.get("claims", ()):
             claim["link"] = up + explorable_data.page_of(claim["artifact"])

@@ -6,6 +6,7 @@ A code cell gives its figure a caption with the option ``:caption:``; without on
 from __future__ import annotations
 
 import html
+import math
 import re
 
 from docutils import nodes
@@ -48,13 +49,23 @@ def finished(page: str) -> str:
         numbered = name("Figure")
         drawn = own_identities(METADATA.sub("", found["drawn"]), f"f{counts['Figure']}")
         label = html.escape(html.unescape(re.sub("<[^>]+>", "", words)), quote=True)
-        drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+        drawn = drawn.replace(
+            "<svg ", f'<svg role="img" aria-label="{label}" style="--lm-wide: {readable(drawn)}px" ', 1
+        )
         return (
             f'{found["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div class="lm-scroll">{drawn}'
             f"</div><figcaption>{numbered}{words}</figcaption></figure>"
         )
 
     return PIECES.sub(piece, page)
+
+
+def readable(drawing: str) -> int:
+    """The width in pixels at which the smallest text of a drawing, exponents left out, is ten pixels tall."""
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1]) if "viewBox" in drawing else 0.0
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?: ?(?:bold )?([\d.]+)px", drawing)]
+    plain = [size for size in sizes if size > 0.72 * max(sizes, default=0) or size >= 6.5]
+    return math.ceil(10.05 * width / min(plain)) if plain else 0
 
 
 def own_identities(drawing: str, prefix: str) -> str:

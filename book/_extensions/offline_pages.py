@@ -98,6 +98,9 @@ def _finish(app, exception) -> None:
         if path.relative_to(folder).parts[0] == "_static":
             continue
         page = ICONS.sub("", path.read_text(encoding="utf-8")).replace("</body>", REACHED, 1)
+        page = page.replace(
+            '<div role="list" class="citation-list">', '<div class="citation-list">'
+        )  # holds no listitem
         if path.relative_to(folder).as_posix() not in UNFOLDED:
             page = _folded(page)
         page = SOURCE.sub(r'\1.ipynb" download\2title="Download as a notebook"\3>.ipynb<', figures.finished(page))

@@ -25,11 +25,18 @@ def test_figures_and_tables_are_numbered_and_captioned():
         '<svg width="2"><metadata>x</metadata></svg></div><figure class="lm-figure"><svg></svg><figcaption>D'
     )
     made = figures.finished(page)
-    assert '<svg role="img" aria-label="A &amp; B" width="1">' in made
+    assert '<svg role="img" aria-label="A &amp; B" style="--lm-wide: 0px" width="1">' in made
     assert "<figcaption><b>Figure 1.</b> A &amp; B</figcaption>" in made
     assert "<caption><b>Table 1.</b> C</caption>" in made
     assert 'id="figure-2"' in made and "<b>Figure 2.</b> what it shows" in made and "metadata" not in made
     assert made.endswith("<figcaption><b>Figure 3.</b> D")
+
+
+def test_a_figure_is_as_wide_as_its_smallest_text_asks_for():
+    drawing = (
+        '<svg viewBox="0 0 400 200"><text style="font: 8px x">a</text><text style="font: bold 10px x">b</text></svg>'
+    )
+    assert figures.readable(drawing) == 503
 
 
 def test_two_figures_of_a_page_share_no_names():

@@ -20,7 +20,8 @@ sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
 import execute_notebooks  # noqa: E402
 import notebooks  # noqa: E402
 
-PAGES = sorted(p.relative_to(BOOK).with_suffix("").as_posix() for p in BOOK.rglob("*.md") if "_build" not in p.parts)
+SOURCES = [p for p in BOOK.rglob("*.md") if not {"_build", ".ipynb_checkpoints"} & set(p.parts)]
+PAGES = sorted(p.relative_to(BOOK).with_suffix("").as_posix() for p in SOURCES)
 COMPUTING = [
     page
     for page in PAGES
