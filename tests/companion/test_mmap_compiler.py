@@ -46,6 +46,7 @@ def made():
             more = {"fast_bytes": 2**26 + 1} if (name, method) == (NAMES[2], "edit-search") else {}
             records.append(record(name, method, [c * scale for c in cycles], **more))
     slower = {"fast_bytes": 2**26 + 512}
+    records.append(record("rnn_4", "edit-search", CYCLES["xla"]))  # the compiler's own is not there yet
     candidate = {"candidate": True}
     records.append(record("rnn_0", "edit-search", (900, 900, 690, 700), candidate, **slower))
     records.append(record("rnn_0", "edit-search", (950, 850, 720, 760), candidate))
@@ -104,6 +105,13 @@ def test_the_candidates_are_chosen_by_either_judge(made):
     of = {"instance": "rnn_0", "metric": "speedup_stalled"}
     assert value(made, **of, method="edit-search-by_model") == pytest.approx(1100 / 900)
     assert value(made, **of, method="edit-search-by_compiler") == pytest.approx(1100 / 850)
+
+
+def test_without_any_price_there_is_a_table_all_the_same():
+    """Would catch a checkout without the compiler in which not everything can be made."""
+    assert all(run.long for run in plan_compiler("quick", 1))
+    made = assemble_compiler("quick", [])
+    assert value(made, instance="all", method="all", metric="programs") == 0
 
 
 def test_the_identity_is_against_the_compilers_normal_run(made):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -74,18 +73,13 @@ MEASURES = {
 }
 
 
-def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
-    """A run of `run_price`; the program's digest is part of its key."""
-    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=long)
+def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
+    """A run of `run_price`; the program's digest is part of its key. It is long: it waits for the compiler."""
+    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=True)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method; a search's candidates on the small ones; the agent there is long.
-
-    Nothing in ``quick`` where the compiler is not installed: everybody can make all of it.
-    """
-    if profile == "quick" and find_spec("libtpu") is None:
-        return []
+    """Every program by every method; a search's candidates on the small ones; the agent there."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
     pairs = [(method, name) for name in names for method in (HBM, XLA, SEARCH)] + [(GREEDY, name) for name in names]
     runs = [price_run(method, name, LIMITS.get(method, {})) for method, name in pairs]
@@ -94,7 +88,7 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
             price_run(SEARCH, name, {"seconds": CANDIDATE_SECONDS, "candidate": True}, seed)
             for seed in range(CANDIDATES)
         ]
-        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}, long=True))
+        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}))
     priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
     return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
 
@@ -247,9 +241,15 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     |speedup by the model - by the compiler| in hundredths, over whole mappings, and ``rank_correlation``, Spearman's,
     of the gains; how many mappings were priced, failed, or need more fast memory at the compiler's own offsets.
     ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
+    A program counts once it has prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
     made: list[Row] = []
     searched = [record for record in records if not record["config"].get("candidate")]
+    there = {(r["instance"], r["method"]) for r in searched if not r["result"]["failed"]}
+    records, searched = (
+        [r for r in each if {(r["instance"], method) for method in (HBM, XLA, SEARCH)} <= there]
+        for each in (records, searched)
+    )
     groups = {key: found[0]["result"] for key, found in grouped(searched).items()}
     checks = read_checks(SETS["compiled"].path / CHECKS)
     speeds: dict[tuple[str, str], list[float]] = {}
