@@ -14,7 +14,8 @@ from learned_mapping.programs.json_io import read_json
 
 CLOCKED = ("seconds", "solver_time", "repeats")
 """Configurations that a clock decides: such a run cannot end the same twice."""
-TIMED_TASKS = ("mmap.play",)
+OTHER_TASKS = ("mmap.play", "mmap.price")
+"""Tasks that a clock decides, or that ask a compiler that need not be installed."""
 TOLERANCE = 1e-9
 
 
@@ -26,7 +27,7 @@ def stored_runs(profile: str = "full") -> Iterator[Path]:
 
 def repeatable(record: Mapping[str, Any]) -> bool:
     """Whether a run is limited by samples alone."""
-    return record["task"] not in TIMED_TASKS and not any(name in record["config"] for name in CLOCKED)
+    return record["task"] not in OTHER_TASKS and not any(name in record["config"] for name in CLOCKED)
 
 
 def choose(count: int, seed: int = 0, profile: str = "full") -> list[dict[str, Any]]:

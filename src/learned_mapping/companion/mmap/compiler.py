@@ -54,7 +54,8 @@ ON_PRICES = "edit-search-priced"
 """Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
 SEARCHES = (GREEDY, SEARCH, AGENT)
 PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
-"""A search -> the better of its mapping, where it fits at the compiler's own offsets, and the compiler's mapping."""
+"""A search -> the better of its mapping and the compiler's; ``speedup_packed`` and ``speedup_packed_stalled`` take the
+compiler's also where ours does not fit at offsets of the compiler's own choice."""
 LIMITS = {GREEDY: {"samples": 200}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
 AGENT_SECONDS = 60.0
@@ -72,21 +73,22 @@ MEASURES = {
 }
 
 
-def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
-    """A run of `run_price`; the program's digest is part of its key."""
-    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=long)
+def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
+    """A run of `run_price`; the program's digest is part of its key. It is long: it waits for the compiler."""
+    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=True)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method; a search's candidates on the small ones; the agent there is long."""
+    """Every program by every method; a search's candidates on the small ones; the agent there."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
-    runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in (HBM, XLA, GREEDY, SEARCH)]
+    pairs = [(method, name) for name in names for method in (HBM, XLA, SEARCH)] + [(GREEDY, name) for name in names]
+    runs = [price_run(method, name, LIMITS.get(method, {})) for method, name in pairs]
     for name in SMALL[: len(names)]:
         runs += [
             price_run(SEARCH, name, {"seconds": CANDIDATE_SECONDS, "candidate": True}, seed)
             for seed in range(CANDIDATES)
         ]
-        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}, long=True))
+        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}))
     priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
     return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
 
@@ -239,9 +241,15 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     |speedup by the model - by the compiler| in hundredths, over whole mappings, and ``rank_correlation``, Spearman's,
     of the gains; how many mappings were priced, failed, or need more fast memory at the compiler's own offsets.
     ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
+    A program counts once it has prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
     made: list[Row] = []
     searched = [record for record in records if not record["config"].get("candidate")]
+    there = {(r["instance"], r["method"]) for r in searched if not r["result"]["failed"]}
+    records, searched = (
+        [r for r in each if {(r["instance"], method) for method in (HBM, XLA, SEARCH)} <= there]
+        for each in (records, searched)
+    )
     groups = {key: found[0]["result"] for key, found in grouped(searched).items()}
     checks = read_checks(SETS["compiled"].path / CHECKS)
     speeds: dict[tuple[str, str], list[float]] = {}
@@ -249,14 +257,18 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
         own = groups[name, XLA]
         digest = {"program": program_digest(name)}
         found = {m: result for (n, m), result in groups.items() if n == name and not result["failed"]}
-        room = load(name)[0].fast_bytes
-        prods = {PRODS[m]: _better(result, own, room) for m, result in found.items() if m in PRODS}
+        prods = {PRODS[m]: _better(result, own) for m, result in found.items() if m in PRODS}
         for method, result in {**found, **prods}.items():
             values = {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
             if method not in prods:
                 made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, n=1, **digest)
                 about = {each: result[each] for each in ("placed", "copies", "left", "worst")}
                 made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **about))
+            if method in prods:
+                ours = next(found[m] for m in found if PRODS.get(m) == method)
+                fits = (ours["fast_bytes"] or 0) <= load(name)[0].fast_bytes
+                for stalled in ("", "_stalled"):
+                    values[f"speedup_packed{stalled}"] = values[f"speedup{stalled}"] if fits else 1.0
             for metric, value in values.items():
                 made.append(row(name, method, metric, value, n=1, **digest))
                 if method != XLA:
@@ -270,23 +282,28 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
         made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
         made.append(row("all", method, f"{metric}_min", min(values), n=len(values)))
         made.append(row("all", method, f"{metric}_max", max(values), n=len(values)))
-    made += agreement_rows(made) + candidate_rows(records, groups)
-    results = [record["result"] for record in records]
+    exact = [abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
+    if exact:
+        made.append(row("all", XLA, "identity_percent", 100 * max(exact), n=len(exact)))
+        made.append(row("all", XLA, "identity_programs", len(exact), n=len(exact)))
+    made += agreement_rows(made) + candidate_rows(records, groups) + same_program_rows(made)
     capacity = {name: load(name)[0].fast_bytes for name in {record["instance"] for record in records}}
-    counts = {
-        "mappings": len(results),
-        "failed": sum(bool(result["failed"]) for result in results),
-        "left": sum(bool(result.get("left")) for result in results),
-        "overflowed": sum((r["result"].get("fast_bytes") or 0) > capacity[r["instance"]] for r in records),
-        "programs": len(capacity),
-    }
-    return assembled(made + rows("all", "all", counts)) | counted(records)
+    for method in ("all", *dict.fromkeys(record["method"] for record in searched)):
+        mine = [r for r in (records if method == "all" else searched) if method in ("all", r["method"])]
+        counts = {
+            "mappings": len(mine),
+            "failed": sum(bool(r["result"]["failed"]) for r in mine),
+            "left": sum(bool(r["result"].get("left")) for r in mine),
+            "overflowed": sum((r["result"].get("fast_bytes") or 0) > capacity[r["instance"]] for r in mine),
+            "programs": len({r["instance"] for r in mine}),
+        }
+        made += rows("all", method, counts)
+    return assembled(made) | counted(records)
 
 
-def _better(result: Record, own: Record, room: int) -> Record:
-    """The better of a mapping and the compiler's own, by each of the measures; one that does not fit is none."""
-    fits = (result["fast_bytes"] or 0) <= room
-    return {cycles: min(result[cycles], own[cycles]) if fits else own[cycles] for cycles in MEASURES.values()}
+def _better(result: Record, own: Record) -> Record:
+    """The better of a mapping and the compiler's own, by each of the measures."""
+    return {cycles: min(result[cycles], own[cycles]) for cycles in MEASURES.values()}
 
 
 def agreement_rows(made: Sequence[Row]) -> list[Row]:
@@ -308,6 +325,18 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
                     "rank_correlation": pearson(*rankdata(points, axis=1)),
                 }
                 found += rows("all", label, {f"{metric}{stalled}": v for metric, v in values.items()}, n=len(keys))
+    return found
+
+
+def same_program_rows(made: Sequence[Row]) -> list[Row]:
+    """Mean speedups of the search on the compiler's prices, and of the plain one on the same programs."""
+    found = []
+    for metric in ("speedup", "speedup_stalled"):
+        speed = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == metric}
+        names = [name for name, method in speed if method == ON_PRICES and name != "all"]
+        for method in (PRODS[SEARCH], PRODS[ON_PRICES]) if names else ():
+            values = [speed[name, method] for name in names]
+            found.append(row("all", method, f"{metric}_same", float(np.mean(values)), n=len(values)))
     return found
 
 
