@@ -28,7 +28,7 @@ def executable() -> str | None:
 class Browser:
     """One browser with one page. Use it as a context manager."""
 
-    def __init__(self, timeout: float = 120.0):
+    def __init__(self, timeout: float = 300.0):
         self.timeout, self._next = timeout, 0
         self.events: list[dict[str, Any]] = []
         """What the page has reported since `forget`."""

@@ -4,6 +4,7 @@
   lm.explorables.chips = function (root, data) {
     const { frame, slider, button, player, h } = lm.ui, rules = lm.chips, graph = data.graph;
     const f = frame(root, "chips"), p = f.picture((w) => 40 + rows(w) * graph.ops.length + 150, "ops on chips");
+    p.svg.setAttribute("role", "group"); // its ops are sliders of their own
     const repairs = f.row("repair"), challenge = f.row("challenge"), list = h("ul", { class: "lm-broken" });
     f.live.append(list);
     const chips = data.chips, n = graph.ops.length, links = [4, 8, 16, 32, 64, 128].map((x) => x * 1e9);
