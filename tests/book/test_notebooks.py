@@ -115,7 +115,12 @@ def test_knobs_turn(monkeypatch):
         kind=["a", "b"],
     )
     size, kind, place, end = shown
-    assert place.shown == ["3a7"] and (size.min, size.max, size.value, kind.options) == (0, 9, 3, ("a", "b"))
+    assert place.shown == ["3a7"] and (size.min, size.max, size.value, kind.options) == (
+        0,
+        9,
+        3,
+        (("a", "a"), ("b", "b")),
+    )
     size.value, kind.value = 5, "b"
     assert place.shown == ["3a7", "5a7", "5b7"] and end.shown == ["end"] * 3
     size.value = 0

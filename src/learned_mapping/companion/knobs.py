@@ -58,7 +58,8 @@ def _knob(name: str, value: Any, choice: Sequence[Any]) -> Any:
     wide = {"description_width": "9em"}
     common = {"value": value, "description": name.replace("_", " "), "style": wide}
     if isinstance(choice, list):
-        return ipywidgets.Dropdown(options=choice, **common)
+        named = [(" ".join(map(str, one)) if isinstance(one, tuple) else str(one), one) for one in choice]
+        return ipywidgets.Dropdown(options=named, **common)  # a bare pair would be taken for a name and a value
     least, most, step = choice
     kind = ipywidgets.IntSlider if isinstance(value, int) else ipywidgets.FloatSlider
     return kind(min=least, max=most, step=step, continuous_update=False, **common)
