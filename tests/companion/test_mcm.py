@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact
-from learned_mapping.companion.mcm import classical, graphs
+from learned_mapping.companion.mcm import classical, cp_sat, graphs
 from learned_mapping.companion.mcm import silicon as mcm_silicon
 from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.runs import task_of
@@ -27,6 +27,7 @@ def test_plans_ask_for_what_exists(name):
     known = {*PROBLEM.methods(), *classical.ENGINES, *classical.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
     known |= set(classical.UNSOLVED.values())
+    known |= {*cp_sat.REPAIRS, *(f"{repair}-{mode}" for repair in cp_sat.REPAIRS for mode in cp_sat.MODES)}
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs or artifact.parts or name in OF_CODE

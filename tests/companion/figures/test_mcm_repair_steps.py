@@ -55,7 +55,7 @@ def test_no_step_that_matters_is_left_out(repaired):
     shown = frames(steps)
     assert sum(1 + len(frame.quiet) for frame in shown) == len(steps)
     assert all(step.before == step.after and step.kind != LEFT for frame in shown for step in frame.quiet)
-    page = repair_steps(example_graph(), y, 4, steps, name="lm-x")
+    page = re.sub(' aria-label="[^"]*"', "", repair_steps(example_graph(), y, 4, steps, name="lm-x"))
     assert page.count("not kept") == sum(step.kind == LEFT and bool(step.chips) for step in steps)
     assert page.count("a dead end") == page.count("goes back") == sum(step.undone > 0 for step in steps) > 0
     back = next(frame for frame in shown if frame.step.undone)

@@ -44,7 +44,7 @@ PROGRAMS = (
     *("autoencoder_train_batch_256", "inference_efficientnet", "rnn_5", "inference_unet", "tcn_train_batch_32"),
     *("inference_gru", "rnn_1", "rnn_3"),
 )
-"""From each family of the sixty, small ones and those of few different instructions; chosen before they were priced."""
+"""From each family of the sixty, small ones and those of few different instructions, which cost least to price."""
 SMALL = PROGRAMS[:3]
 """Where a search's candidates are chosen by the compiler's cycles."""
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
