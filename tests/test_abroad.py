@@ -349,7 +349,7 @@ def test_the_exact_method_out_of_reach_gives_a_bound(folder, capsys, monkeypatch
     from learned_mapping.mcm import methods
     from learned_mapping.programs.formats import write_graph
 
-    def too_many(model):
+    def too_many(model, **options):
         raise methods_error("too many ideals")
 
     from learned_mapping.mcm.bounds.optimum import TooManyIdealsError as methods_error

@@ -36,6 +36,8 @@ def test_what_solve_writes_check_accepts(capsys, folder, method):
     code, out, err = run(capsys, "check", "mcm", "graph.json", "p.json", "--hardware", "silicon", "--json")
     assert code == 0 and json.loads(out)["costs"] == solved["costs"], err
     code, out, err = run(capsys, "check", "mcm", "graph.json", "p.json", "--json")
+    assert code == 0 and json.loads(out)["costs"] == solved["costs"], "the file says that it was made for silicon"
+    code, out, err = run(capsys, "check", "mcm", "graph.json", "p.json", "--hardware", "analytical", "--json")
     assert code == 0 and "silicon_throughput" not in json.loads(out)["costs"]
 
 

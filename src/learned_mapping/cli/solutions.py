@@ -157,13 +157,14 @@ def check(options: Any) -> int:
     if not 1 <= len(files) <= 2:
         raise InputError("check", "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
     options.paper = paper or _paper_of_files(files[0], files[1] if len(files) == 2 else None)
+    given = problem(options.paper).read(files[0]) if len(files) == 2 else None
     for name, value in (judged_options(files[1]) if len(files) == 2 else {}).items():
         if name in OPTIONS[options.paper] and getattr(options, name, None) is None:
             setattr(options, name, value)
     chosen = _problem(options)
     if len(files) == 1:
         return _check_instance(chosen, files[0], options)
-    instance = _judged_instance(options.paper, files[1], chosen.read(files[0]))
+    instance = _judged_instance(options.paper, files[1], given)
     solution = chosen.read_solution(files[1], instance)
     hardware = _hardware(options)
     if options.paper == "mcm":
