@@ -63,7 +63,8 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
             panel.plot(*zip(*marks), "D", **DIAMOND, markersize=5, clip_on=False, zorder=5)
         reach = max([*(row.get("high", row["value"]) for row in here), *(x for x, _ in marks), 1e-9])
         for i, row in enumerate(here):
-            panel.text(1.0, i, f"{row['value']:.1f}", transform=panel.get_yaxis_transform(), ha="right", va="center")
+            said = f"{row['value']:.1f}" if "metric" in row else "–"
+            panel.text(1.0, i, said, transform=panel.get_yaxis_transform(), ha="right", va="center")
         name_rows(panel, shown)
         panel.set(xlim=(0, 1.35 * reach), xlabel="gap to best known (%)")
         panel.set_title(DATASET_TITLES[dataset], loc="left")
