@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
-from learned_mapping.companion.regal.methods import brought
+from learned_mapping.companion.regal.methods import brought, updates_rows
 from learned_mapping.companion.regal.runs import outcome
 from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import geometric_mean
@@ -128,7 +128,7 @@ def assemble_distance(profile: str, records: list[Record]) -> Record:
         for dataset, name in sets.items():
             mine = [r for r in records if r["instance"] == _instance(distance, name) and _serves(r, dataset)]
             found += _rows(f"{dataset}/{distance}", mine)
-    return assembled(found, valid=outcomes(records).valid)
+    return assembled(found + updates_rows(records), valid=outcomes(records).valid)
 
 
 def _serves(record: Record, dataset: str) -> bool:
