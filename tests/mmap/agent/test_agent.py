@@ -30,6 +30,7 @@ def _same(first, second) -> None:
     for one, other in zip(first.log, second.log, strict=True):
         assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in other.items() if k not in times}
     assert first.metrics["own_return"] == second.metrics["own_return"]
+    assert first.stages == second.stages
 
 
 @pytest.mark.parametrize("config", [SMALL, WINDOWS], ids=["whole", "windows"])
@@ -53,6 +54,9 @@ def test_it_learns() -> None:
     assert found.metrics["updates"] == 480
     assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
     assert found.metrics["best_found"] >= found.metrics["return"] >= found.metrics["own_return"] - 1e-9
+    numbers, returns, _ = zip(*found.stages)
+    assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= found.samples
+    assert max(returns) <= found.metrics["return"] and returns[-1] > returns[0]
 
 
 def test_controls_do_what_they_say() -> None:

@@ -31,6 +31,8 @@ MEMORY = 200.0
 """Games over which the running mean of the return to go forgets."""
 RECENT = 500
 """Games whose mean return is reported."""
+STAGES = 1.5
+"""A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
 ARGMAX = 0.01
@@ -120,6 +122,8 @@ class MMapAgent:
         """The best game of the agent alone."""
         self.recent: list[float] = []
         """Returns of the last whole games."""
+        self.stages: list[tuple[int, np.ndarray]] = []
+        """Numbers and actions [B] of whole games from all along the training, good or bad (section 5.3)."""
         self.own_return: float | None = None
         """Mean return of the latest evaluation games."""
         self.evaluation_s = 0.0
@@ -225,6 +229,8 @@ class MMapAgent:
         better = False
         for game in finished:
             self.budget.record(game.value)
+            if not self.stages or self.budget.samples >= STAGES * self.stages[-1][0]:
+                self.stages.append((self.budget.samples, game.actions))
             if self.best_whole is None or game.value > self.best_whole.value:
                 self.best_whole = game
             better |= self._offer(game.actions, game.value)
@@ -326,6 +332,7 @@ class MMapAgent:
             "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
             "partial": self.play.partial,
             "recent": np.array(self.recent),
+            "stages": np.array([np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8)[1:],
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
@@ -339,6 +346,7 @@ class MMapAgent:
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
             "own": self.play.own is not None,
+            "stages": [number for number, _ in self.stages],
             "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
             "budget": self.budget.state(),
             "random": self.rng.bit_generator.state,
@@ -371,5 +379,6 @@ class MMapAgent:
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()
+        self.stages = list(zip(header["stages"], arrays["stages"].astype(np.int64)))
         self.rng.bit_generator.state = header["random"]
         self.budget.restore(header["budget"])
