@@ -14,10 +14,9 @@ from typing import Any
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.graph import trace
 
 from . import mcm_models
-from .zoo.models import ZOO, Model, images, integers, model, tokens
+from .zoo.models import ZOO, Model, frozen_trace, images, integers, model, tokens
 from .zoo.plain import INCEPTION_BLOCKS
 from .zoo.temporal import temporal_convolution
 
@@ -287,6 +286,5 @@ def generate(name: str) -> ComputationGraph:
     for families in SPLITS.values():
         for family in families.values():
             if name in family.members:
-                example = MODELS[family.model].build(**{**family.always, **family.members[name]})
-                return trace(example.function, *example.args, name=name, parameters=example.parameters)
+                return frozen_trace(MODELS[family.model].build(**{**family.always, **family.members[name]}), name)
     raise InputError("mcm-graphs", name, "there is no such graph")

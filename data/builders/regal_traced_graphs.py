@@ -73,13 +73,12 @@ def load(name: str) -> ComputationGraph:
 
 def trace_configuration(chosen: Configuration) -> ComputationGraph:
     """The graph of a configuration, traced now, without its weights (the paper's model knows tensors alone, A.1)."""
-    from learned_mapping.programs.trace.graph import trace
-
     from . import zoo
 
     example = zoo.example(chosen.model, **chosen.options)
-    function = example.function if chosen.mode != GRADIENT else _gradient(example.function)
-    graph = trace(function, *example.args, name=chosen.name, parameters=example.parameters)
+    if chosen.mode == GRADIENT:
+        example = example._replace(function=_gradient(example.function))
+    graph = zoo.frozen_trace(example, chosen.name)
     return dataclasses.replace(graph, op_weight_bytes=frozen_array(np.zeros(graph.num_ops), np.int64))
 
 
