@@ -40,7 +40,7 @@ def test_everything_on_chip_0_is_valid():
 
 
 def test_bytes_that_an_op_does_not_touch_take_no_time():
-    """Would catch a judge of paper 2 or 3 that charges a lookup for its table or a slice for the tensor it is cut from."""
+    """Would catch a judge of paper 2 or 3 that charges a lookup for its table or a slice for what it is cut from."""
     graph = make_graph(
         name="parts", op_names=["x", "lookup", "slice"], op_kinds=["input", "gather", "slice"], op_flop=[0, 0, 0],
         op_weight_bytes=[0, 2**20, 0], op_untouched_bytes=[0, 2**20 - 64, 4000], tensor_names=["a", "b", "c"],
