@@ -50,6 +50,7 @@ TASKS: dict[str, str] = {
     "regal.prove": "regal.runs:prove",
     "regal.distance": "regal.distance:schedule_set",
     "regal.limit": "regal.limit:schedule_limited",
+    "regal.outside": "regal.outside:schedule_outside",
 }
 """What a run does -> the function below this package that does it. A name here stays when its function moves."""
 
@@ -102,6 +103,7 @@ TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("regal.fig2_left", "Improvement over BRKGA with 5,000 evaluations, graph by graph, peak memory", "regal.tables",
      ("regal.table1",)),
     ("regal.fig2_right", "What more evaluations bring, with learned laws and without", "regal.tables", ()),
+    ("regal.outside", "Graphs of other makers: gain over BRKGA with as many evaluations", "regal.outside", ()),
     ("regal.distance", "Gain over BRKGA with as many evaluations, by distance from the training graphs",
      "regal.distance", ()),
 )  # fmt: skip

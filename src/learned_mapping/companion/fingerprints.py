@@ -38,7 +38,7 @@ SOLVES = {
     "mmap.map": "mmap", "mmap.price": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
     "silicon.solve": "silicon", "silicon.measure": "silicon",
     "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
-    "regal.limit": "regal", "regal.split": "regal",
+    "regal.limit": "regal", "regal.outside": "regal", "regal.split": "regal",
 }  # fmt: skip
 """Tasks whose method is one of a problem's."""
 SAME_CODE = {
