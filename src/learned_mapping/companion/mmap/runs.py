@@ -160,10 +160,13 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
 
 
 def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Rows ``games`` and ``updates`` of a method that learns: the least of its runs, which a claim asks for."""
+    """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its runs, for the claims. A
+    game is worth a decision for each buffer, also where it is forced; those made in windows count."""
     if any("updates" not in result for result in found):
         return []
     least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
+    if all("decisions" in r for r in found):
+        least["games_worth"] = min(r["decisions"] for r in found) / num_buffers(instance)
     return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
 
 
