@@ -10,13 +10,18 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.agent.policy import BINS
+from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.rules.decode import fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
+from learned_mapping.regal.searches.random_numbers import stream
 
 EVALUATIONS = 5000
-BARS_S = {100: 0.15, 1000: 1.5}
+BARS_S = {100: 0.1, 1000: 1.5}
 """Ops -> most CPU seconds of one core for `EVALUATIONS`."""
+LAWS, ROLLOUT_EVALUATIONS, LEAST_ROLLOUTS = 64, 500, 400.0
+"""Runs of a group, evaluations of each, and least runs per second, as a training of 100 ops needs them."""
 LEAST_SPEEDUP = 8.0
 """Over the public package with a decoder in Python, on the same graph in the same process."""
 
@@ -38,6 +43,11 @@ def benchmark(
         rows.append(_row(f"BRKGA, {EVALUATIONS:,} evaluations, {size:,} ops", measured[size], "s", BARS_S.get(size)))
     if 100 in measured:
         instance = instance_of(100)
+        choices = np.random.default_rng(0).integers(0, len(BINS), (LAWS, 100, 3, 2))
+        group = lambda: rollouts(instance.arrays, choices, BINS, stream(0), ROLLOUT_EVALUATIONS)  # noqa: E731
+        name = f"rollouts of {ROLLOUT_EVALUATIONS} evaluations, 100 ops, {LAWS} laws a group"
+        group()  # compiles
+        rows.append(_row(name, LAWS / best_of(repeats, group), "1/s", LEAST_ROLLOUTS))
         python = best_of(1, lambda: peer(instance, PythonDecoder(instance)))
         compiled = best_of(1, lambda: peer(instance, _CompiledDecoder(instance)))
         rows.append(_row("brkga-mp-ipr, decoder in Python, 100 ops", python, "s", None))

@@ -14,10 +14,10 @@ from typing import Any
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.user_function import Example
 
 from . import mcm_models
-from .zoo.models import ZOO, Model, images, integers, model, tokens
+from .zoo.models import ZOO, Model, frozen_trace, images, integers, model, tokens
 from .zoo.plain import INCEPTION_BLOCKS
 from .zoo.temporal import temporal_convolution
 
@@ -282,11 +282,15 @@ def members() -> dict[str, tuple[str, str]]:
     return {name: (split, family) for split, family, each in table for name in each.members}
 
 
-def generate(name: str) -> ComputationGraph:
-    """The graph of this name, as traced, nothing folded; raises `InputError` where there is none."""
+def model_of(name: str) -> Example:
+    """What is traced for the graph of this name; raises `InputError` where there is none."""
     for families in SPLITS.values():
         for family in families.values():
             if name in family.members:
-                example = MODELS[family.model].build(**{**family.always, **family.members[name]})
-                return trace(example.function, *example.args, name=name, parameters=example.parameters)
+                return MODELS[family.model].build(**{**family.always, **family.members[name]})
     raise InputError("mcm-graphs", name, "there is no such graph")
+
+
+def generate(name: str) -> ComputationGraph:
+    """The graph of this name, as traced, nothing folded; raises `InputError` where there is none."""
+    return frozen_trace(model_of(name), name)

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, ComputationGraph, frozen_array
+
+if TYPE_CHECKING:
+    from learned_mapping.programs.trace.user_function import Example
 
 INFERENCE, GRADIENT, TRAINING = "inference", "gradient", "training"
 """The forward pass; the forward and the backward pass of the mean square of the outputs; a whole training step of the
@@ -71,15 +74,19 @@ def load(name: str) -> ComputationGraph:
     return read_graph(SETS["regal-traced"].path / str(stored_manifest("regal-traced").item(name).file))
 
 
-def trace_configuration(chosen: Configuration) -> ComputationGraph:
-    """The graph of a configuration, traced now, without its weights (the paper's model knows tensors alone, A.1)."""
-    from learned_mapping.programs.trace.graph import trace
-
+def model_of(chosen: Configuration) -> Example:
+    """What is traced for a configuration."""
     from . import zoo
 
     example = zoo.example(chosen.model, **chosen.options)
-    function = example.function if chosen.mode != GRADIENT else _gradient(example.function)
-    graph = trace(function, *example.args, name=chosen.name, parameters=example.parameters)
+    return example if chosen.mode != GRADIENT else example._replace(function=_gradient(example.function))
+
+
+def trace_configuration(chosen: Configuration) -> ComputationGraph:
+    """The graph of a configuration, traced now, without its weights (the paper's model knows tensors alone, A.1)."""
+    from . import zoo
+
+    graph = zoo.frozen_trace(model_of(chosen), chosen.name)
     return dataclasses.replace(graph, op_weight_bytes=frozen_array(np.zeros(graph.num_ops), np.int64))
 
 

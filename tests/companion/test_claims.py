@@ -95,6 +95,22 @@ def test_a_learner_that_has_not_learned_decides_nothing(updates, verdict):
     assert found.verdict == verdict and found.ours.value == pytest.approx(0.3)
 
 
+def test_a_claim_about_many_instances_is_not_decided_by_a_few():
+    """A few programs, run first because they are cheap, would stand for all sixty."""
+    rule = Measure("value", {"method": "brkga", "metric": "gap_percent"})
+    for instances, verdict in ((3, claims.REPRODUCED), (4, claims.NOT_YET_RUN)):
+        claim = Claim("x", 3, "t", "n", "regal.table1", rule, (0, 100), (0, 100), instances=instances)
+        assert judge(claim, {"rows": ROWS}).verdict == verdict
+
+
+def test_a_learner_is_asked_for_what_it_learned_on_the_instance_named():
+    rows = [row(name, "muzero", metric, value) for name, updates in (("a", 5000), ("b", 3))
+            for metric, value in (("updates", updates), ("games_worth", 900), ("speedup", 1.1))]  # fmt: skip
+    for keys, verdict in (({"instance": "a"}, claims.REPRODUCED), ({}, claims.NOT_YET_RUN)):
+        rule = Measure("value", {"method": "muzero", "metric": "speedup", **keys})
+        assert judge(Claim("x", 1, "t", "n", "mmap.x", rule, (1, 2), (1, 2)), {"rows": rows}).verdict == verdict
+
+
 def test_a_mean_over_instances_has_an_interval_over_instances():
     found = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
     assert found.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= found.low < found.value < found.high <= 99

@@ -164,12 +164,14 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
     again = mmap_runs.judged(program, mmap_runs.replayed(program, result["actions"]))
     assert again["valid"] and again["costs"] == result["costs"]
     assert max(value for _, value, _ in result["stages"]) <= result["costs"]["return"]
+    monkeypatch.setattr(mmap_runs, "num_buffers", lambda name: 174)
     config = {"seconds": 1.0, "program": "0" * 16}
     records = [{"instance": "one", "method": "muzero", "seed": seed, "config": config,
                 "result": result | {"updates": result["updates"] + seed}} for seed in (0, 1)]  # fmt: skip
     others = [made for made in table_records() if made["method"] != "muzero"]
     rows = mmap_table2.assemble_table2("full", others + records)["rows"]
-    for metric, least in (("games", result["samples"]), ("updates", result["updates"])):
+    worth = result["decisions"] / 174
+    for metric, least in (("games", result["samples"]), ("updates", result["updates"]), ("games_worth", worth)):
         assert results.value({"id": "", "rows": rows}, method="muzero", metric=metric) == least
 
 

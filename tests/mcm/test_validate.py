@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
 from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.validate import longest_path, validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.validate import validate as judge_schedule
 
 RULES = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
 
@@ -33,6 +37,25 @@ def test_each_example_breaks_its_own_rule_only(case):
 def test_everything_on_chip_0_is_valid():
     """Catches Eq. 3 read as "all chips must be used"."""
     assert validate(example_graph(), make_partition([0] * 6, 4)).valid
+
+
+def test_bytes_that_an_op_does_not_touch_take_no_time():
+    """Would catch a judge of paper 2 or 3 that charges a lookup for its table or a slice for what it is cut from."""
+    graph = make_graph(
+        name="parts", op_names=["x", "lookup", "slice"], op_kinds=["input", "gather", "slice"], op_flop=[0, 0, 0],
+        op_weight_bytes=[0, 2**20, 0], op_untouched_bytes=[0, 2**20 - 64, 4000], tensor_names=["a", "b", "c"],
+        tensor_producer=[0, 1, 2], tensor_bytes=[4096, 64, 96], tensor_is_output=[False, True, True],
+        edge_tensor=[0, 0], edge_consumer=[1, 2],
+    )  # fmt: skip
+    assert graph.op_tensor_traffic.tolist() == [4096, 4160, 192] and graph.op_weight_traffic.tolist() == [0, 64, 0]
+    package, f = ChipPackage(chips=2), np.array([0, 0, 0])
+    expected = 4352 / package.sram_bytes_per_s + 64 / package.weight_bytes_per_s + 2 * package.op_overhead_s
+    assert ChipModel(graph, package).latencies(f)[0] == pytest.approx(expected)
+    assert 1 / validate(graph, make_partition(f, 2), package).costs["throughput"] == pytest.approx(expected)
+    pair, schedule = DevicePair(), Schedule.of(f, np.array([[0, -1], [1, -1], [2, -1]]), 2)
+    expected = (4160 + 64 + 192) / pair.bytes_per_s
+    assert Instance(graph).cost(schedule) == pytest.approx(expected)
+    assert judge_schedule(graph, schedule, pair).costs["makespan_s"] == pytest.approx(expected)
 
 
 def test_longest_paths_by_hand():

@@ -113,6 +113,8 @@ GRAPH_FAULTS = [
     (("ops", 2, "seconds"), -0.5, "ops[2].seconds"),
     (("ops", 1, "weight_bytes"), 0.5, "ops[1].weight_bytes"),
     (("ops", 1, "weight_bytes"), 2**60, "ops[1].weight_bytes"),
+    (("ops", 1, "untouched_bytes"), -1, "ops[1].untouched_bytes"),
+    (("ops", 1, "untouched_bytes"), 2**60, "ops[1].untouched_bytes"),
     (("tensors", 0, "producer"), "nobody", "tensors[0].producer"),
     (("tensors", 0, "producer"), 0, "tensors[0].producer"),
     (("tensors", 0, "bytes"), -4, "tensors[0].bytes"),

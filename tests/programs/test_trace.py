@@ -11,6 +11,9 @@ import pytest
 from jax import lax
 
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import ChipPackage, graph_work
+from learned_mapping.hardware.chip_package import op_seconds as op_times
+from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.json_io import Node
 from learned_mapping.programs.trace.graph import fold_sources, trace
@@ -133,6 +136,51 @@ def test_a_part_of_a_parameter_weighs_its_part():
     """Would catch a slice of a table charged as the whole table."""
     graph = trace(lambda w, x: x + w[:2], array(100, 3), array(2, 3), parameters=0)
     assert graph.op_weight_bytes.tolist() == [0, 24]
+
+
+def test_an_unrolled_scan_costs_what_its_steps_cost():
+    """Would catch each step charged for the whole sequence that it takes a slice of: quadratic in the steps."""
+
+    def body(carry, x):
+        carry = jnp.tanh(carry + x)
+        return carry, carry
+
+    def seconds(steps):
+        graph = trace(lambda c, xs: lax.scan(body, c, xs), array(4096), array(steps, 4096))
+        return op_seconds(graph, DevicePair()).sum(), op_times(graph_work(graph), ChipPackage(op_overhead_s=0)).sum()
+
+    for once, twice in zip(seconds(32), seconds(64)):
+        assert twice == pytest.approx(2 * once, rel=0.01)
+
+
+def test_a_lookup_touches_its_rows_and_an_update_in_place_what_it_writes():
+    """Would catch a whole table charged for a few of its rows, whether parameter or tensor, and a whole cache for one
+    row written; and an update that must copy what others still read charged for the row."""
+    rows, indices = 16 * 128 * 4, 16 * 4
+    table, which = array(30_000, 128), array(16, dtype=jnp.int32)
+    for parameters, (tensors, weights) in ((0, (indices + rows, rows)), ((), (indices + 2 * rows, 0))):
+        graph = trace(lambda w, i: w.at[i].get(mode="clip"), table, which, parameters=parameters)
+        op = graph.op_kinds.index("gather")
+        assert (graph.op_tensor_traffic[op], graph.op_weight_traffic[op]) == (tensors, weights)
+        assert graph.op_weight_bytes[op] == (30_000 * 128 * 4 if weights else 0), "it holds all rows"
+        assert graph_from_json(Node(graph_to_json(graph), "")).digest == graph.digest
+
+    def write(x, row, reads_again):
+        y = jnp.sin(x)
+        z = lax.dynamic_update_slice(y, row, (3, 0))
+        return z + y if reads_again else z * 2
+
+    for reads_again, expected in ((False, 3 * 32), (True, 2 * 32_000 + 32)):
+        graph = trace(lambda x, row, again=reads_again: write(x, row, again), array(1000, 8), array(1, 8))
+        assert graph.op_tensor_traffic[graph.op_kinds.index("dynamic_update_slice")] == expected
+
+
+def test_what_loses_the_tensor_it_takes_a_part_of_touches_all_that_is_left():
+    """Would catch bytes spared twice: of a table of constants that folds away, and of its rows."""
+    graph = trace(lambda i: jnp.arange(3000.0)[i] * 2, array(4, dtype=jnp.int32))
+    assert graph.metadata["folded_sources"] and "iota" not in graph.op_kinds
+    op = graph.op_kinds.index("gather")
+    assert graph.op_tensor_traffic[op] == graph.op_input_bytes[op] + graph.op_output_bytes[op] > 0
 
 
 def test_constant_chains_fold_into_their_users():

@@ -11,5 +11,6 @@ from learned_mapping.programs.trace.user_function import Example as Example
 from .models import ZOO as ZOO
 from .models import Model as Model
 from .models import example as example
+from .models import frozen_trace as frozen_trace
 from .models import graph as graph
 from .models import program as program

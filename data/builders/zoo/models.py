@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from .layers import cross_entropy
 integers = partial(array, dtype=jnp.int32)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Model:
     """One member of the zoo."""
 
@@ -261,10 +261,15 @@ def example(name: str, **options: Any) -> Example:
         raise InputError("zoo", name, f"options {options} do not fit: {error}") from None
 
 
+def frozen_trace(made: Example, name: str) -> ComputationGraph:
+    """The graph of an example by the rule of the stored sets, under which every op touches its tensors whole."""
+    graph = trace(made.function, *made.args, name=name, parameters=made.parameters)
+    return dataclasses.replace(graph, op_untouched_bytes=None)
+
+
 def graph(name: str, **options: Any) -> ComputationGraph:
     """The computation graph of a member, its parameters folded; raises `InputError` as `example`."""
-    made = example(name, **options)
-    return trace(made.function, *made.args, name=name, parameters=made.parameters)
+    return frozen_trace(example(name, **options), name)
 
 
 def program(name: str, machine: Any, **options: Any) -> Program:

@@ -28,10 +28,10 @@ REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecid
 NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here", "not yet run"
 VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
 LEARNERS: dict[str, dict[str, float]] = {
-    "muzero": {"games": 200, "updates": 1000},
-    "prod": {"games": 200, "updates": 1000},
-    "learning-only": {"games": 200, "updates": 1000},
-    "muzero-no-backup": {"games": 200, "updates": 1000},
+    "muzero": {"games_worth": 200, "updates": 1000},
+    "prod": {"games_worth": 200, "updates": 1000},
+    "learning-only": {"games_worth": 200, "updates": 1000},
+    "muzero-no-backup": {"games_worth": 200, "updates": 1000},
     "rl": {"updates": 20},
     "rl-balanced": {"updates": 20},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
@@ -40,8 +40,8 @@ LEARNERS: dict[str, dict[str, float]] = {
     "gas": {"updates": 1000},
     "idrs": {"updates": 1000},
 }
-"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided. Of GAS
-and IDRS there is none yet: ours imitate."""
+"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided.
+``games_worth`` counts the decisions of windows too. Of GAS and IDRS there is none yet: ours imitate."""
 MEANING = {
     "reproduced": "the stored result reaches the paper's number, with its whole interval",
     "same direction": "it points the same way and stays short of the number",
@@ -109,6 +109,8 @@ class Claim:
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""
     """Why the claim cannot be tested here; empty where it can."""
+    instances: int = 1
+    """How many instances the claim is about: with rows of fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
@@ -148,7 +150,7 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
 
 
 def _claim(node: Node) -> Claim:
-    optional = ("measure", "reproduced", "same_direction", "not_testable", "ours")
+    optional = ("measure", "reproduced", "same_direction", "not_testable", "instances", "ours")
     cells = node.object(("id", "paper", "text", "number", "artifact"), optional)
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
@@ -161,6 +163,8 @@ def _claim(node: Node) -> Claim:
         parts["not_testable"] = cells["not_testable"].string()
     if "ours" in cells:
         parts["ours"] = {key: value.string() for key, value in cells["ours"].mapping(10).items()}
+    if "instances" in cells:
+        parts["instances"] = cells["instances"].integer(1, MAX_CLAIMS)
     names = ("id", "text", "number", "artifact")
     return Claim(paper=cells["paper"].integer(1, 3), **{name: cells[name].string() for name in names}, **parts)
 
@@ -195,7 +199,8 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     rows = [] if result is None else result["rows"]
     ours = _measure_ours(claim, rows)
     measured = measure(claim.measure, rows)
-    if measured is None or not has_learned(claim.measure, rows):
+    enough = len(_by_instance(rows, claim.measure.rows)) >= claim.instances
+    if measured is None or not enough or not has_learned(claim.measure, rows):
         return Judged(claim, NOT_YET_RUN, None, ours)
     return Judged(claim, _verdict(claim, measured), measured, ours)
 
@@ -220,12 +225,14 @@ def _measure_ours(claim: Claim, rows: list[dict[str, Any]]) -> Measured | None:
 
 
 def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
-    """Whether every learner that a rule names has the games and updates behind it that `LEARNERS` asks for."""
+    """Whether every learner that a rule names has behind it what `LEARNERS` asks for: on the instance that it names, if
+    there are such rows of it, else on all."""
     named = {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")}
     for method in named & set(LEARNERS):
         for metric, least in LEARNERS[method].items():
-            found = [row["value"] for row in rows if row["method"] == method and row["metric"] == metric]
-            if not found or min(found) < least:
+            found = [row for row in rows if row["method"] == method and row["metric"] == metric]
+            found = [row for row in found if row["instance"] == rule.rows.get("instance")] or found
+            if not found or min(row["value"] for row in found) < least:
                 return False
     return True
 

@@ -38,10 +38,12 @@ SOLVES = {
     "mmap.map": "mmap", "mmap.price": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
     "silicon.solve": "silicon", "silicon.measure": "silicon",
     "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
-    "regal.limit": "regal", "regal.split": "regal",
+    "regal.limit": "regal", "regal.outside": "regal", "regal.split": "regal",
 }  # fmt: skip
 """Tasks whose method is one of a problem's."""
-SAME_CODE = {f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "learning-only")}
+SAME_CODE = {
+    f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
+}
 """Methods whose fingerprint is another's: one agent under other settings."""
 FIRST_ONLY = ("mmap/muzero", "regal/regal", "regal/regal-average")
 """Methods that play the first instance alone: they compile for a minute, or no network of theirs serves the second."""

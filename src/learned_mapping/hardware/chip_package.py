@@ -68,8 +68,8 @@ class GraphWork(NamedTuple):
     """What the model needs to know of a graph: N ops, M tensors, E uses. A pytree of arrays."""
 
     flop: np.ndarray  # [N] float64.
-    activation_bytes: np.ndarray  # [N] float64, bytes of all tensors each op reads and writes.
-    weight_bytes: np.ndarray  # [N] float64.
+    activation_bytes: np.ndarray  # [N] float64, bytes of its tensors that each op reads and writes.
+    weight_bytes: np.ndarray  # [N] float64, bytes of its weights that each op reads.
     is_op: np.ndarray  # [N] float64, 0 for an op of kind ``input``, which takes no time, else 1.
     given_s: np.ndarray  # [N] float64 seconds the graph itself states, NaN where it states none.
     tensor_producer: np.ndarray  # [M] int32.
@@ -83,8 +83,8 @@ def graph_work(graph: ComputationGraph) -> GraphWork:
     given = np.full(graph.num_ops, np.nan) if graph.op_seconds is None else graph.op_seconds
     return GraphWork(
         flop=graph.op_flop,
-        activation_bytes=(graph.op_input_bytes + graph.op_output_bytes).astype(np.float64),
-        weight_bytes=graph.op_weight_bytes.astype(np.float64),
+        activation_bytes=graph.op_tensor_traffic.astype(np.float64),
+        weight_bytes=graph.op_weight_traffic.astype(np.float64),
         is_op=np.array([kind != "input" for kind in graph.op_kinds], np.float64),
         given_s=np.asarray(given, np.float64),
         tensor_producer=graph.tensor_producer,

@@ -78,12 +78,12 @@ def check_pair(pair: DevicePair, source: object = "devices") -> None:
 def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
     """[N] float64, seconds of each op: the graph's own estimates, else a roofline.
 
-    The roofline: the larger of FLOP over peak arithmetic and bytes touched (inputs, outputs, weights) over bandwidth;
-    an op of kind ``input`` takes no time.
+    The roofline: the larger of FLOP over peak arithmetic and bytes touched of inputs, outputs and weights over
+    bandwidth; an op of kind ``input`` takes no time.
     """
     if graph.op_seconds is not None:
         return graph.op_seconds
-    touched = graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes
+    touched = graph.op_tensor_traffic + graph.op_weight_traffic
     seconds = np.maximum(graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s))
     return np.where(np.array(graph.op_kinds) == "input", 0.0, seconds)
 

@@ -217,8 +217,13 @@ def looks_up(graph: ComputationGraph) -> np.ndarray:
 
 def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
     """The graph whose tables take no memory of a chip and no time to stream."""
-    weights = np.where(looks_up(graph), 0, graph.op_weight_bytes)
-    return dataclasses.replace(graph, op_weight_bytes=frozen_array(weights, np.int64))
+    tables = np.where(looks_up(graph), graph.op_weight_bytes, 0)
+    untouched = graph.op_untouched_bytes
+    return dataclasses.replace(
+        graph,
+        op_weight_bytes=frozen_array(graph.op_weight_bytes - tables, np.int64),
+        op_untouched_bytes=None if untouched is None else frozen_array(np.maximum(untouched - tables, 0), np.int64),
+    )
 
 
 def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> ScheduleArrays:

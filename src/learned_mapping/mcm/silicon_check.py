@@ -114,16 +114,16 @@ def _op_seconds(
     graph: ComputationGraph,
     op: int,
     name: str,
-    traffic: tuple[int, int],
+    traffic: tuple[int, int, int],
     package: ChipPackage,
     parameters: SiliconParameters,
 ) -> float:
     if graph.op_seconds is not None:
         roofline = float(graph.op_seconds[op])
     else:
-        (reads, writes), weights = traffic, int(graph.op_weight_bytes[op])
-        table = graph.op_kinds[op] in LOOKUPS and weights > 0
-        streaming = (reads + writes) / package.sram_bytes_per_s
+        touched, writes, weights = traffic
+        table = graph.op_kinds[op] in LOOKUPS and graph.op_weight_bytes[op] > 0
+        streaming = touched / package.sram_bytes_per_s
         streaming += 0.0 if table else weights / package.weight_bytes_per_s
         roofline = max(float(graph.op_flop[op]) / package.flop_per_s, streaming)
         roofline += writes / package.link_bytes_per_s if table else 0.0

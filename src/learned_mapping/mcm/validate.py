@@ -151,8 +151,8 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
             seconds[f[op]] += float(graph.op_seconds[op])
         elif graph.op_kinds[op] != "input":
             arithmetic = float(graph.op_flop[op]) / package.flop_per_s
-            streaming = sum(traffic[op]) / package.sram_bytes_per_s
-            streaming += int(graph.op_weight_bytes[op]) / package.weight_bytes_per_s
+            touched, _, weights = traffic[op]
+            streaming = touched / package.sram_bytes_per_s + weights / package.weight_bytes_per_s
             seconds[f[op]] += max(arithmetic, streaming) + package.op_overhead_s
     for chip in range(package.chips):
         arriving = link_bytes[chip - 1] if chip else 0
@@ -160,12 +160,15 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
     return seconds
 
 
-def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int]]:
-    """Bytes each op reads and writes, its weights not counted."""
-    read, written = [0] * graph.num_ops, [0] * graph.num_ops
+def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
+    """Of each op: bytes of tensors it touches, bytes of those it makes, bytes of weights it reads."""
+    touched, made, weights = [0] * graph.num_ops, [0] * graph.num_ops, graph.op_weight_bytes.tolist()
     for tensor, producer in enumerate(graph.tensor_producer.tolist()):
         size = int(graph.tensor_bytes[tensor])
-        written[producer] += size
-        for consumer in graph.consumers(tensor).tolist():
-            read[consumer] += size
-    return list(zip(read, written))
+        made[producer] += size
+        for op in (producer, *graph.consumers(tensor).tolist()):
+            touched[op] += size
+    for op, untouched in enumerate([] if graph.op_untouched_bytes is None else graph.op_untouched_bytes.tolist()):
+        touched[op] = max(touched[op] - max(untouched - weights[op], 0), 0)
+        weights[op] = max(weights[op] - untouched, 0)
+    return list(zip(touched, made, weights))

@@ -14,6 +14,7 @@ from learned_mapping.programs.graph import (
     MAX_FLOP,
     MAX_OPS,
     MAX_SECONDS,
+    MAX_TOTAL_BYTES,
     ComputationGraph,
     check_distinct,
     make_graph,
@@ -57,6 +58,8 @@ def graph_to_json(graph: ComputationGraph) -> dict[str, Any]:
         op: dict[str, Any] = {"name": name, "kind": kind, "flop": plain_number(graph.op_flop[i])}
         if graph.op_weight_bytes[i]:
             op["weight_bytes"] = int(graph.op_weight_bytes[i])
+        if graph.op_untouched_bytes is not None and graph.op_untouched_bytes[i]:
+            op["untouched_bytes"] = int(graph.op_untouched_bytes[i])
         if graph.op_seconds is not None:
             op["seconds"] = plain_number(graph.op_seconds[i])
         ops.append(op)
@@ -103,9 +106,9 @@ def graph_from_json(node: Node) -> ComputationGraph:
     """The graph a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
-    names, kinds, flop, weights, seconds = [], [], [], [], []
+    names, kinds, flop, weights, seconds, untouched = [], [], [], [], [], []
     for item in top["ops"].array(MAX_OPS):
-        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds"))
+        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes"))
         if "seconds" in op:
             seconds.append(op["seconds"].number(0, MAX_SECONDS))
         if len(seconds) not in (0, len(names) + 1):
@@ -118,6 +121,7 @@ def graph_from_json(node: Node) -> ComputationGraph:
         kinds.append(op["kind"].string() if "kind" in op else "op")
         flop.append(op["flop"].number(0, MAX_FLOP) if "flop" in op else 0.0)
         weights.append(op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0)
+        untouched.append(op["untouched_bytes"].integer(0, MAX_TOTAL_BYTES) if "untouched_bytes" in op else 0)
     check_distinct(node.source, "ops", names)
     index = {name: i for i, name in enumerate(names)}
 
@@ -142,6 +146,7 @@ def graph_from_json(node: Node) -> ComputationGraph:
         op_kinds=kinds,
         op_flop=flop,
         op_weight_bytes=weights,
+        op_untouched_bytes=untouched,
         op_seconds=seconds or None,
         tensor_names=tensor_names,
         tensor_producer=producer,

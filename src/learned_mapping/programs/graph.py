@@ -81,6 +81,9 @@ class ComputationGraph:
     """[E] int32, the op that uses it."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Where the graph comes from; free form, no part of the digest."""
+    op_untouched_bytes: np.ndarray | None = None
+    """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes, such as what a slice
+    leaves out; None where every op touches them whole."""
 
     @property
     def num_ops(self) -> int:
@@ -155,12 +158,27 @@ class ComputationGraph:
         return frozen_array(totals, np.int64)
 
     @functools.cached_property
+    def op_weight_traffic(self) -> np.ndarray:
+        """[N] int64, bytes of its weights that each op reads."""
+        untouched = 0 if self.op_untouched_bytes is None else self.op_untouched_bytes
+        return frozen_array(np.maximum(self.op_weight_bytes - untouched, 0), np.int64)
+
+    @functools.cached_property
+    def op_tensor_traffic(self) -> np.ndarray:
+        """[N] int64, bytes of its tensors that each op reads and writes."""
+        whole = self.op_input_bytes + self.op_output_bytes
+        if self.op_untouched_bytes is not None:
+            whole = whole - np.clip(self.op_untouched_bytes - self.op_weight_bytes, 0, whole)
+        return frozen_array(whole, np.int64)
+
+    @functools.cached_property
     def digest(self) -> str:
         """Hexadecimal SHA-256 of everything but the graph's name and metadata."""
         seconds = np.zeros(0) if self.op_seconds is None else self.op_seconds
         return digest_of(
             self.op_names, self.op_kinds, self.op_flop, self.op_weight_bytes, seconds, self.tensor_names,
             self.tensor_producer, self.tensor_bytes, self.tensor_is_output, self.edge_tensor, self.edge_consumer,
+            *(() if self.op_untouched_bytes is None else (self.op_untouched_bytes,)),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
@@ -179,6 +197,7 @@ def make_graph(
     op_flop: Any,
     op_weight_bytes: Any = None,
     op_seconds: Any = None,
+    op_untouched_bytes: Any = None,
     tensor_names: Sequence[str],
     tensor_producer: Any,
     tensor_bytes: Any,
@@ -191,7 +210,8 @@ def make_graph(
     """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are dropped.
 
     Args:
-      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds: N entries each; units as in `ComputationGraph`.
+      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes: N entries each; units as in
+        `ComputationGraph`.
       tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
       edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
       metadata: where the graph comes from.
@@ -217,6 +237,7 @@ def make_graph(
         op_weight_bytes=(np.zeros(n) if op_weight_bytes is None else op_weight_bytes, np.int64, n, 0, MAX_BYTES),
         tensor_bytes=(tensor_bytes, np.int64, m, 0, MAX_BYTES),
         op_seconds=(op_seconds, np.float64, n, 0, MAX_SECONDS),
+        op_untouched_bytes=(op_untouched_bytes, np.int64, n, 0, MAX_TOTAL_BYTES),
         tensor_producer=(tensor_producer, np.int32, m, 0, n - 1),
         tensor_is_output=(np.zeros(m) if tensor_is_output is None else tensor_is_output, bool, m, 0, 1),
         edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
@@ -237,6 +258,8 @@ def make_graph(
         "edge_tensor": frozen_array(edges[:, 0], np.int32),
         "edge_consumer": frozen_array(edges[:, 1], np.int32),
     }
+    if columns["op_untouched_bytes"] is not None and not columns["op_untouched_bytes"].any():
+        columns["op_untouched_bytes"] = None
     graph = ComputationGraph(
         name=str(name),
         op_names=tuple(op_names),
@@ -245,6 +268,12 @@ def make_graph(
         **columns,
         metadata=dict(metadata or {}),
     )
+    if graph.op_untouched_bytes is not None:
+        over = np.flatnonzero(
+            graph.op_untouched_bytes > graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
+        )
+        if len(over):
+            raise InputError(source, f"ops[{over[0]}].untouched_bytes", "more than its weights and tensors have")
     if len(graph.topological_order) < n:
         stuck = sorted(set(range(n)) - set(graph.topological_order.tolist()))
         fault = f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
@@ -266,7 +295,13 @@ def without_ops(
     ops, tensors = np.flatnonzero(~folded), np.flatnonzero(~folded[graph.tensor_producer])
     edges = np.flatnonzero(~folded[graph.edge_producer])
     new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
-    own = {name: getattr(graph, name) for name in ("op_flop", "op_weight_bytes", "op_seconds")}
+    own = {name: getattr(graph, name) for name in ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes")}
+    if graph.op_untouched_bytes is not None:
+        # An op that loses the tensor it touches a part of touches all that is left; its other inputs are small.
+        lost, gone = np.zeros(graph.num_ops, np.int64), folded[graph.edge_producer]
+        np.add.at(lost, graph.edge_consumer[gone], graph.tensor_bytes[graph.edge_tensor[gone]])
+        lost -= np.minimum(lost, columns.get("op_weight_bytes", graph.op_weight_bytes) - graph.op_weight_bytes)
+        own["op_untouched_bytes"] = np.where(2 * lost >= graph.op_untouched_bytes, 0, graph.op_untouched_bytes)
     return make_graph(
         name=graph.name,
         op_names=[graph.op_names[i] for i in ops],

@@ -77,7 +77,7 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
     stacked = []
     for instance, own, attributes in zip(instances, sizes, seen):
         graph, arrays = instance.graph, instance.arrays._asdict()
-        touched = graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes
+        touched = graph.op_tensor_traffic + graph.op_weight_traffic
         computes = np.array([kind != "input" for kind in graph.op_kinds])
         times = np.full(own[0], np.nan) if graph.op_seconds is None else graph.op_seconds
         tuple_ = jraph.GraphsTuple(

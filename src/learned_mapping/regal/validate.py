@@ -123,6 +123,8 @@ def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
     seconds = []
     for op, (reads, writes) in enumerate(zip(*_ends(graph))):
         touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in reads + writes)
+        if graph.op_untouched_bytes is not None:
+            touched = max(touched - int(graph.op_untouched_bytes[op]), 0)
         busy = max(float(graph.op_flop[op]) / pair.flop_per_s, touched / pair.bytes_per_s)
         seconds.append(0.0 if graph.op_kinds[op] == "input" else busy)
     return seconds

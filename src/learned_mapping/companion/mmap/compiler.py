@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.mmap.runs import counted, load, program_digest
-from learned_mapping.companion.mmap.speedup import pearson
+from learned_mapping.companion.mmap.runs import counted, load, plan_run, program_digest, replayed
+from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson
+from learned_mapping.companion.runs import read_record
 from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows
+from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
@@ -49,16 +52,16 @@ SMALL = PROGRAMS[:3]
 """Where a search's candidates are chosen by the compiler's cycles."""
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Where the search plays on the compiler's prices."""
-HBM, XLA, KEPT, GREEDY, SEARCH, AGENT = "hbm", "xla", "xla-kept", "greedy-tuned", "edit-search", "muzero"
+HBM, XLA, KEPT, GREEDY, SEARCH = "hbm", "xla", "xla-kept", "greedy-tuned", "edit-search"
+EVOLUTION = "evolution-policy"
 ON_PRICES = "edit-search-priced"
 """Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
-SEARCHES = (GREEDY, SEARCH, AGENT)
+SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
 PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
 """A search -> the better of its mapping and the compiler's; ``speedup_packed`` and ``speedup_packed_stalled`` take the
 compiler's also where ours does not fit at offsets of the compiler's own choice."""
-LIMITS = {GREEDY: {"samples": 200}, SEARCH: {"seconds": 4.0}}
+LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
-AGENT_SECONDS = 60.0
 ROUNDS, HEADROOM = 4, 0.125
 """Rounds of `ON_PRICES`, each with the seconds of `SEARCH`, and the share of the fast memory that it leaves free: the
 compiler packs less tightly than the game."""
@@ -79,16 +82,18 @@ def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method; a search's candidates on the small ones; the agent there."""
+    """Every program by every method, the agent's mapping from its run of `mmap.table3`; a search's candidates on the
+    small ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
-    pairs = [(method, name) for name in names for method in (HBM, XLA, SEARCH)] + [(GREEDY, name) for name in names]
-    runs = [price_run(method, name, LIMITS.get(method, {})) for method, name in pairs]
+    methods = (HBM, XLA, SEARCH, GREEDY, KEPT, EVOLUTION)
+    runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
+    if profile in AGENT_SECONDS:
+        runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
     for name in SMALL[: len(names)]:
         runs += [
             price_run(SEARCH, name, {"seconds": CANDIDATE_SECONDS, "candidate": True}, seed)
             for seed in range(CANDIDATES)
         ]
-        runs.append(price_run(AGENT, name, {"seconds": AGENT_SECONDS}))
     priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
     return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
 
@@ -116,6 +121,12 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
     program, own = load(instance)
     if method in (HBM, XLA, KEPT):
         return {HBM: lambda: all_dropped(program), XLA: lambda: own, KEPT: lambda: legalise(program, own)}[method]()
+    if method == AGENT:
+        run = plan_run(AGENT, instance, {"seconds": config["seconds"]}, seed)
+        record = read_record(results.runs_folder("mmap.table3", "full"), run)
+        if record is None:
+            raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
+        return replayed(program, record["result"]["actions"])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     return solve(program, method, seed=seed, cpu=True, **limits).solution
 

@@ -32,7 +32,7 @@ from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "learning-only")
+LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = ("updates", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s")
 """What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""
@@ -160,10 +160,13 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
 
 
 def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Rows ``games`` and ``updates`` of a method that learns: the least of its runs, which a claim asks for."""
+    """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its runs, for the claims. A
+    game is worth a decision for each buffer, also where it is forced; those made in windows count."""
     if any("updates" not in result for result in found):
         return []
     least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
+    if all("decisions" in r for r in found):
+        least["games_worth"] = min(r["decisions"] for r in found) / num_buffers(instance)
     return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
 
 

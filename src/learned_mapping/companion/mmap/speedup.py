@@ -173,7 +173,7 @@ def assemble_table4(profile: str, records: list[Record]) -> Record:
     found = [
         {**each, "group": group[name]}
         for name in group
-        for metric in (*BASELINES, "games", "updates")
+        for metric in (*BASELINES, "games", "games_worth", "updates")
         for each in results.select(table, instance=name, metric=metric)
         if each["method"] in SEARCHES
     ]

@@ -7,8 +7,6 @@ such an op on every chip that needs it, which is what folding models.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds
@@ -54,8 +52,7 @@ def fold_weights(graph: ComputationGraph) -> ComputationGraph:
     held = sources[graph.edge_producer]
     sizes = graph.tensor_bytes[graph.edge_tensor] + graph.op_weight_bytes[graph.edge_producer]
     np.add.at(weights, graph.edge_consumer[held], sizes[held])
-    graph = dataclasses.replace(graph, op_weight_bytes=weights)
-    return _without(graph, sources, {"folded_weights": int(sources.sum())})
+    return _without(graph, sources, {"folded_weights": int(sources.sum())}, op_weight_bytes=weights)
 
 
 def fold_cheap_sources(graph: ComputationGraph) -> ComputationGraph:
@@ -104,8 +101,10 @@ def _foldable(graph: ComputationGraph) -> np.ndarray:
     return folded
 
 
-def _without(graph: ComputationGraph, folded: np.ndarray, note: dict[str, int]) -> ComputationGraph:
-    """The graph with `folded` ops recomputed by their consumers."""
+def _without(
+    graph: ComputationGraph, folded: np.ndarray, note: dict[str, int], **columns: np.ndarray
+) -> ComputationGraph:
+    """The graph with `folded` ops recomputed by their consumers; `columns` as in `without_ops`."""
     flop = graph.op_flop.copy()
     seconds = None if graph.op_seconds is None else graph.op_seconds.copy()
     for op in graph.topological_order.tolist():
@@ -114,4 +113,4 @@ def _without(graph: ComputationGraph, folded: np.ndarray, note: dict[str, int]) 
                 flop[op] += flop[producer]
                 if seconds is not None:
                     seconds[op] += seconds[producer]
-    return without_ops(graph, folded, note, op_flop=flop, op_seconds=seconds)
+    return without_ops(graph, folded, note, op_flop=flop, op_seconds=seconds, **columns)

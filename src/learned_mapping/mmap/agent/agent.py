@@ -19,6 +19,7 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
+from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
@@ -63,7 +64,7 @@ ROW = {
 
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
-    "learning_rate", "weight_decay", "clip", "average",
+    "learning_rate", "weight_decay", "clip", "average", "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -72,7 +73,8 @@ COMPILED = (
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
     networks = Networks(config, counts)
-    return networks, make_decide(networks, config), *make_update(networks, config)
+    make = make_true_decide if config.true_dynamics else make_decide
+    return networks, make(networks, config), *make_update(networks, config)
 
 
 COUNTED = ("iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s")
@@ -106,18 +108,20 @@ class MMapAgent:
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.config, self.seed = program, config, int(seed)
         self.rng = np.random.default_rng(seed)
+        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
+        """The best game met by whatever means."""
         make = EnvGames if config.jax_games else Games
         self.games, self.single = make(program, config.games), Games(program, 1)
         self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
         self.evaluation = make(program, config.evaluation_games)
+        self.best.follow(self.best_actions)
+        self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng)
         self.replay = Replay(config.replay)
         self.searches = self.iterations = self.decisions = 0
-        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
-        """The best game met by whatever means."""
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
         self.recent: list[float] = []
@@ -136,7 +140,6 @@ class MMapAgent:
         self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
-        self.best.follow(self.best_actions)
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
@@ -149,9 +152,10 @@ class MMapAgent:
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """What the agent makes of the positions at temperatures [G]."""
-        found = self._decide(
-            self.learner.average, games.vector, games.ids, games.legal, self.seed, self.searches, temperature
-        )
+        seen = (games.vector, games.ids, games.legal)
+        if self.config.true_dynamics:
+            seen = (*games.played_on, self.play.to_go, self.play.unit, games.possible_s)
+        found = self._decide(self.learner.average, *seen, self.seed, self.searches, temperature)
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
+from learned_mapping.programs.trace.primitive_costs import PARTIAL_READS
 from learned_mapping.programs.trace.user_function import load_example
 
 PARAMETER_CHAIN = frozenset(
@@ -40,7 +42,8 @@ def trace(
     no tensor: it folds into the ops that use it as `op_weight_bytes`, through `PARAMETER_CHAIN`; an op that uses a
     shared parameter holds it whole, so the graph's sum can exceed the model's size. Other arguments that matter to a
     result become ops of kind ``input``. Arrays the function closes over count as parameters. `op_seconds` stays None: a
-    hardware model derives it.
+    hardware model derives it. A slice, a split and a lookup touch what they return, and an update in place of what
+    nothing else reads touches what it writes, not the tensor around it (`op_untouched_bytes`).
 
     Args:
       function: any JAX-traceable function.
@@ -89,21 +92,23 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
     held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
     used = {v for operation in flow.operations for v in operation.inputs}
     used.update(v for v in flow.outputs if v is not None)
-    ops: list[tuple[str, str, float, int]] = []  # name, kind, FLOP, bytes of weights
+    uses = Counter(v for operation in flow.operations for v in operation.inputs)
+    ops: list[tuple[str, str, float, int, int]] = []  # name, kind, FLOP, bytes of weights, bytes not touched
     tensors: list[tuple[int, int]] = []  # value, producer
+    keeps = {*flow.arguments, *flow.outputs, *held}  # what no update may overwrite
     tensor_of: dict[int, int] = {}
     edges: list[tuple[int, int]] = []
 
-    def add_op(name: str, kind: str, flop: float, weights: int, outputs: Sequence[int]) -> None:
+    def add_op(name: str, kind: str, flop: float, weights: int, untouched: int, outputs: Sequence[int]) -> None:
         for value in outputs:
             if value in used:
                 tensor_of[value] = len(tensors)
                 tensors.append((value, len(ops)))
-        ops.append((name, kind, flop, weights))
+        ops.append((name, kind, flop, weights, untouched))
 
     for value in flow.arguments:
         if value in used and value not in held:
-            add_op(flow.values[value].name, "input", 0.0, 0, [value])
+            add_op(flow.values[value].name, "input", 0.0, 0, 0, [value])
     for operation in flow.operations:
         own: dict[int, int] = {}
         for value in operation.inputs:
@@ -115,18 +120,29 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
                 held[value] = {leaf: min(size, part) for leaf, size in own.items()}
             continue
         edges += [(tensor_of[v], len(ops)) for v in operation.inputs if v in tensor_of]
-        add_op(operation.name, operation.kind, operation.flop, sum(own.values()), operation.outputs)
+        untouched = 0
+        if operation.kind in PARTIAL_READS and operation.inputs:
+            whole = held.get(operation.inputs[0])
+            size = flow.values[operation.inputs[0]].bytes if whole is None else sum(whole.values())
+            untouched = max(size - operation.read_bytes[0], 0)
+        elif operation.in_place:
+            target, made = operation.inputs[0], operation.outputs[0]
+            if uses[target] == 1 and target not in keeps:
+                untouched = max(flow.values[target].bytes - operation.update_bytes, 0)
+                untouched += max(flow.values[made].bytes - operation.update_bytes, 0)
+        add_op(operation.name, operation.kind, operation.flop, sum(own.values()), untouched, operation.outputs)
     if not ops:
         raise InputError(flow.name, "", "the function computes nothing: no op is left after folding parameters")
     outputs = {v for v in flow.outputs if v is not None}
     distinct = {v for v in parameters if v in used}
-    names, kinds, flop, weights = zip(*ops)
+    names, kinds, flop, weights, untouched = zip(*ops)
     return make_graph(
         name=flow.name,
         op_names=names,
         op_kinds=kinds,
         op_flop=flop,
         op_weight_bytes=weights,
+        op_untouched_bytes=untouched,
         tensor_names=[flow.values[v].name for v, _ in tensors],
         tensor_producer=[op for _, op in tensors],
         tensor_bytes=[flow.values[v].bytes for v, _ in tensors],

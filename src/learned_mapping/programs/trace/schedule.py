@@ -129,7 +129,10 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
             inputs[op].append(len(values))
             values.append(Value(f"{graph.op_names[op]}/weights", (weight,), "uint8", weight))
         read = [values[v].bytes for v in inputs[op]]
-        if graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
+        if graph.op_untouched_bytes is not None and read:
+            largest = int(np.argmax(read))
+            read[largest] = max(read[largest] - int(graph.op_untouched_bytes[op]), 0)
+        elif graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
         flop = graph.op_flop[op] if graph.op_seconds is None else graph.op_seconds[op] * machine.peak_flop_per_s
         operations.append(

@@ -15,71 +15,105 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.cpython.unsafe.numbers import leading_zeros
 
 from learned_mapping.regal.rules.instance import INFEASIBLE, Arrays, Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 
 
 class Workspace(NamedTuple):
-    """Scratch arrays of `evaluate`, allocated once per search. After a call, `order[:steps]` holds the items."""
+    """What `evaluate` reads of a graph and its scratch arrays, made once per search. I = N + M d items.
 
-    placement: np.ndarray  # [N] int32
-    waiting: np.ndarray  # [N] int32, inputs of each op not yet at its device
+    After a call, `order[:steps]` holds the items. An item's edges are the uses it serves: of an op's outputs, or of the
+    tensor that is sent. Indices are unsigned: compiled code need not ask whether they count from the end.
+    """
+
+    first: np.ndarray  # [I] uint32, the first edge of each item
+    last: np.ndarray  # [I] uint32, the one after its last
+    edge_op: np.ndarray  # [E] uint32, the op that uses the tensor
+    edge_copy: np.ndarray  # [E] uint32, the tensor's transfer to device 0
+    owner: np.ndarray  # [I] uint32, the op itself, or the producer of what is sent
+    target: np.ndarray  # [I] uint32, the device a transfer goes to
+    seconds: np.ndarray  # [I] float64, 0 for transfers
+    arrivals: np.ndarray  # [I + 1] int32, what an item waits for: its inputs; for a transfer, the first use elsewhere
+    starts: np.ndarray  # [S] uint32, ops that wait for nothing
+    placement: np.ndarray  # [N] uint32
+    waiting: np.ndarray  # [I + 1] int32, what each item waits for still; the last entry belongs to none
     uses: np.ndarray  # [M d] int32, reads to come of each copy of a tensor
     arrival: np.ndarray  # [M d] float64, when each copy is complete, in seconds
-    keys: np.ndarray  # [N + M d] float64, the heap's priorities
-    items: np.ndarray  # [N + M d] int32, the heap's items
-    order: np.ndarray  # [N + M d] int32
+    ready: np.ndarray  # [64] uint64, a bit for every bucket that holds an item
+    buckets: np.ndarray  # [BUCKETS] uint32, the first item in a bucket
+    after: np.ndarray  # [I] uint32, the next item in the same bucket, or I
+    bucket: np.ndarray  # [I] uint32, where each item goes when it is ready
+    order: np.ndarray  # [I] uint32
     clock: np.ndarray  # [d] float64, seconds
     held: np.ndarray  # [d] int64, bytes
     peak: np.ndarray  # [d] int64, bytes
 
 
+BUCKETS = 4096
+"""Of equal width over priorities from 0 to 1: as many as two words of 64 bits, one within the other, can search."""
+
+
 def make_workspace(instance: Instance | Arrays) -> Workspace:
-    arrays = instance.arrays if isinstance(instance, Instance) else instance
-    n, m, d = len(arrays.seconds), len(arrays.tensor_bytes), arrays.devices
+    a = instance.arrays if isinstance(instance, Instance) else instance
+    n, m, d = len(a.seconds), len(a.tensor_bytes), a.devices
     items = n + m * d
+    # Uses in the order of producers, so that an op's are neighbours whichever output they are of.
+    counts = np.diff(a.consumer_offsets)[a.outputs]
+    ends = np.cumsum(counts)
+    place = np.empty(m, np.int64)
+    place[a.outputs] = ends - counts
+    tensor = np.repeat(a.outputs, counts)
+    within = np.arange(len(a.consumers)) - np.repeat(ends - counts, counts)
+    bounds = np.concatenate([[0], ends])[a.output_offsets]
+    inputs = np.diff(a.input_offsets)
+
+    def of_items(ops: np.ndarray, sent: np.ndarray, dtype: type = np.uint32) -> np.ndarray:
+        return np.concatenate([ops, np.repeat(sent, d)]).astype(dtype)
+
     return Workspace(
-        placement=np.zeros(n, np.int32), waiting=np.zeros(n, np.int32), uses=np.zeros(m * d, np.int32),
-        arrival=np.zeros(m * d), keys=np.zeros(items), items=np.zeros(items, np.int32),
-        order=np.zeros(items, np.int32), clock=np.zeros(d), held=np.zeros(d, np.int64), peak=np.zeros(d, np.int64),
+        first=of_items(bounds[:-1], place), last=of_items(bounds[1:], place + np.diff(a.consumer_offsets)),
+        edge_op=a.consumers[a.consumer_offsets[tensor] + within].astype(np.uint32),
+        edge_copy=(n + tensor * d).astype(np.uint32),
+        owner=of_items(np.arange(n), a.tensor_producer),
+        target=np.concatenate([np.zeros(n), np.tile(np.arange(d), m)]).astype(np.uint32),
+        seconds=of_items(a.seconds, np.zeros(m), np.float64),
+        arrivals=np.append(of_items(inputs, np.ones(m)), 2**31 - 1).astype(np.int32),
+        starts=np.flatnonzero(inputs == 0).astype(np.uint32),
+        placement=np.zeros(n, np.uint32), waiting=np.zeros(items + 1, np.int32), uses=np.zeros(m * d, np.int32),
+        arrival=np.zeros(m * d), ready=np.zeros(BUCKETS // 64, np.uint64), buckets=np.zeros(BUCKETS, np.uint32),
+        after=np.zeros(items, np.uint32), bucket=np.zeros(items, np.uint32), order=np.zeros(items, np.uint32),
+        clock=np.zeros(d), held=np.zeros(d, np.int64), peak=np.zeros(d, np.int64),
     )  # fmt: skip
 
 
-@numba.njit(cache=True, forceinline=True)
-def _push(keys, items, size, key, item):
-    position = size
-    while position > 0:
-        parent = (position - 1) >> 1
-        if keys[parent] > key or (keys[parent] == key and items[parent] < item):
-            break
-        keys[position], items[position] = keys[parent], items[parent]
-        position = parent
-    keys[position], items[position] = key, item
-    return size + 1
+_ONE, _BITS = np.uint64(1), np.uint64(63)
 
 
 @numba.njit(cache=True, forceinline=True)
-def _pop(keys, items, size):
-    """Removes the first item; returns it. The caller lowers `size` by one.
+def _push(work, priority, words, item):
+    """Adds an item, a uint64; returns `words` with the bit of its word, of those that have one, set.
 
-    The gap at the top goes down to a leaf along the better children, which takes no branch that depends on keys; the
-    last item then goes in there and, rarely, up again.
+    The items of a bucket are a list in the order in which they go; few buckets hold more than one.
     """
-    top = items[0]
-    size -= 1
-    position, child = 0, 1
-    while child + 1 < size:
-        one, other = keys[child], keys[child + 1]
-        child += int((other > one) | ((other == one) & (items[child + 1] < items[child])))
-        keys[position], items[position] = keys[child], items[child]
-        position = child
-        child = 2 * position + 1
-    if child < size:
-        keys[position], items[position] = keys[child], items[child]
-        position = child
-    _push(keys, items, position, keys[size], items[size])
-    return top
+    buckets, after, bucket = work.buckets, work.after, np.uint64(work.bucket[item])
+    word, bit = bucket >> np.uint64(6), _ONE << (bucket & _BITS)
+    end = np.uint64(len(after))
+    if work.ready[word] & bit:
+        key = priority[item]
+        before, behind = end, np.uint64(buckets[bucket])
+        while behind < end and (priority[behind] > key or (priority[behind] == key and behind < item)):
+            before, behind = behind, np.uint64(after[behind])
+        after[item] = behind
+        if before < end:
+            after[before] = item
+        else:
+            buckets[bucket] = item
+    else:
+        work.ready[word] |= bit
+        buckets[bucket], after[item] = item, end
+    return words | (_ONE << word)
 
 
 @numba.njit(cache=True)
@@ -97,17 +131,14 @@ def _kernel(with_memory: bool):
 
     @numba.njit(cache=True)
     def run(a: Arrays, chromosome, work: Workspace):
-        n, d = a.seconds.shape[0], a.devices
-        seconds, inputs, outputs, consumers = a.seconds, a.inputs, a.outputs, a.consumers
-        input_offsets, output_offsets, consumer_offsets = a.input_offsets, a.output_offsets, a.consumer_offsets
-        tensor_bytes, tensor_producer, tensor_is_output = a.tensor_bytes, a.tensor_producer, a.tensor_is_output
-        placement, waiting, uses, arrival = work.placement, work.waiting, work.uses, work.arrival
-        keys, items, order, clock, held, peak = work.keys, work.items, work.order, work.clock, work.held, work.peak
-        free, priority = a.free_transfers, chromosome[n * d :]
+        ops, d = a.seconds.shape[0], a.devices
+        n, end = np.uint64(ops), np.uint64(len(work.after))
+        placement, waiting, clock, arrival = work.placement, work.waiting, work.clock, work.arrival
+        uses, held, peak = work.uses, work.held, work.peak
+        free, priority = a.free_transfers, chromosome[ops * d :]
         for device in range(d):
             clock[device], held[device] = 0.0, 0
-        size, steps = 0, 0
-        for op in range(n):
+        for op in range(ops):
             best, most_affine = 0, chromosome[op * d]
             for device in range(1, d):
                 affinity = chromosome[op * d + device]
@@ -116,78 +147,85 @@ def _kernel(with_memory: bool):
             placement[op] = best
             if with_memory:
                 held[best] += a.weight_bytes[op]
-        for op in range(n):
-            waiting[op] = input_offsets[op + 1] - input_offsets[op]
-            if waiting[op] == 0:
-                size = _push(keys, items, size, priority[op], op)
         for device in range(d):
             peak[device] = held[device]
-        while size > 0:
-            item = _pop(keys, items, size)
-            size -= 1
-            order[steps] = item
-            steps += 1
-            if item < n:
-                device = placement[item]
-                begin = clock[device]
-                if free:
-                    for j in range(input_offsets[item], input_offsets[item + 1]):
-                        begin = max(begin, arrival[inputs[j] * d + device])
-                clock[device] = begin + seconds[item]
-                if with_memory:
-                    for j in range(output_offsets[item], output_offsets[item + 1]):
-                        held[device] += tensor_bytes[outputs[j]]
-                    peak[device] = max(peak[device], held[device])
-                    for j in range(input_offsets[item], input_offsets[item + 1]):
-                        tensor = inputs[j]
-                        copy = tensor * d + device
-                        uses[copy] -= 1
-                        if uses[copy] == 0 and not (
-                            tensor_is_output[tensor] and placement[tensor_producer[tensor]] == device
-                        ):
-                            held[device] -= tensor_bytes[tensor]
-                for j in range(output_offsets[item], output_offsets[item + 1]):
-                    tensor = outputs[j]
-                    base = tensor * d
-                    if free:
-                        arrival[base + device] = clock[device]
-                    for target in range(d):
-                        uses[base + target] = 0
-                    for k in range(consumer_offsets[tensor], consumer_offsets[tensor + 1]):
-                        op = consumers[k]
-                        uses[base + placement[op]] += 1
-                        here = placement[op] == device
-                        waiting[op] -= here
-                        if here & (waiting[op] == 0):
-                            size = _push(keys, items, size, priority[op], op)
-                    for target in range(d):
-                        if target != device and uses[base + target] > 0:
-                            uses[base + device] += 1
-                            transfer = n + base + target
-                            size = _push(keys, items, size, priority[transfer], transfer)
-                    if with_memory and uses[base + device] == 0 and not tensor_is_output[tensor]:
-                        held[device] -= tensor_bytes[tensor]
+        for item in range(len(priority)):
+            work.bucket[item] = int(min(max(priority[item], 0.0), 1.0) * (BUCKETS - 1.0))
+            waiting[item] = work.arrivals[item]
+        waiting[end] = work.arrivals[end]
+        words, steps = np.uint64(0), 0
+        for op in work.starts:
+            words = _push(work, priority, words, np.uint64(op))
+        while words:
+            # The highest word with a bit, its highest bit, the first item of that bucket.
+            high = _BITS - np.uint64(leading_zeros(words))
+            word = work.ready[high]
+            low = _BITS - np.uint64(leading_zeros(word))
+            bucket = (high << np.uint64(6)) | low
+            item = np.uint64(work.buckets[bucket])
+            behind = work.after[item]
+            if behind < end:
+                work.buckets[bucket] = behind
             else:
-                tensor = (item - n) // d
-                base, target = tensor * d, (item - n) - tensor * d
-                source = placement[tensor_producer[tensor]]
-                if free:
-                    arrival[base + target] = arrival[base + source]
+                word ^= _ONE << low
+                work.ready[high] = word
+                words &= ~(np.uint64(word == 0) << high)
+            work.order[np.uint64(steps)] = item
+            steps += 1
+            is_op = item < n
+            source = np.uint64(placement[work.owner[item]])
+            device = source if is_op else np.uint64(work.target[item])
+            if free:
+                if is_op:
+                    begin = clock[device]
+                    for j in range(a.input_offsets[item], a.input_offsets[item + _ONE]):
+                        begin = max(begin, arrival[a.inputs[j] * d + device])
+                    clock[device] = begin + work.seconds[item]
+                    for j in range(a.output_offsets[item], a.output_offsets[item + _ONE]):
+                        arrival[a.outputs[j] * d + device] = clock[device]
                 else:
-                    both = max(clock[source], clock[target])
-                    clock[source], clock[target] = both, both
-                if with_memory:
-                    held[target] += tensor_bytes[tensor]
-                    peak[target] = max(peak[target], held[target])
-                    uses[base + source] -= 1
-                    if uses[base + source] == 0 and not tensor_is_output[tensor]:
-                        held[source] -= tensor_bytes[tensor]
-                for k in range(consumer_offsets[tensor], consumer_offsets[tensor + 1]):
-                    op = consumers[k]
-                    here = placement[op] == target
-                    waiting[op] -= here
-                    if here & (waiting[op] == 0):
-                        size = _push(keys, items, size, priority[op], op)
+                    arrival[item - n] = arrival[item - n - device + source]
+            else:  # An op is on its device alone, and a transfer takes no time.
+                both = max(clock[source], clock[device]) + work.seconds[item]
+                clock[source], clock[device] = both, both
+            if with_memory:
+                if is_op:
+                    for j in range(a.output_offsets[item], a.output_offsets[item + _ONE]):
+                        tensor = np.uint64(a.outputs[j])
+                        held[device] += a.tensor_bytes[tensor]
+                        for other in range(d):
+                            uses[tensor * d + other] = 0
+                    peak[device] = max(peak[device], held[device])
+                    for j in range(a.input_offsets[item], a.input_offsets[item + _ONE]):
+                        tensor = a.inputs[j]
+                        uses[tensor * d + device] -= 1
+                        kept = a.tensor_is_output[tensor] and placement[a.tensor_producer[tensor]] == device
+                        if uses[tensor * d + device] == 0 and not kept:
+                            held[device] -= a.tensor_bytes[tensor]
+                else:
+                    tensor = (item - n) // d
+                    held[device] += a.tensor_bytes[tensor]
+                    peak[device] = max(peak[device], held[device])
+                    uses[tensor * d + source] -= 1
+                    if uses[tensor * d + source] == 0 and not a.tensor_is_output[tensor]:
+                        held[source] -= a.tensor_bytes[tensor]
+            for edge in range(np.uint64(work.first[item]), np.uint64(work.last[item])):
+                op, copy = np.uint64(work.edge_op[edge]), np.uint64(work.edge_copy[edge])
+                place = np.uint64(placement[op])
+                # A use elsewhere is one of the transfer there, and, of what has been sent, no matter here.
+                served = op if place == device else copy + place if is_op else end
+                left = waiting[served] - 1
+                waiting[served] = left
+                if with_memory and is_op:
+                    uses[copy - n + place] += 1
+                    uses[copy - n + device] += (left == 0) & (served >= n)
+                if left == 0:
+                    words = _push(work, priority, words, served)
+            if with_memory and is_op:
+                for j in range(a.output_offsets[item], a.output_offsets[item + _ONE]):
+                    tensor = a.outputs[j]
+                    if uses[tensor * d + device] == 0 and not a.tensor_is_output[tensor]:
+                        held[device] -= a.tensor_bytes[tensor]
         makespan, most = 0.0, 0
         for device in range(d):
             makespan, most = max(makespan, clock[device]), max(most, peak[device])

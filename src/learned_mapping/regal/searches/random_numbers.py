@@ -21,7 +21,7 @@ from numba.extending import overload
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_COIN = np.uint64(0xFFFF)
+_ULP = 1.0 / 9007199254740992.0
 
 
 def stream(*seed: int) -> np.ndarray:
@@ -30,12 +30,17 @@ def stream(*seed: int) -> np.ndarray:
 
 
 @numba.njit(cache=True, inline="always")
-def _next(state):
-    state[0] += _STEP
-    z = state[0]
+def _mix(z):
+    """The number of a stream's state."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
     return z ^ (z >> np.uint64(31))
+
+
+@numba.njit(cache=True, inline="always")
+def _next(state):
+    state[0] += _STEP
+    return _mix(state[0])
 
 
 def uniform(rng):
@@ -46,8 +51,28 @@ def uniform(rng):
 @overload(uniform)
 def _uniform(rng):
     if isinstance(rng, types.Array):
-        return lambda rng: (_next(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+        return lambda rng: (_next(rng) >> np.uint64(11)) * _ULP
     return lambda rng: rng.random()
+
+
+def fill(values, rng):
+    """Fills an array with numbers in [0, 1)."""
+    for i in range(len(values)):
+        values[i] = rng.random()
+
+
+@overload(fill)
+def _fill(values, rng):
+    if isinstance(rng, types.Array):
+
+        def at_once(values, rng):
+            state = rng[0]
+            for i in range(len(values)):
+                values[i] = (_mix(state + _STEP * np.uint64(i + 1)) >> np.uint64(11)) * _ULP
+            rng[0] = state + _STEP * np.uint64(len(values))
+
+        return at_once
+    return fill
 
 
 def beta(rng, a, b):
@@ -80,15 +105,17 @@ def _cross(child, elite, other, rng, bias):
     if isinstance(rng, types.Array):
 
         def by_coins(child, elite, other, rng, bias):
-            limit = np.uint64(round(bias * 65536.0))
-            length = len(child)
-            for i in range(0, length - 3, 4):
-                word = _next(rng)
-                for j in range(4):
-                    ours, theirs = elite[i + j], other[i + j]
-                    child[i + j] = ours if (word >> np.uint64(16 * j)) & _COIN < limit else theirs
-            for i in range(length - length % 4, length):
-                child[i] = elite[i] if _next(rng) & _COIN < limit else other[i]
+            limit, length, state = round(bias * 65536.0), len(child), rng[0]
+            whole = length - length % 4
+            words = np.empty(length // 4 + length % 4, np.uint64)
+            for i in range(len(words)):
+                words[i] = _mix(state + _STEP * np.uint64(i + 1))
+            rng[0] = state + _STEP * np.uint64(len(words))
+            coins = words.view(np.uint16)  # Four to a number, the last entries one each.
+            for i in range(whole):
+                child[i] = elite[i] if coins[i] < limit else other[i]
+            for i in range(whole, length):
+                child[i] = elite[i] if coins[whole + 4 * (i - whole)] < limit else other[i]
 
         return by_coins
     return cross
@@ -194,8 +221,8 @@ def _invert(mass, alpha, beta, levels, places):
 def draw(chromosome, rng, tables, turn, entries):
     """Fills a chromosome: its first `entries` entries by the laws of a turn, the others uniform."""
     rows, knots = tables.rows, tables.knots
-    for i in range(chromosome.shape[0]):
-        row = rows[turn, i] if i < entries else UNIFORM
+    for i in range(entries):
+        row = rows[turn, i]
         if row == BY_NUMPY:
             chromosome[i] = beta(rng, tables.alpha[turn, i], tables.beta[turn, i])
         elif row == UNIFORM:
@@ -208,6 +235,7 @@ def draw(chromosome, rng, tables, turn, entries):
                 chromosome[i] = low + (place - cell) * (knots[row, HALVINGS + cell + 1] - low)
             else:
                 chromosome[i] = _in_tail(knots[row] if cell == 0 else knots[row, ::-1], min(place, CELLS - place))
+    fill(chromosome[entries:], rng)
 
 
 @numba.njit(cache=True)
