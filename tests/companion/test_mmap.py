@@ -160,6 +160,10 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
     result = mmap_runs.run_method("muzero", "rnn_0", {"samples": 80}, 0)
     assert result["valid"] and result["samples"] > 0 and result["updates"] == 8
     assert result["log"][-1]["games"] == result["samples"] and result["best_found"] >= result["costs"]["return"] - 1e-9
+    program, _ = mmap_runs.load("rnn_0")
+    again = mmap_runs.judged(program, mmap_runs.replayed(program, result["actions"]))
+    assert again["valid"] and again["costs"] == result["costs"]
+    assert max(value for _, value, _ in result["stages"]) <= result["costs"]["return"]
     config = {"seconds": 1.0, "program": "0" * 16}
     records = [{"instance": "one", "method": "muzero", "seed": seed, "config": config,
                 "result": result | {"updates": result["updates"] + seed}} for seed in (0, 1)]  # fmt: skip

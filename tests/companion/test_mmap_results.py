@@ -135,25 +135,25 @@ def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
     }
 
 
-def test_arms_of_figure_7_stand_beside_table_2(monkeypatch):
-    """Would catch an arm left out, and one that takes another program's row."""
-    name, learned = mmap_table2.ABLATED[0], {"updates": 1500.0}
-    table_records = [record(name, method, 0, 1.0) for method in mmap_table2.METHODS]
-    for made in table_records:
-        made["result"] |= learned if made["method"] == "muzero" else {}
-    table = {"id": "mmap.table2", **mmap_table2.assemble_table2("full", table_records)}
-    monkeypatch.setattr(mmap_table2.results, "load", lambda *_: table)
+def test_arms_of_figure_7_are_compared_for_equal_games():
+    """Would catch an arm left out, one of another program, and an arm judged by games that the other had not."""
+    name = mmap_table2.ABLATED[0]
     plan = mmap_table2.plan_fig7("full", 2)
-    assert len(plan) == 8 and all(run.long for run in plan) and not mmap_table2.plan_fig7("quick", 2)
+    assert len(plan) == 12 and all(run.long for run in plan) and not mmap_table2.plan_fig7("quick", 2)
     arms = [record(name, run.method, run.seed, 1.0, 0.3) for run in plan if run.instance == name]
     for made in arms:
-        made["result"] |= learned
+        fast = made["method"] == "muzero"
+        games = [1, 50, 400] if fast else [1, 10, 50]
+        curve = {"x": [0.1, 0.5, 1.0], "samples": games, "y": [0.1, 0.2, 0.3], "x_unit": "s"}
+        made["result"] |= {"updates": 1500.0, "samples": games[-1], "curve": curve}
     rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
         found = [row for row in rows if row["metric"] == metric]
-        assert [row["method"] for row in found] == [mmap_table2.AGENT, *mmap_table2.ARMS]
+        assert [row["method"] for row in found] == list(mmap_table2.ARMS)
         assert {row["instance"] for row in found} == {name}
-    assert all(len(row["curve"]["x"]) == len(row["curve"]["y"]) for row in rows if row["metric"] == "return")
+    equal = {(row["method"], row["against"]): row["value"] for row in rows if row["metric"] == "by_games"}
+    assert equal["muzero", "search-only"] == pytest.approx(0.2)
+    assert equal["search-only", "search-only"] == pytest.approx(0.3)
 
 
 def test_random_play_with_and_without_drop_backup():

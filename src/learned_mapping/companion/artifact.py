@@ -63,7 +63,7 @@ TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("mmap.fig10", "Speedup of each program", "mmap.speedup", ("mmap.table3",)),
     ("mmap.fig6", "Return and latency of ten solutions", "mmap.speedup", ("mmap.table4",)),
     ("mmap.table5", "Correlation of return with latency", "mmap.speedup", ("mmap.fig6", "mmap.table4")),
-    ("mmap.fig7", "Search alone, learning alone, and both", "mmap.table2", ("mmap.table2",)),
+    ("mmap.fig7", "Search alone, learning alone, and both", "mmap.table2", ()),
     ("mmap.fig8", "The best layout found beside the compiler's", "mmap.speedup", ()),
     ("mmap.dropbackup", "With Drop-backup and without", "mmap.tables", ()),
     ("mmap.scaling", "Cost of a step against program size", "mmap.tables", ()),

@@ -41,7 +41,9 @@ SOLVES = {
     "regal.limit": "regal", "regal.split": "regal",
 }  # fmt: skip
 """Tasks whose method is one of a problem's."""
-SAME_CODE = {f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "learning-only")}
+SAME_CODE = {
+    f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
+}
 """Methods whose fingerprint is another's: one agent under other settings."""
 FIRST_ONLY = ("mmap/muzero", "regal/regal", "regal/regal-average")
 """Methods that play the first instance alone: they compile for a minute, or no network of theirs serves the second."""

@@ -120,6 +120,8 @@ METHODS: dict[str, Method] = {
     "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
                               SEARCH, frozen=True),
+    "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",
+                            SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
     "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
                               simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip

@@ -30,6 +30,7 @@ def _same(first, second) -> None:
     for one, other in zip(first.log, second.log, strict=True):
         assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in other.items() if k not in times}
     assert first.metrics["own_return"] == second.metrics["own_return"]
+    assert first.stages == second.stages
 
 
 @pytest.mark.parametrize("config", [SMALL, WINDOWS], ids=["whole", "windows"])
@@ -53,6 +54,9 @@ def test_it_learns() -> None:
     assert found.metrics["updates"] == 480
     assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
     assert found.metrics["best_found"] >= found.metrics["return"] >= found.metrics["own_return"] - 1e-9
+    numbers, returns, _ = zip(*found.stages)
+    assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= found.samples
+    assert max(returns) <= found.metrics["return"] and returns[-1] > returns[0]
 
 
 def test_controls_do_what_they_say() -> None:
@@ -80,7 +84,21 @@ def test_both_environments_train_the_same(tmp_path) -> None:
     assert device.metrics["return"] == pytest.approx(kernel.metrics["return"], abs=0.02)
 
 
+def test_the_search_in_the_game_itself() -> None:
+    """Without learning it plays better than at random."""
+    program = hard_program(3, 40)
+    values, _ = random_returns(Game(program), 500, np.random.default_rng(0))
+    true = dataclasses.replace(SMALL, jax_games=True, true_dynamics=True)
+    alone = solve(program, 0, config=dataclasses.replace(true, frozen=True, iterations=12))
+    assert alone.metrics["updates"] == 0 and validate(program, alone.solution, exact=True).valid
+    assert alone.metrics["recent_return"] > values.mean() + 3.0 * values.std() / np.sqrt(alone.samples)
+    learned = solve(program, 0, config=dataclasses.replace(true, iterations=2))
+    assert learned.metrics["updates"] == 2 * SMALL.updates
+
+
 def test_settings_are_checked() -> None:
+    with pytest.raises(InputError, match="true_dynamics"):
+        config_for(200, true_dynamics=True)
     assert config_for(5000).windows > 0 == config_for(200).windows
     assert changes_from_json(parse_json(b'{"updates": 3, "merge": false}', "x")) == {"updates": 3, "merge": False}
     with pytest.raises(InputError, match="updates"):

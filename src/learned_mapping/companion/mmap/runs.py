@@ -11,6 +11,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import manifest
@@ -20,15 +22,17 @@ from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.compiler import legalise
-from learned_mapping.mmap.mapping import Mapping, claimed_share
+from learned_mapping.mmap.mapping import Mapping, claimed_share, make_mapping
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.searches.search import one_hot
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "learning-only")
+LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = ("updates", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s")
 """What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""
@@ -80,7 +84,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
       seed: of the method.
 
     Returns:
-      The record. Of the agent it has the metrics of `LEARNING` and the learning curve, ``log``.
+      The record. Of the agent it has the metrics of `LEARNING`, the learning curve ``log``, ``stages`` (number, return
+      and latency of games from all along the training) and ``actions``, a digit per buffer, which `replayed` plays.
 
     Raises:
       InputError: the program is not the one that the run was planned for.
@@ -102,6 +107,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if method in LEARNED:
         record |= {name: result.metrics[name] for name in LEARNING if name in result.metrics}
         record["log"] = thinned(result.log)
+        record["stages"] = [list(stage) for stage in result.stages]
+        record["actions"] = "".join(map(str, result.solution.action.tolist()))
     if config.get("keep"):
         names = ("action", "offset", "start", "end")
         record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
@@ -119,6 +126,14 @@ def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[st
         "slow_s": all_slow_latency(program),
         "stalls": _stalls(program_latency(program, mapping)) if verdict.valid else {},
     }
+
+
+def replayed(program: Program, actions: str) -> Mapping:
+    """The mapping of a game from the actions that its record keeps."""
+    game = Game(program)
+    game.play_preferences(one_hot(np.array([int(action) for action in actions])))
+    played = game.played()
+    return make_mapping(program, played.action, played.offset, played.start, played.end)
 
 
 def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, Any]:

@@ -55,9 +55,12 @@ LONG = (*EVOLUTION, "edit-search", *LEARNED)
 LARGE = 3000
 Returns = dict[str, dict[str, list[float]]]
 CURVE_POINTS = 40
-AGENT, ARMS = "muzero", ("learning-only", "muzero-frozen")
-ABLATED = ("wavenet_coherent_batch32", "AlphaTensor")
-"""Programs of Figure 7, and what is run there besides the agent."""
+ARMS = ("muzero", "search-only", "learning-only")
+"""Of Figure 7."""
+ABLATED = ("alexnet_train_batch_32", "mlperf_ssd")
+"""Its programs: the paper's AlexNet, and one of the smallest on which the compiler leaves half of the saving."""
+ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
+"""CPU seconds of each of its arms, and at most so many seeds."""
 
 
 def workloads(profile: str) -> tuple[str, ...]:
@@ -235,29 +238,35 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
 
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
-    """What `mmap.table2` has not: the agent without a search or a learned model, and without learning, by its long
-    clock; long runs, and in ``quick`` none."""
+    """All arms for the same CPU seconds; long runs, and in ``quick`` none."""
     return [
-        plan_run(method, name, {"seconds": seconds_for(profile, name)[1]}, seed)
+        plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
         for name in ABLATED
         for method in ARMS
-        for seed in range(0 if profile == "quick" else seeds)
+        for seed in range(0 if profile == "quick" else min(seeds, ABLATION_SEEDS))
     ]
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds, games and updates, of all arms; the agent's are of `mmap.table2`."""
-    table = results.load("mmap.table2", profile)
-    metrics = ("return", "games", "updates")
-    made = [
-        each
-        for name in ABLATED
-        for m in metrics
-        for each in results.select(table, instance=name, method=AGENT, metric=m)
-    ]
-    for key, group in grouped(records).items():
+    """Returns with their curves over CPU seconds and games, games and updates of all arms; ``by_games``: the agent's
+    return and an arm's when both have played as many games as the slower of the two."""
+    made: list[Row] = []
+    groups = grouped(records)
+    for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
+    for (name, method), group in groups.items():
+        if method != ARMS[0] and (name, ARMS[0]) in groups:
+            pair = {method: group, ARMS[0]: groups[name, ARMS[0]]}
+            games = min(record["result"]["samples"] for each in pair.values() for record in each)
+            for each, runs in pair.items():
+                values = [best_after(record["result"]["curve"], games) for record in runs]
+                made.append(summary_row(name, each, "by_games", values, games=games, against=method))
     return assembled(made) | counted(records)
+
+
+def best_after(curve: Record, games: int) -> float:
+    """The best return after so many games; 0 before the first."""
+    return max((y for n, y in zip(curve["samples"], curve["y"]) if n <= games), default=0.0)
 
 
 def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:

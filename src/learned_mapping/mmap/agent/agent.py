@@ -19,6 +19,7 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
+from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
@@ -31,6 +32,8 @@ MEMORY = 200.0
 """Games over which the running mean of the return to go forgets."""
 RECENT = 500
 """Games whose mean return is reported."""
+STAGES = 1.5
+"""A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
 ARGMAX = 0.01
@@ -61,7 +64,7 @@ ROW = {
 
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
-    "learning_rate", "weight_decay", "clip", "average",
+    "learning_rate", "weight_decay", "clip", "average", "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -70,7 +73,8 @@ COMPILED = (
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
     networks = Networks(config, counts)
-    return networks, make_decide(networks, config), *make_update(networks, config)
+    make = make_true_decide if config.true_dynamics else make_decide
+    return networks, make(networks, config), *make_update(networks, config)
 
 
 COUNTED = ("iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s")
@@ -104,22 +108,26 @@ class MMapAgent:
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.config, self.seed = program, config, int(seed)
         self.rng = np.random.default_rng(seed)
+        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
+        """The best game met by whatever means."""
         make = EnvGames if config.jax_games else Games
         self.games, self.single = make(program, config.games), Games(program, 1)
         self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
         self.evaluation = make(program, config.evaluation_games)
+        self.best.follow(self.best_actions)
+        self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng)
         self.replay = Replay(config.replay)
         self.searches = self.iterations = self.decisions = 0
-        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
-        """The best game met by whatever means."""
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
         self.recent: list[float] = []
         """Returns of the last whole games."""
+        self.stages: list[tuple[int, np.ndarray]] = []
+        """Numbers and actions [B] of whole games from all along the training, good or bad (section 5.3)."""
         self.own_return: float | None = None
         """Mean return of the latest evaluation games."""
         self.evaluation_s = 0.0
@@ -132,7 +140,6 @@ class MMapAgent:
         self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
-        self.best.follow(self.best_actions)
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
@@ -145,9 +152,10 @@ class MMapAgent:
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """What the agent makes of the positions at temperatures [G]."""
-        found = self._decide(
-            self.learner.average, games.vector, games.ids, games.legal, self.seed, self.searches, temperature
-        )
+        seen = (games.vector, games.ids, games.legal)
+        if self.config.true_dynamics:
+            seen = (*games.played_on, self.play.to_go, self.play.unit, games.possible_s)
+        found = self._decide(self.learner.average, *seen, self.seed, self.searches, temperature)
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in found))
 
@@ -225,6 +233,8 @@ class MMapAgent:
         better = False
         for game in finished:
             self.budget.record(game.value)
+            if not self.stages or self.budget.samples >= STAGES * self.stages[-1][0]:
+                self.stages.append((self.budget.samples, game.actions))
             if self.best_whole is None or game.value > self.best_whole.value:
                 self.best_whole = game
             better |= self._offer(game.actions, game.value)
@@ -326,6 +336,7 @@ class MMapAgent:
             "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
             "partial": self.play.partial,
             "recent": np.array(self.recent),
+            "stages": np.array([np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8)[1:],
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
@@ -339,6 +350,7 @@ class MMapAgent:
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
             "own": self.play.own is not None,
+            "stages": [number for number, _ in self.stages],
             "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
             "budget": self.budget.state(),
             "random": self.rng.bit_generator.state,
@@ -371,5 +383,6 @@ class MMapAgent:
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()
+        self.stages = list(zip(header["stages"], arrays["stages"].astype(np.int64)))
         self.rng.bit_generator.state = header["random"]
         self.budget.restore(header["budget"])

@@ -71,7 +71,7 @@ class AgentConfig:
     merge: bool = True
     """Whether gains of several windows are joined into one best game: a local search."""
     frozen: bool = False
-    """The control: nothing is learned after the cloning, and the policy head plays."""
+    """The control: nothing is learned after the cloning; the policy head plays, or a search in the game itself."""
     quiet: int = 1000
     """See `Games.end_like`."""
     evaluation_games: int = 4
@@ -79,12 +79,14 @@ class AgentConfig:
     """Iterations; 0 leaves it at the end of the training."""
     jax_games: bool = False
     """Play on the JAX environment instead of the kernel; without windows."""
+    true_dynamics: bool = False
+    """The search asks the game itself instead of the learned model; with `jax_games` only."""
     iterations: int = 0
     """Where training ends whatever the budget; 0: nowhere."""
 
     @property
     def search_simulations(self) -> int:
-        return 0 if self.frozen else self.simulations
+        return 0 if self.frozen and not self.true_dynamics else self.simulations
 
 
 WHOLE = AgentConfig()
@@ -114,6 +116,8 @@ def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) ->
         raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
     if config.jax_games and config.windows:
         raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
+    if config.true_dynamics and not config.jax_games:
+        raise InputError("config", "true_dynamics", "needs jax_games")
     if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
         raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
     return config

@@ -182,6 +182,11 @@ class EnvGames(Games):
         return self._resets
 
     @property
+    def played_on(self) -> tuple[env.EnvProgram, EnvTables, env.EnvState]:
+        """The program and the states of all games, for functions that play on."""
+        return self._env, self._tables, self._states
+
+    @property
     def overflow(self) -> bool:
         """Whether some game has outgrown its slots and may not be exact."""
         return bool(self._states.overflow.any())

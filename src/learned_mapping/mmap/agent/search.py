@@ -51,20 +51,22 @@ def model(networks: Networks, config: AgentConfig):
     return recurrent
 
 
-def make_decide(networks: Networks, config: AgentConfig):
-    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) -> `Decisions`; compiled,
-    and a function of its arguments alone."""
-    recurrent = model(networks, config)
+def masked(logits: jax.Array, legal: jax.Array) -> jax.Array:
+    """Logits [N, 3] without what is not legal."""
+    return jnp.where(legal, logits, LOWEST_LOGIT)
+
+
+def make_policy(networks: Networks, config: AgentConfig, recurrent):
+    """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count, temperature [N]) ->
+    `Decisions`: the search with `recurrent`, mctx's function of a step, or the policy head alone."""
     transform = functools.partial(
         mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
     )
 
-    def decide(parameters, vector, ids, legal, seed, count, temperature):
+    def decide(parameters, prediction, state, legal, seed, count, temperature):
         search_key, draw_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), count))
-        state = networks.represent(parameters, vector, ids)
-        prediction = networks.predict(parameters, state)
         value = searched = networks.atoms.decode(prediction.value)
-        logits = jnp.where(legal, prediction.policy, LOWEST_LOGIT)
+        logits = masked(prediction.policy, legal)
         policy = jax.nn.softmax(logits)
         if config.search_simulations > 0:
             root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
@@ -74,7 +76,19 @@ def make_decide(networks: Networks, config: AgentConfig):
             )  # fmt: skip
             policy = jnp.where(legal, found.action_weights, 0.0)
             searched = found.search_tree.node_values[:, found.search_tree.ROOT_INDEX]
-        hot = jnp.where(legal, jnp.log(policy + 1e-20) / temperature[:, None], LOWEST_LOGIT)
+        hot = masked(jnp.log(policy + 1e-20) / temperature[:, None], legal)
         return Decisions(jax.random.categorical(draw_key, hot), policy, searched, value)
+
+    return decide
+
+
+def make_decide(networks: Networks, config: AgentConfig):
+    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) -> `Decisions`; compiled,
+    and a function of its arguments alone."""
+    policy = make_policy(networks, config, model(networks, config))
+
+    def decide(parameters, vector, ids, legal, seed, count, temperature):
+        state = networks.represent(parameters, vector, ids)
+        return policy(parameters, networks.predict(parameters, state), state, legal, seed, count, temperature)
 
     return jax.jit(decide)

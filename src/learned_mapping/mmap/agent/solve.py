@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
-from learned_mapping.mmap.mapping import make_mapping
+from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.problem import Result
 from learned_mapping.programs.program import Program
@@ -34,6 +34,8 @@ class LearnedResult(Result):
 
     log: tuple[dict[str, Any], ...] = ()
     """The learning curve, a row per iteration; columns as in `agent.ROW`."""
+    stages: tuple[tuple[int, float, float], ...] = ()
+    """Number, return and latency in seconds of whole games from all along the training."""
 
 
 def solve(
@@ -101,7 +103,7 @@ def solve(
         actions = agent.best_whole.actions
     elif evaluate:
         actions = agent.evaluation.played(int(np.argmax(agent.evaluation.saved)))
-    return _result(program, actions, budget, metrics, tuple(curve.rows))
+    return _result(program, actions, budget, metrics, tuple(curve.rows), agent.stages)
 
 
 def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
@@ -111,22 +113,31 @@ def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
     return _result(program, game.state.moves["action"], budget, {}, ())
 
 
+def _told(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
+    """The mapping of a game by its actions [B], and what it comes to."""
+    game = Game(program)
+    game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
+    played = game.played()
+    mapping = make_mapping(program, played.action, played.offset, played.start, played.end)
+    return mapping, {
+        "return": played.value,
+        "saving_s": played.value * program.possible_saving_s,
+        "latency_s": program_latency(program, mapping).total_s,
+        "resets": float(played.resets),
+    }
+
+
 def _result(
     program: Program,
     actions: np.ndarray,
     budget: AgentBudget,
     metrics: dict[str, float],
     rows: tuple[dict[str, Any], ...],
+    stages: Sequence[tuple[int, np.ndarray]] = (),
 ) -> LearnedResult:
-    game = Game(program)
-    game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
-    played = game.played()
-    found = {
-        "return": played.value,
-        "saving_s": played.value * program.possible_saving_s,
-        "latency_s": program_latency(
-            program, solution := make_mapping(program, played.action, played.offset, played.start, played.end)
-        ).total_s,
-        "resets": float(played.resets),
-    }
-    return LearnedResult(solution, found | metrics, budget.curve(), budget.samples, budget.seconds, log=rows)
+    mapping, found = _told(program, actions)
+    told = [(number, _told(program, stage)[1]) for number, stage in stages]
+    return LearnedResult(
+        mapping, found | metrics, budget.curve(), budget.samples, budget.seconds, log=rows,
+        stages=tuple((number, costs["return"], costs["latency_s"]) for number, costs in told),
+    )  # fmt: skip
