@@ -103,7 +103,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
     """Per program: latency, stalls, return and both speedups of the compiler, the searches and prod; over all programs.
 
     Rows over all: the mean of the programs' speedups with its interval over programs, the largest, the smallest, and
-    how many programs gain; with ``_kept`` against the compiler within the rules.
+    how many programs gain; with ``_kept`` against the compiler within the rules. ``speedup_same`` is the edit search's
+    mean on the programs where the agent has run.
     """
     made: list[Row] = []
     over: dict[tuple[str, str], list[float]] = {}
@@ -132,6 +133,9 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
         made += over_all(method, metric, values)
+    found = [r for r in made if r["method"] == OURS and r["metric"] == "speedup" and (r["instance"], AGENT) in groups]
+    if found:
+        made.append(row("all", OURS, "speedup_same", np.mean([r["value"] for r in found]), n=len(found)))
     return assembled(made) | counted(records)
 
 
