@@ -4,8 +4,6 @@ Numba compiles a function anew when its own file changes, not when a function it
 folder is named after a digest of every file that holds compiled functions; code of an earlier state never runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

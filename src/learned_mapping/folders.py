@@ -1,7 +1,5 @@
 """Where data and results are. Apart from `results`, so that an experiment can find its graphs without resting on it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

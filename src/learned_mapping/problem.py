@@ -4,8 +4,6 @@ A problem reads instances, knows its methods by name, and has an independent val
 instance on its hardware), randomness and a budget, and returns a solution.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -74,7 +72,7 @@ class Method:
     """One way to solve a problem."""
 
     description: str
-    run: Callable[[Any, np.random.Generator, Budget], Found | Result] = field(repr=False)
+    run: Callable[[Any, np.random.Generator, Budget], "Found | Result"] = field(repr=False)
     """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or a whole result, of a
     method that keeps the budget's account itself."""
     kind: str = SEARCH

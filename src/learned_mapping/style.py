@@ -1,7 +1,5 @@
 """The one visual style of all pictures: sizes, the colour-blind safe palette of Okabe and Ito, readable units, SVG."""
 
-from __future__ import annotations
-
 import html
 import io
 import warnings

@@ -1,7 +1,5 @@
 """What an independent validator says of a solution: the costs, and every rule broken with its culprits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

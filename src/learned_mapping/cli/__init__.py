@@ -5,8 +5,6 @@ Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 4 not 
 Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to stdout, progress to stderr.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

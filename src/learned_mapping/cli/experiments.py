@@ -1,7 +1,5 @@
 """``lmap artifacts``, ``lmap make``, ``lmap verify`` and ``lmap fingerprint``."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import sys

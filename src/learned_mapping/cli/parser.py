@@ -1,7 +1,5 @@
 """The commands of `lmap` and their options. Nothing heavy is imported before a command runs."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """``lmap trace``, ``lmap extract`` and ``lmap price``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, steps_progress

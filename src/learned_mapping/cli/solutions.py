@@ -1,7 +1,5 @@
 """``lmap solve``, ``lmap check`` and ``lmap show``."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Any

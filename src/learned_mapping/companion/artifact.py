@@ -3,8 +3,6 @@
 `TABLE` lists every artifact and `TASKS` what a run can be, both as text, so that a listing imports nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

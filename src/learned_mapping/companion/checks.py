@@ -1,7 +1,5 @@
 """``lmap verify``: stored runs computed again, and compared value by value."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ by the rows of the methods it names. Where their interval lies on both sides of 
 *undecided*. Where there are no such rows, or a learner has learned less than `LEARNERS` asks for, it is *not yet run*.
 """
 
-from __future__ import annotations
-
 import html
 import math
 import os

@@ -8,8 +8,6 @@ The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``
 them to what the methods do. Listing what is stale only reads files.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The ledger: for each artifact its command, what it costs, when it last ran, and whether it is fresh."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from learned_mapping.companion import results

@@ -4,8 +4,6 @@ A record is written, atomically, as each run finishes; a run whose record is the
 series goes on where it stopped, and a killed worker costs its own run only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

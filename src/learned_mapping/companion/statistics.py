@@ -5,8 +5,6 @@ task (an instance) as the values of its runs (seeds). Every statistic takes the 
 evaluates all resamples at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

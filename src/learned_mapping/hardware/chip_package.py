@@ -11,8 +11,6 @@ links are busy:
     runtime = max_d t_d,   throughput = 1 / runtime
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ any mapping and says what it takes when copies overlap, slow each other and the 
 `memory_hierarchy.program_latency` remains the model with one copy at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -80,7 +78,7 @@ class _Copy:
 
     __slots__ = ("bytes", "end", "label", "left", "source", "start")
 
-    def __init__(self, label: int, size: int, source: _Copy | None, end: float | None = None):
+    def __init__(self, label: int, size: int, source: "_Copy | None", end: float | None = None):
         self.label, self.bytes, self.left, self.source = label, size, float(size), source
         self.start, self.end = None, end
 

@@ -5,8 +5,6 @@ most memory any device holds. Transfers cost no time of their own. `simulate` is
 that also returns the traces the figures draw; `regal.rules.decode` holds the compiled one the searches use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ program down. `program_latency` assumes nothing of the kind: it replays the mapp
 and two memories, so that reward and latency can disagree (paper 1, section 4.2 and Figure 6).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

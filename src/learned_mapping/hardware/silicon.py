@@ -21,8 +21,6 @@ An op that looks up rows of a table (a word embedding) does not hold it: no chip
 memory, and the rows come over a link: r_u counts its activations, plus output bytes / link_bytes_per_s.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -221,7 +219,7 @@ def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
     return dataclasses.replace(graph, op_weight_bytes=frozen_array(weights, np.int64))
 
 
-def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> ScheduleArrays:
+def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> "ScheduleArrays":
     hosted = tables_on_host(graph)
     bare = dataclasses.replace(package, op_overhead_s=0.0)
     classes, work = op_classes(graph), graph_work(hosted)

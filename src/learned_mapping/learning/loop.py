@@ -4,8 +4,6 @@ Checkpoints and log lines are written between iterations. An iteration that is i
 is lost whole, so a run that goes on from a checkpoint repeats what an uninterrupted run does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Pictures of partitions: a graph over its chips, and what each chip spends on arithmetic and on its links."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

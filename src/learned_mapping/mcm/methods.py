@@ -1,7 +1,5 @@
 """Every way to partition a graph, by name, behind one call: `solve`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Partition: which chip runs each op, and its file ``learned-mapping/partition/1``."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

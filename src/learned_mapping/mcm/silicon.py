@@ -1,7 +1,5 @@
 """Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy measurement."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Op by op, tensor by tensor, link by link; shares no code with the compiled simulator, which a test holds to it.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, op_classes

@@ -5,8 +5,6 @@ that edge: it is broken where another way leads from the one to the other, which
 costs follow the formula at the head of `hardware.chip_package`, tensor by tensor and link by link.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import accumulate
 

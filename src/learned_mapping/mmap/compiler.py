@@ -1,8 +1,6 @@
 """The mapping that the TPU compiler itself made, the production solution to beat: told in the game's actions, and
 changed no more than the game's rules demand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of memory mappings: allocations over time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

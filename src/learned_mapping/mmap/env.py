@@ -8,8 +8,6 @@ room. A later question that reaches back to a forgotten step could then be answe
 `overflow` flag, and stays exact as long as the flag is down. With capacity B the flag cannot rise.
 """
 
-from __future__ import annotations
-
 import bisect
 from typing import NamedTuple
 

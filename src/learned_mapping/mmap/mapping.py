@@ -1,7 +1,5 @@
 """Mapping: what was decided for every buffer of a program; the file ``learned-mapping/mapping/1``."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

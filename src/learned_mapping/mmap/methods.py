@@ -1,7 +1,5 @@
 """Every way to map a program, by name, behind one call: `solve`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ and keeps simple books: the allocations, the supply left at each step, who copie
 steps without supply keep its time near the number of buffers, whatever the mapping.
 """
 
-from __future__ import annotations
-
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass

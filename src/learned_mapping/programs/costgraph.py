@@ -16,8 +16,6 @@ Neither are temporary memory, devices and shapes; all are accepted and ignored. 
 ``compute_cost``; only ratios of running times matter there.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import os

@@ -1,7 +1,5 @@
 """ComputationGraph: ops, the tensors they produce, and who consumes them. Papers 2 and 3 map it."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import heapq

@@ -1,7 +1,5 @@
 """Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and field."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import io
@@ -13,7 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from learned_mapping.errors import InputError, shown
 
@@ -43,7 +41,7 @@ class Node:
     def _wrong_type(self, expected: str) -> NoReturn:
         self.fail(f"expected {expected}, got {_shorten(self.value)}")
 
-    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Node]:
+    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Self]:
         """The members of a JSON object; raises for a missing or an unknown one."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
@@ -57,7 +55,7 @@ class Node:
         prefix = self.field + "." if self.field else ""
         return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
 
-    def mapping(self, limit: int) -> dict[str, Node]:
+    def mapping(self, limit: int) -> dict[str, Self]:
         """The members of a JSON object with free keys, at most `limit` of them."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
@@ -65,7 +63,7 @@ class Node:
             self.fail(f"{len(self.value)} entries, at most {limit} are supported")
         return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
 
-    def array(self, limit: int) -> list[Node]:
+    def array(self, limit: int) -> list[Self]:
         """The elements of a JSON array, at most `limit` of them."""
         if not isinstance(self.value, list):
             self._wrong_type("an array")

@@ -4,8 +4,6 @@ The optional field ``made`` of a solution's file: method, seed, samples, the opt
 the network that was asked, with the SHA-256 of its file.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,11 +1,9 @@
 """Program: a scheduled instruction sequence and its buffers. Paper 1 maps it to fast memory."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -163,7 +161,7 @@ class Program(Drawn):
             self.latency_s,
         )  # fmt: skip
 
-    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Program:
+    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Self:
         """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second).
 
         Raises:

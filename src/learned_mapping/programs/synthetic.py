@@ -1,7 +1,5 @@
 """Seeded generators of graphs: for property tests, scaling studies and paper 3's synthetic set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

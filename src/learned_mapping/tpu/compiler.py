@@ -5,8 +5,6 @@ it must be configured before JAX starts, and may be stopped as soon as it has wr
 comes seconds into a compilation; code generation, which alone gives cycles, takes the other nine tenths.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """A memory-mapping game from the real TPU compiler, with the compiler's own mapping beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

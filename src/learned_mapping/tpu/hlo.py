@@ -4,8 +4,6 @@ Only what memory mapping needs is interpreted; every other attribute stays text.
 ``HloModule`` printer.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

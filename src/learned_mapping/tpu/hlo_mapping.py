@@ -15,8 +15,6 @@ Offsets are left to the compiler. Layouts reach the parameters and results of fu
 Arrays that control flow or a tuple takes stay in HBM, whatever the mapping says; `Written.left` names them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

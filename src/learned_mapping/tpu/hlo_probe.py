@@ -5,8 +5,6 @@ the compiler's own estimate stands in: each probe is a clone of an instruction i
 fast memory. One compilation of the module's back end prices all of them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -15,8 +15,6 @@ The rules, in the order in which they apply:
    its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

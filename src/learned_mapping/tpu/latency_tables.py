@@ -7,8 +7,6 @@ little are inferred from others of their kind (`infer_prices`). `complete_table`
 be judged on placements that were never priced for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

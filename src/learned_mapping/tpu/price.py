@@ -14,8 +14,6 @@ Cycles are the compiler's own estimates, of computation alone: copies run beside
 `with_stalls` adds the wait by the latency models of `hardware`, with the compiler's cycles for the instructions' times.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.metadata

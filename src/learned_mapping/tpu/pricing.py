@@ -5,8 +5,6 @@ calls needed are bound here, by their fixed places in the interface's table of f
 only ever grows at the end).
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib.util

@@ -1,7 +1,5 @@
 """What the compiler's own memory assignment decided, in the game's terms: which tensor is in CMEM, when and where."""
 
-from __future__ import annotations
-
 import bisect
 from collections import defaultdict
 from dataclasses import dataclass, replace

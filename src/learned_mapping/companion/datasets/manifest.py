@@ -1,7 +1,5 @@
 """What is in a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

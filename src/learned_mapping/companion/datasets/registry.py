@@ -1,7 +1,5 @@
 """The data sets by name: where each is stored and what builds it. Nothing is imported before it is needed."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Whether the data sets are what their manifests say: every fault found, each in one line that names the file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What charts share: a colour per method, panels, bars and curves with intervals, schematics of boxes and arrows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Paper 2's figures: broken rules, gaps to the optimum, searches by samples, measured time, loads and traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

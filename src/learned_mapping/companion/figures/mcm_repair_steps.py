@@ -1,7 +1,5 @@
 """A repair by FIX, step by step, as a piece of HTML: a grid of ops and chips per step, with buttons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; REGAL itself."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

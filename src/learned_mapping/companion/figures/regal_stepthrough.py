@@ -4,8 +4,6 @@ A frame has a column per search. Each column shows the population's costs, the g
 the elites choose, and the best schedule over its memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

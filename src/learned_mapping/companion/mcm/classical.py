@@ -1,7 +1,5 @@
 """Paper 2 without learning: the rules, sampling without a solver, the exact optimum, repairs; and PPO unsolved."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from functools import lru_cache

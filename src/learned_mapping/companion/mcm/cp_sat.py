@@ -1,7 +1,5 @@
 """Repair by CP-SAT beside the compiled engine: what each keeps of a candidate, its time, what PPO reaches with it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Figure 5, Tables 1 and 2 of paper 2, and FIX against SAMPLE: what learning adds on the sixteen test graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

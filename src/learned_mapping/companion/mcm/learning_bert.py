@@ -1,7 +1,5 @@
 """Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated silicon."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

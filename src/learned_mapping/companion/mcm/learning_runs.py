@@ -1,7 +1,5 @@
 """What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

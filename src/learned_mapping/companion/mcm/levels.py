@@ -1,7 +1,5 @@
 """Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the tables of levels."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np

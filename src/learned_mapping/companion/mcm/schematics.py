@@ -4,8 +4,6 @@ A row's instance is a profile. In `full` the figures are drawn; `paper` has the 
 paper's rows hold beside.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

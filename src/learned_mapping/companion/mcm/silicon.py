@@ -4,8 +4,6 @@ The correlation and the share of invalid partitions are what the silicon was cal
 here on other partitions: a check, and no finding. What the methods reach is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ Table 1 and Figures 2 and 3 come from real states of a compiled program. The age
 one; the paper's size, a ResNet with 400 simulations, is not there yet.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Iterator

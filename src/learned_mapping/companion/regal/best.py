@@ -1,7 +1,5 @@
 """The best schedules known of the test graphs, stored with a bound each, so that anybody can beat or use them."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How far REGAL's networks generalise: gains over BRKGA by distance from the graphs they were trained on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The graphs paper 3 is measured on: traced models and seeded synthetic graphs, split into test and training."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 

@@ -4,8 +4,6 @@ The paper gives both devices 16 GiB, which no graph here fills. Here the limit o
 that a search for memory finds and the peak of the fastest list schedule, a `SHARE` of the way up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas
 

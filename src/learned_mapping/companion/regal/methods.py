@@ -1,7 +1,5 @@
 """What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What one run of paper 3 does: schedules some graphs of a set by one method, every schedule validated."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any

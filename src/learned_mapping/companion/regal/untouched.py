@@ -5,8 +5,6 @@ of the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `reg
 were developed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@
 A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose throughput is the reward.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, NamedTuple
 

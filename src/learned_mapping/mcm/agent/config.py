@@ -5,8 +5,6 @@ mini-batches, 10 epochs, 20,000 samples and 200 checkpoints of pre-training. It 
 rate, clipping, the weights of entropy and value, or the normalisation of advantages. Those are ours.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """GraphSAGE over the ops, a policy network of two layers, and a value (paper 2, Section 4.1, Fig. 3)."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

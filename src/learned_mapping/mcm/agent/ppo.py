@@ -7,8 +7,6 @@ Every single choice a_k of a sample (the chip of an op) has its own ratio, the s
 The ratio of the whole sample would be a product over hundreds of choices and leave the clip at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path

@@ -5,8 +5,6 @@ of its parameters along the way. The validation worker gives every copy a zero-s
 after fine-tuning, on other graphs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

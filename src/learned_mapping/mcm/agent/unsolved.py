@@ -6,8 +6,6 @@ over the naive greedy's for a valid partition, so that valid always beats invali
 learns log(1 + reward).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

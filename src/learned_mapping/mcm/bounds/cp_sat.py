@@ -1,7 +1,5 @@
 """CP-SAT on small graphs: the fastest partition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ probing, in place of the propagation of `solver`. Domains are then exact under E
 most pairs of an op and a chip, so that this is for graphs of some hundred ops.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from ortools.sat.python import cp_model
 

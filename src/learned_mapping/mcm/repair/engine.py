@@ -5,8 +5,6 @@ repair ever fails; ``general`` keeps Eq. 4 itself, restarts at a dead end, and f
 attempts are used up. `solver` is the same procedure in plain Python, with the paper's interface.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

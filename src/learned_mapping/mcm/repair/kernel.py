@@ -3,8 +3,6 @@
 `solver` holds the plain version of the same procedure; a test holds one to the other, random number by random number.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

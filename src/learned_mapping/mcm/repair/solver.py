@@ -1,8 +1,6 @@
 """The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX on top, and FIX told
 decision by decision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ implies Eq. 2 and Eq. 4 (chip edges then join neighbours only). It is also neces
 are joined by an edge: a longer edge would then stand beside the path through its neighbours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.errors import InputError

@@ -4,8 +4,6 @@ y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c +
 It is a second, independent statement of the rules, which the tests hold the compiled engine to.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from ortools.sat.python import cp_model
 

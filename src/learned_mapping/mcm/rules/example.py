@@ -1,7 +1,5 @@
 """A graph small enough to judge by eye, and partitions of it that break one rule each."""
 
-from __future__ import annotations
-
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.programs.graph import ComputationGraph, make_graph
 

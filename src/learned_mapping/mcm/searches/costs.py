@@ -11,8 +11,6 @@ the best partition for these costs. At zero the costs are the analytical model's
 the classes alone, and cuts evenly.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.budget import Budget

@@ -9,8 +9,6 @@ searches begin about the even cut s of the model's own costs, with the distribut
 under which about m of the N ops leave their chip s_i, most of them for the next one.
 """
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

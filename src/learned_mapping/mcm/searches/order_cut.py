@@ -6,8 +6,6 @@ prefixes in place of all ideals. The order comes from keys that grow along every
 keys does, too.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

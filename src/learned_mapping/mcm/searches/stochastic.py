@@ -5,8 +5,6 @@ random set of ops, has the solver SAMPLE a valid partition, and accepts the new 
 paper names neither the size of the set, nor the new distributions, nor the temperatures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

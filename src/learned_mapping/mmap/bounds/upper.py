@@ -14,8 +14,6 @@ each. The objective is a sum over instructions and every game satisfies every wi
 optima add up to a valid bound.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable

@@ -45,8 +45,6 @@ be dropped for the rest of the game, and play continues. Each dead end forces on
 **A game to play by hand** is `toy_program`: its optimum, by trying all sequences, stands in its docstring.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.programs.program import Program, make_program

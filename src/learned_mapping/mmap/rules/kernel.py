@@ -6,8 +6,6 @@ interval [s, e] with e >= t exactly if it ends at s or later. Those that end at 
 offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

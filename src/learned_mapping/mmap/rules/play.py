@@ -4,8 +4,6 @@ A game is played by chance, by preferences, or by a linear policy on `kernel.FEA
 settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A program and a game as flat arrays: what the compiled kernel reads, and what it changes in place and rewinds."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

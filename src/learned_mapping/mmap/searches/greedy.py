@@ -1,7 +1,5 @@
 """Greedy play: place whenever legal, or where it pays, with the price tuned on the program itself."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -25,8 +25,6 @@ programs) is left out. With ``Settings(benefits="tables")`` the order follows th
 the compiler does not have: a stronger rule, and further from the compiler.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import dataclass

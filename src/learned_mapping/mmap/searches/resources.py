@@ -1,7 +1,5 @@
 """What a planner that allocates in any order uses up: fast memory over time, and the supply of the copy engine."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 

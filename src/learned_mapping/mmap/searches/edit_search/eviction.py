@@ -1,7 +1,5 @@
 """Room for a tensor: what stands in its way is evicted where that costs least."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

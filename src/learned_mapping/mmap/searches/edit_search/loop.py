@@ -1,7 +1,5 @@
 """The loop: draw an edit, try it as far as it is worth, accept what is not worse."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -3,8 +3,6 @@
 An edit is a list of decisions and the actions wanted for them. Everything else follows the incumbent.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

@@ -4,8 +4,6 @@ It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors an
 game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
