@@ -7,7 +7,6 @@ import numpy as np
 
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
@@ -18,19 +17,6 @@ DATASETS = {
     "synthetic-runtime": ("synthetic", "runtime"),
 }
 """Name as in table 1 -> (graphs, objective)."""
-
-TRACED = {
-    "test": (
-        "alexnet-train", "squeezenet", "inception", "unet", "resnet50", "densenet-15", "mixer-4", "wavenet-20",
-        "wavenet-4-train", "lstm-2x8", "lstm-3x6", "gru-3x8", "tagger-6", "transformer-1-train",
-        "translation-1-train", "bert-2",
-    ),
-    "train": (
-        "alexnet", "lenet", "vgg16", "mobilenet", "unet-3", "densenet-6", "mixer-2", "wavenet-2-train", "wavenet-8",
-        "gru-2x5", "gru-4x3", "tagger-3", "bert-1",
-    ),
-}  # fmt: skip
-"""Split -> names under ``data/regal/graphs/SPLIT``."""
 
 SYNTHETIC_OPS = {
     "test": (20, 30, 40, 55, 70, 85, 100, 120, 140, 170, 200, 240, 290, 350, 420, 500),
@@ -44,7 +30,7 @@ UNTOUCHED = "regal-test"
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
-    """The graphs of a set, in order of `TRACED` or of size; of a dataset's test set those that chose nothing.
+    """The graphs of a set, in the set's order or that of size; of a dataset's test set those that chose nothing.
 
     Args:
       kind: ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or a key of `DATASETS`,
@@ -54,7 +40,7 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
     if kind in DATASETS:
         return tuple(item.facts["member"] for item in stored_manifest(UNTOUCHED).items if item.facts["set"] == kind)
     if kind == "traced":
-        return TRACED[split]
+        return tuple(item.name for item in stored_manifest("regal-graphs").split(split))
     found, turns = [], Counter()
     for i, ops in enumerate(SYNTHETIC_OPS[split]):
         name = f"{_family(i)}-{ops}"
@@ -81,7 +67,7 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     if kind in DATASETS:
         return read_graph(SETS[UNTOUCHED].path / kind / f"{name}.json.gz")
     if kind == "traced":
-        return read_graph(data_folder() / "regal" / "graphs" / split / f"{name}.json.gz")
+        return read_graph(SETS["regal-graphs"].path / split / f"{name}.json.gz")
     i = names.index(name)
     rng = np.random.default_rng([2019, sorted(SYNTHETIC_OPS).index(split), i])
     return random_graph(rng, _family(i), SYNTHETIC_OPS[split][i], name=name)
