@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-FOLDERS_KEPT = 4
-"""Of earlier states, so that two branches do not compile in turns."""
+FOLDERS_KEPT = 4  # Of earlier states, so that two branches do not compile in turns.
 
 
 def code_digest(folder: Path = FOLDER) -> str:

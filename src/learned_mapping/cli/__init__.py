@@ -14,8 +14,7 @@ from learned_mapping.cli.parser import make_parser
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
 
 DONE, NO, BAD_INPUT, FAULT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
-LONGEST = 10_000
-"""Characters of an error's line."""
+LONGEST = 10_000  # Characters of an error's line.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

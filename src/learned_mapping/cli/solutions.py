@@ -13,11 +13,9 @@ from learned_mapping.programs.made import judged_options, made_of
 from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
-PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}
-"""Kind of a solution's file -> whose it is."""
+PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 PAPER_NAMES = tuple(PAPERS.values())
-BOUND_SECONDS = 60.0
-"""Of the search for a bound where the exact method is out of reach and no time was given."""
+BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
     "mmap": (),
     "mcm": ("chips", "fold", "start", "repair", "strength", "hardware"),

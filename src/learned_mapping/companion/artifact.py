@@ -48,12 +48,10 @@ class Run:
     objects with string keys.
     """
 
-    task: str
-    """A name of `TASKS`, or ``module:function``, importable wherever the run may be executed."""
+    task: str  # A name of `TASKS`, or ``module:function``, importable wherever the run may be executed.
     method: str
     instance: str
-    config: dict[str, Any] = field(default_factory=dict, hash=False)
-    """JSON: everything else that decides the outcome."""
+    config: dict[str, Any] = field(default_factory=dict, hash=False)  # JSON: everything else that decides the outcome.
     seed: int = 0
     long: bool = field(default=False, compare=False)
     """Whether it takes so long that it is performed only where `make` is told to; an artifact does without it."""
@@ -85,15 +83,11 @@ def function_of(task: str) -> Callable[..., Any]:
 class Artifact:
     """A table or figure: which runs it needs, and how their records become tidy rows."""
 
-    id: str
-    """As under ``lmap make`` and in ``data/results/``: ``mmap.table2``."""
+    id: str  # As under ``lmap make`` and in ``data/results/``: ``mmap.table2``.
     title: str
-    plan: Plan
-    """(profile, seeds) -> runs. The profile is one of `PROFILES`."""
-    assemble: Assemble
-    """(profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``."""
-    parts: tuple[str, ...] = ()
-    """Ids of artifacts whose stored results `assemble` reads; they are made first."""
+    plan: Plan  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
+    assemble: Assemble  # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
+    parts: tuple[str, ...] = ()  # Ids of artifacts whose stored results `assemble` reads; they are made first.
 
     @property
     def paper(self) -> int:

@@ -49,8 +49,7 @@ MEANING = {
     "not testable here": "what it would take is out of reach, and the table says what",
 }
 PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
-DRAWS = 2000
-"""Of a bootstrap over instances."""
+DRAWS = 2000  # Of a bootstrap over instances.
 
 KINDS = ("value", "ratio", "difference", "share_better")
 OVER: dict[str, Callable[[list[float]], float]] = {
@@ -74,8 +73,7 @@ class Measure:
     """
 
     kind: str
-    rows: Mapping[str, str]
-    """Keys of the rows: method, metric, instance or any other column."""
+    rows: Mapping[str, str]  # Keys of the rows: method, metric, instance or any other column.
     against: Mapping[str, str] = field(default_factory=dict)
     over: str = "mean"
 
@@ -95,18 +93,15 @@ class Claim:
 
     id: str
     paper: int
-    text: str
-    """The claim, in our words."""
-    number: str
-    """What the paper reports."""
+    text: str  # The claim, in our words.
+    number: str  # What the paper reports.
     artifact: str
     measure: Measure | None = None
     reproduced: tuple[float, float] = (math.inf, math.inf)
     """Interval of values, ends included, that reproduce the claim."""
     same_direction: tuple[float, float] = (math.inf, math.inf)
     """Interval of values that point the same way without reaching the paper's number."""
-    not_testable: str = ""
-    """Why the claim cannot be tested here; empty where it can."""
+    not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
@@ -116,11 +111,9 @@ class Judged:
     """A claim with the verdict of the stored results."""
 
     claim: Claim
-    verdict: str
-    """One of `VERDICTS`."""
+    verdict: str  # One of `VERDICTS`.
     measured: Measured | None = None
-    ours: Measured | None = None
-    """What our own method reaches by the same rule."""
+    ours: Measured | None = None  # What our own method reaches by the same rule.
 
 
 def claims_path() -> Path:

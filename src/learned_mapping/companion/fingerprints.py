@@ -23,8 +23,7 @@ from learned_mapping.programs.json_io import read_json, write_json
 SCHEMA = "learned-mapping/fingerprints/1"
 DIGITS = 6
 SEED = 20
-SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}
-"""What a search may evaluate on each instance."""
+SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}  # What a search may evaluate on each instance.
 _TABLE = read_table("fingerprints.yml")
 INSTANCES: dict[str, list[tuple[str, dict[str, Any]]]] = _TABLE["instances"]
 """Problem -> files of ``data/fingerprints``, and the options of their tasks."""

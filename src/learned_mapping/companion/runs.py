@@ -20,8 +20,7 @@ from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedEr
 from learned_mapping.programs.json_io import check_writable, read_json, write_json
 
 SCHEMA = "learned-mapping/run/1"
-ATTEMPTS = 2
-"""A run whose worker dies is tried once more."""
+ATTEMPTS = 2  # A run whose worker dies is tried once more.
 
 
 class RunsFailedError(LearnedMappingError):

@@ -21,8 +21,7 @@ from learned_mapping.hardware.memory_hierarchy import (
 )
 from learned_mapping.programs.program import Program
 
-DONE = 1e-12
-"""What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums."""
+DONE = 1e-12  # What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
 
 
 def shared_copy_latency(

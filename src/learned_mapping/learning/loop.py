@@ -20,8 +20,7 @@ from learned_mapping.programs.json_io import write_bytes
 class Agent(Protocol):
     """What the loop needs to know of an agent."""
 
-    iterations: int
-    """Finished."""
+    iterations: int  # Finished.
 
     @property
     def done(self) -> bool:

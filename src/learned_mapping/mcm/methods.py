@@ -26,8 +26,7 @@ from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, P
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
-SAMPLES = 1000
-"""Partitions every search may evaluate unless told otherwise."""
+SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
 ENGINE, CP_SAT = "engine", "cp-sat"
 REPAIRS = (ENGINE, CP_SAT)
@@ -48,8 +47,7 @@ class Task:
       strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
     """
 
-    balanced = BALANCED
-    """Settings of a policy that begins about the even cut."""
+    balanced = BALANCED  # Settings of a policy that begins about the even cut.
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
@@ -219,8 +217,7 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     return METHODS | learners
 
 
-CHEAP_IDEALS = 20_000
-"""Up to here the optimum takes a moment, and stands beside any partition."""
+CHEAP_IDEALS = 20_000  # Up to here the optimum takes a moment, and stands beside any partition.
 
 
 class Partitioning(Problem):

@@ -17,10 +17,8 @@ from learned_mapping.programs.json_io import Node, expect_schema, read_json, wri
 class Partition(DrawnOn):
     """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says whether it does."""
 
-    assignment: np.ndarray
-    """[N] int32 chip of each op, in the graph's order."""
-    chips: int
-    """C, the number of chips there are."""
+    assignment: np.ndarray  # [N] int32 chip of each op, in the graph's order.
+    chips: int  # C, the number of chips there are.
 
     @property
     def chips_used(self) -> int:

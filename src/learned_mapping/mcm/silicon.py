@@ -50,8 +50,7 @@ class SiliconTask(Task):
     ``ran`` has a truth value per measurement so far: whether the partition ran.
     """
 
-    balanced = {}
-    """As they are: on silicon a start any wider gives partitions that do not run."""
+    balanced = {}  # As they are: on silicon a start any wider gives partitions that do not run.
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **repair: str):
         super().__init__(graph, package, **repair)

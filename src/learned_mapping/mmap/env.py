@@ -21,10 +21,8 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
-UNUSED = 2**30
-"""The offset of an empty slot: above every fast memory."""
-SMALL = 256
-"""Up to this many buffers the environment gets a slot for each, which rules an overflow out."""
+UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
+SMALL = 256  # Up to this many buffers the environment gets a slot for each, which rules an overflow out.
 MARGIN = 1.5
 
 

@@ -16,8 +16,7 @@ from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict, Violations
 
-TOLERANCE = 1e-9
-"""Relative slack on seconds of supply and demand, for the rounding of sums."""
+TOLERANCE = 1e-9  # Relative slack on seconds of supply and demand, for the rounding of sums.
 
 CAPACITY = "section 4.1 capacity"
 OVERLAP = "section 4.1 no overlap"

@@ -15,12 +15,10 @@ from typing import Any, NoReturn, Self
 
 from learned_mapping.errors import InputError, shown
 
-MAX_FILE_BYTES = 64 * 2**20
-"""Largest text accepted, after decompression, in bytes."""
+MAX_FILE_BYTES = 64 * 2**20  # Largest text accepted, after decompression, in bytes.
 MAX_VALUES = 8_000_000
 """Most braces, brackets, colons and commas of a JSON text: what bounds the memory that its values can take."""
-MAX_NAME = 1000
-"""Characters of the longest name."""
+MAX_NAME = 1000  # Characters of the longest name.
 MAX_METADATA_DEPTH = 20
 
 

@@ -31,10 +31,8 @@ class Written:
     """A module with a mapping in it."""
 
     text: str
-    left: tuple[str, ...]
-    """What could not be expressed, a line each, naming the buffer; it stays in HBM."""
-    copies: int
-    """Pairs of ``copy-start`` and ``copy-done``, write-backs included."""
+    left: tuple[str, ...]  # What could not be expressed, a line each, naming the buffer; it stays in HBM.
+    copies: int  # Pairs of ``copy-start`` and ``copy-done``, write-backs included.
 
 
 def write_mapping(module: Module, hlo: HloProgram, program: Program, mapping: MappingLike) -> Written:

@@ -33,10 +33,8 @@ class Probe:
     """One instruction with some of its arrays in fast memory."""
 
     instruction: str
-    operands: frozenset[int]
-    """Numbers of the operands in fast memory."""
-    results: frozenset[tuple[int, ...]]
-    """Tuple indices of the results in fast memory."""
+    operands: frozenset[int]  # Numbers of the operands in fast memory.
+    results: frozenset[tuple[int, ...]]  # Tuple indices of the results in fast memory.
 
 
 class Unprobeable(InputError):

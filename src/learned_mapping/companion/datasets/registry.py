@@ -18,14 +18,11 @@ from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, rea
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder, project_folder
 
-Progress = Callable[[int, int], None]
-"""Called with (items done, items in all)."""
+Progress = Callable[[int, int], None]  # Called with (items done, items in all).
 
 CARD = "README.md"
-BUILDERS = "learned_mapping_builders"
-"""Name under which ``data/builders`` is imported."""
-SCRATCH = ".building-"
-"""How the name of a folder begins in which a set is being built."""
+BUILDERS = "learned_mapping_builders"  # Name under which ``data/builders`` is imported.
+SCRATCH = ".building-"  # How the name of a folder begins in which a set is being built.
 
 
 @dataclass(frozen=True)
@@ -33,15 +30,12 @@ class DataSet:
     """A set of graphs or programs that comes with the project."""
 
     name: str
-    folder: str
-    """Relative to the data folder, with slashes; no set lies inside another."""
-    about: str
-    """One sentence, the manifest's own."""
+    folder: str  # Relative to the data folder, with slashes; no set lies inside another.
+    about: str  # One sentence, the manifest's own.
     builder: str
     """``MODULE.FUNCTION`` of ``data/builders``; called with a folder and ``progress``, it writes the set's files and
     returns the manifest."""
-    needs_extra: str | None = None
-    """Optional dependency the build needs; reading needs none."""
+    needs_extra: str | None = None  # Optional dependency the build needs; reading needs none.
     records: tuple[str, ...] = ()
     """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""
 

@@ -12,8 +12,7 @@ from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
-ROW_INCHES = 0.155
-"""Height of one of many rows with a small name."""
+ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
 METHOD_COLOURS = {
     "muzero": "#0072B2", "muzero-demonstration": "#004C7A", "learning-only": "#56B4E9", "muzero-frozen": "#595959",

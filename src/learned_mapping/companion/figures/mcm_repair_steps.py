@@ -17,8 +17,7 @@ LEGEND = {
 }
 WIDTH, LEFT_SPACE, CELL, MOST_ARCS, NAMES = 700, 44, 26, 58, 78
 """Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and for ops' names."""
-WIDEST = 64
-"""A column is at most so wide."""
+WIDEST = 64  # A column is at most so wide.
 SHORT = {
     "conv_general_dilated": "conv", "dot_general": "dot", "reduce_window_sum": "pool", "broadcast_in_dim": "copy",
     "stop_gradient": "stop",
@@ -31,10 +30,8 @@ class Frame:
     """A step that is shown, and what went before it."""
 
     step: Step
-    fixed: frozenset[int]
-    """Ops with a decided chip after it."""
-    quiet: tuple[Step, ...]
-    """Steps between the last one shown and this that changed no domain."""
+    fixed: frozenset[int]  # Ops with a decided chip after it.
+    quiet: tuple[Step, ...]  # Steps between the last one shown and this that changed no domain.
 
 
 def frames(steps: Sequence[Step]) -> list[Frame]:

@@ -24,11 +24,9 @@ from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITION
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 
-CHIPS = 36
-"""Of the paper's package."""
+CHIPS = 36  # Of the paper's package.
 BERT, CNN = "bert_large_inference", "resnet50_inference"
-UNCONSTRAINED_SAMPLES = 20_000
-"""Per graph and seed."""
+UNCONSTRAINED_SAMPLES = 20_000  # Per graph and seed.
 UNCONSTRAINED_GRAPHS = {
     "quick": ("lenet_inference", CNN),
     "full": (
@@ -44,8 +42,7 @@ SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}
 SOLVER_CHIPS = {"quick": (), "full": (4, 8)}
-SOLVER_SECONDS = 60.0
-"""CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it."""
+SOLVER_SECONDS = 60.0  # CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it.
 CURVE_POINTS = 40
 ENGINES = {
     "sample-chain": ("sample", "chain"),
@@ -59,15 +56,12 @@ REPAIR_GRAPHS = {
     "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
 }
 REPAIRS = {"quick": 50, "full": 300}
-REDRAWN = 0.2
-"""Share of the ops whose chip is redrawn in a *near* candidate."""
-VALIDATED = 10
-"""Of so many repairs per run the independent validator judges; all others pass the fast check."""
+REDRAWN = 0.2  # Share of the ops whose chip is redrawn in a *near* candidate.
+VALIDATED = 10  # Of so many repairs per run the independent validator judges; all others pass the fast check.
 UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
 UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
 """Of a run; five seeds of the profile ``full`` make 20,000."""
-LARGE_OPS = 1000
-"""A graph with more ops has one seed, but in the profile ``paper``, for the sake of time."""
+LARGE_OPS = 1000  # A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
 

@@ -9,8 +9,7 @@ from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.statistics import RESAMPLES
 from learned_mapping.companion.table import Record, Row, row
 
-LEAST = 1e-12
-"""In place of 0, which has no logarithm: what cannot run."""
+LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
 
 
 def best_so_far(curve: Record, samples: int) -> np.ndarray:

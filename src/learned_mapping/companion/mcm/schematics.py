@@ -10,8 +10,7 @@ import numpy as np
 
 from learned_mapping.companion.table import Record, assembled, rows
 
-METHOD = "network"
-"""The rows tell of the policy itself, and of no result of a method that uses it."""
+METHOD = "network"  # The rows tell of the policy itself, and of no result of a method that uses it.
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
 """Profiles whose numbers are in the rows."""
 

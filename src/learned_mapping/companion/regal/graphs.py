@@ -25,8 +25,7 @@ SYNTHETIC_OPS = {
     "twenty": (20,) * 20,
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
-UNTOUCHED = "regal-test"
-"""The data set of the test graphs that chose nothing."""
+UNTOUCHED = "regal-test"  # The data set of the test graphs that chose nothing.
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:

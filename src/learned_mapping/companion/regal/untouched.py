@@ -20,13 +20,11 @@ from learned_mapping.companion.statistics import CONFIDENCE, RESAMPLES, resample
 from learned_mapping.companion.table import Record, Row, assembled, row
 from learned_mapping.regal.methods import EVALUATIONS
 
-SEEDS = 2
-"""Of a search that asks no network; one with each network of a learner."""
+SEEDS = 2  # Of a search that asks no network; one with each network of a learner.
 QUICK = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
 BASELINES = ("brkga", "local-search", "spectral-law", "priority-law", "regal", "regal-average", "regal-untrained")
 """What every method is set against, graph by graph."""
-Logs = dict[str, dict[str, list[float]]]
-"""Method -> graph -> logarithm of cost over the best known, of each run."""
+Logs = dict[str, dict[str, list[float]]]  # Method -> graph -> logarithm of cost over the best known, of each run.
 
 
 def _methods(profile: str) -> tuple[str, ...]:

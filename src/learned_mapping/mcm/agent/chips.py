@@ -23,8 +23,7 @@ from learned_mapping.mcm.searches.even_cut import log_weights
 
 MASKED = -1e9
 NO_PRIOR = np.zeros((1, 1), np.float32)
-MAX_ENTRIES = 2**25
-"""Ops times chips of the largest graph this policy takes: its logits are held for every rollout."""
+MAX_ENTRIES = 2**25  # Ops times chips of the largest graph this policy takes: its logits are held for every rollout.
 
 
 class ChipContext(NamedTuple):

@@ -9,10 +9,8 @@ from learned_mapping.learning.networks import layer_norm, mlp
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.features import GraphFeatures
 
-ANCHORS = 36
-"""Positions along the package at which the network gives logits: the paper's 36 chips."""
-STATE = 5
-"""Numbers per op that tell of the assignment of the iteration before."""
+ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
+STATE = 5  # Numbers per op that tell of the assignment of the iteration before.
 
 
 def graph_sage(graph: GraphFeatures, config: AgentConfig) -> jax.Array:

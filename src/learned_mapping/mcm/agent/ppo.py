@@ -24,12 +24,9 @@ from learned_mapping.mcm.agent.chips import ChipActions, ChipContext, ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.env import PartitionEnv
 
-SPREAD = 1e-6
-"""Rewards that differ by less than this share count as equal."""
-GRADIENT_NORM = 1.0
-"""A longer gradient is shortened to this."""
-LIMIT = 2.5
-"""Advantages are cut off at so many standard deviations."""
+SPREAD = 1e-6  # Rewards that differ by less than this share count as equal.
+GRADIENT_NORM = 1.0  # A longer gradient is shortened to this.
+LIMIT = 2.5  # Advantages are cut off at so many standard deviations.
 
 
 class Learned(NamedTuple):

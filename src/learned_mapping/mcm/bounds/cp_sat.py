@@ -8,20 +8,16 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.rules.cp_sat import Rules
 
-UNITS = 10**9
-"""Times are rounded to this part of the graph's total."""
+UNITS = 10**9  # Times are rounded to this part of the graph's total.
 
 
 @dataclass(frozen=True)
 class CpSatOutcome:
     """What the solver found within its limit."""
 
-    assignment: np.ndarray | None
-    """[N] int32, or None where it found nothing."""
-    value: float
-    """Seconds."""
-    bound: float
-    """What no valid partition can beat."""
+    assignment: np.ndarray | None  # [N] int32, or None where it found nothing.
+    value: float  # Seconds.
+    bound: float  # What no valid partition can beat.
     optimal: bool
 
 

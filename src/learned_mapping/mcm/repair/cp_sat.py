@@ -16,8 +16,7 @@ from learned_mapping.programs.graph import ComputationGraph
 
 NEAREST_EFFORT = 20.0
 """Limit of one search for the nearest partition, in the solver's own units of work, about seconds."""
-WITNESSES = 64
-"""Partitions found that are kept: most questions are answered by one of them."""
+WITNESSES = 64  # Partitions found that are kept: most questions are answered by one of them.
 
 
 class CpSatSolver(ConstraintSolver):

@@ -19,8 +19,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MAX_CHIPS
 
-STRENGTHS = ("chain", "general")
-"""``chain`` keeps the chain rule; ``general`` Eq. 4 itself."""
+STRENGTHS = ("chain", "general")  # ``chain`` keeps the chain rule; ``general`` Eq. 4 itself.
 
 
 def obeys_acyclic(assignment: np.ndarray, op_edges: np.ndarray) -> bool:

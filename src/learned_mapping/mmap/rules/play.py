@@ -31,8 +31,7 @@ class PlayedGame(NamedTuple):
 
 _NO_PREFERENCES = np.zeros((1, 3))
 _NO_WEIGHTS = np.zeros((2, NUM_FEATURES))
-_NO_CHANCE = np.random.default_rng(0)
-"""For the policies that draw nothing."""
+_NO_CHANCE = np.random.default_rng(0)  # For the policies that draw nothing.
 
 
 def _positive_mean(values: np.ndarray) -> float:

@@ -7,8 +7,7 @@ import numpy as np
 
 from learned_mapping.programs.program import Program
 
-SLACK = 1e-10
-"""Relative, on seconds of demand: the rounding of sums."""
+SLACK = 1e-10  # Relative, on seconds of demand: the rounding of sums.
 
 
 class FreeSpace:

@@ -18,8 +18,7 @@ from learned_mapping.mmap.searches.edit_search.neighbourhood import (
     want,
 )
 
-LOSS = 1e-12
-"""Of the possible saving: less is rounding."""
+LOSS = 1e-12  # Of the possible saving: less is rounding.
 CHECK = 8
 """Decisions after an edit's last before the first look whether the game is the incumbent's again; doubled each time."""
 COUNTS = 4

@@ -14,18 +14,12 @@ from learned_mapping.mmap.rules.state import NONE, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 
 SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3
-KINDS = ("segment", "tensor", "eject", "complete")
-"""Those from `EJECT` on make room."""
-MOST = 96
-"""Decisions of an edit before others are evicted."""
-NEAR = 50
-"""Buffers looked at for one to evict others for."""
-SUBSETS = 64
-"""Subsets of an instruction's buffers that are looked at, drawn at random where there are more."""
-AHEAD = 20
-"""Instructions looked at for one to complete."""
-BACK = 32
-"""Steps by which an edit may begin earlier than the use it is for."""
+KINDS = ("segment", "tensor", "eject", "complete")  # Those from `EJECT` on make room.
+MOST = 96  # Decisions of an edit before others are evicted.
+NEAR = 50  # Buffers looked at for one to evict others for.
+SUBSETS = 64  # Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
+AHEAD = 20  # Instructions looked at for one to complete.
+BACK = 32  # Steps by which an edit may begin earlier than the use it is for.
 
 EDIT = np.dtype(
     [
