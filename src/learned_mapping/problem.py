@@ -18,11 +18,7 @@ from learned_mapping.programs.json_io import write_json
 from learned_mapping.verdict import LISTED, Verdict
 
 RENAMED: dict[str, dict[str, str]] = {
-    "mmap": {
-        "muzero-paper": "muzero",
-        "gumbel": "muzero",
-        "segment-search": "edit-search",
-    },
+    "mmap": {"muzero-paper": "muzero", "gumbel": "muzero", "segment-search": "edit-search"},
     "mcm": {
         "rl-chips": "rl",
         "zeroshot-chips": "zeroshot",

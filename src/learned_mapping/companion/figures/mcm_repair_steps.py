@@ -9,12 +9,7 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, PAPER
 
 FIXED, FORCED, OPEN, REMOVED = PALETTE[0], PALETTE[5], "#DCEBF5", "#F3C4A4"
-LEGEND = {
-    FIXED: "decided",
-    FORCED: "the only chip left",
-    OPEN: "still possible",
-    REMOVED: "removed by this step",
-}
+LEGEND = {FIXED: "decided", FORCED: "the only chip left", OPEN: "still possible", REMOVED: "removed by this step"}
 WIDTH, LEFT_SPACE, CELL, MOST_ARCS, NAMES = 700, 44, 26, 58, 78
 """Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and for ops' names."""
 WIDEST = 64  # A column is at most so wide.

@@ -7,13 +7,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm.levels import (
-    at_least,
-    curve_of,
-    level_row,
-    log_curves,
-    resampled_means,
-)
+from learned_mapping.companion.mcm.levels import at_least, curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.table import (
     Record,
     Row,

@@ -74,11 +74,7 @@ def at_least(level: Row) -> Row:
 
 
 def level_table(
-    result: Record,
-    caption: str,
-    *,
-    levels: Collection[str] | None = None,
-    paper_seconds_a_sample: float | None = None,
+    result: Record, caption: str, *, levels: Collection[str] | None = None, paper_seconds_a_sample: float | None = None
 ) -> Html:
     """Samples to every level by method; a dash is a level not reached, an empty cell one that was not tried.
 

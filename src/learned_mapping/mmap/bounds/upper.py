@@ -70,10 +70,7 @@ def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
     )
     value = min(integer.value, linear.value)
     return replace(
-        integer,
-        value=value,
-        saving_s=value * program.possible_saving_s,
-        seconds=integer.seconds + linear.seconds,
+        integer, value=value, saving_s=value * program.possible_saving_s, seconds=integer.seconds + linear.seconds
     )
 
 

@@ -8,15 +8,7 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.eviction import make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, accept, load, synced
-from learned_mapping.mmap.searches.edit_search.neighbourhood import (
-    COMPLETE,
-    EJECT,
-    SEGMENT,
-    TENSOR,
-    Edits,
-    draw,
-    want,
-)
+from learned_mapping.mmap.searches.edit_search.neighbourhood import COMPLETE, EJECT, SEGMENT, TENSOR, Edits, draw, want
 
 LOSS = 1e-12  # Of the possible saving: less is rounding.
 CHECK = 8
