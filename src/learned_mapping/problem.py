@@ -156,7 +156,7 @@ class Problem(ABC):
         """The JSON object of a solution's file."""
 
     def write_solution(self, path: Any, solution: Any, instance: Any, made: Mapping[str, Any] | None = None) -> None:
-        """Writes a solution's file, whole or not at all; `made` is as `programs.made.made_of` makes it."""
+        """Writes a solution's file, whole or not at all; `made` is as `cli.solutions.made_of` makes it."""
         write_json(path, self.to_json(solution, instance) | ({} if made is None else {"made": dict(made)}))
 
     def network_of(self, task: Any, method: str) -> Path | None:

@@ -11,12 +11,12 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
-from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import check_strength, is_valid
+from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy

@@ -14,7 +14,7 @@ from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
-from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict

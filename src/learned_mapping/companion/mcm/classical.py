@@ -13,7 +13,7 @@ from learned_mapping.companion.statistics import interquartile_mean, probability
 from learned_mapping.companion.table import Record, assembled, frame, of_profile, row, rows, summaries, sweep
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.unsolved import REWARDS, learn_unsolved
+from learned_mapping.mcm.agent.ppo import REWARDS, learn_unsolved
 from learned_mapping.mcm.bounds.optimum import lower_bound
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Task, solve

@@ -30,10 +30,9 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
 
 def assemble_fig3(profile: str, records: list[Record]) -> Record:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
-    from learned_mapping.mcm.agent.chips import ChipPolicy
     from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.features import NUM_FEATURES
-    from learned_mapping.mcm.agent.network import ANCHORS, STATE
+    from learned_mapping.mcm.agent.network import ANCHORS, STATE, ChipPolicy
 
     found = []
     for name in SHOWN[profile]:

@@ -36,7 +36,7 @@ from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, even_cut, near_balanced
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
-from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36

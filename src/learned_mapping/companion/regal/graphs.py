@@ -1,15 +1,20 @@
-"""The graphs paper 3 is measured on: traced models and seeded synthetic graphs, split into test and training."""
+"""The graphs paper 3 is measured on: traced models and synthetic ones; the best schedules known."""
 
 import functools
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.schedule import Schedule
 
 DATASETS = {
     "traced-runtime": ("traced", "runtime"),
@@ -70,3 +75,30 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     i = names.index(name)
     rng = np.random.default_rng([2019, sorted(SYNTHETIC_OPS).index(split), i])
     return random_graph(rng, _family(i), SYNTHETIC_OPS[split][i], name=name)
+
+
+BEST_SCHEMA = "best-schedules"
+
+
+def best_path(kind: str, objective: str) -> Path:
+    """The file of a set of graphs, as `graph_names` knows it."""
+    return data_folder() / "regal" / "best" / f"{kind}-{objective}.json.gz"
+
+
+def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
+    """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``, ``order``."""
+    path = best_path(kind, objective)
+    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=16)
+def _read(path: str, changed: int) -> dict[str, dict[str, Any]]:
+    return read_json(path, BEST_SCHEMA).value["graphs"]
+
+
+def best_schedule(kind: str, objective: str, name: str, graph: ComputationGraph) -> Schedule:
+    """The best schedule known of a graph; raises `InputError` where none is stored, or it is of another graph."""
+    entry, path = best_entries(kind, objective).get(name), best_path(kind, objective)
+    if entry is None or entry["digest"] != graph.digest:
+        raise InputError(path, name, "no schedule of this graph is stored")
+    return Schedule.of(np.array(entry["placement"]), np.array(entry["order"]), entry["devices"])

@@ -10,8 +10,7 @@ import pandas
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
-from learned_mapping.companion.regal.best import best_entries
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.runs import PARTS
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement

@@ -12,8 +12,7 @@ import pandas
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
-from learned_mapping.companion.regal.best import best_entries
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import CONFIDENCE, RESAMPLES, resampled_means
