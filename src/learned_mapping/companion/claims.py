@@ -275,9 +275,9 @@ def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[st
     return found
 
 
-def judge_all(path: str | os.PathLike | None = None) -> list[Judged]:
+def judge_all() -> list[Judged]:
     """Every claim with its verdict from the stored ``full`` results."""
-    claims = read_claims(path)
+    claims = read_claims()
     found = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
     return [judge(claim, found[claim.artifact]) for claim in claims]
 

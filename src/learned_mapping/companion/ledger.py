@@ -47,9 +47,9 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
     return rows
 
 
-def totals(profile: str = "full") -> dict[str, Any]:
+def totals() -> dict[str, Any]:
     """Sums over the ledger: artifacts, how many are stored and fresh, seconds of work, solutions validated."""
-    rows = entries(profile)
+    rows = entries()
     stored = [row for row in rows if row["created"] is not None]
     return {
         "artifacts": len(rows),

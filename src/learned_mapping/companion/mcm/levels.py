@@ -61,9 +61,9 @@ def _known(count: float, samples: int) -> float | None:
     return None if count > samples else float(count)
 
 
-def curve_of(mean: np.ndarray, points: int = 60) -> Record:
+def curve_of(mean: np.ndarray) -> Record:
     """A curve as a row keeps it, at about evenly spaced logarithms of the number of samples."""
-    x = np.unique(np.round(np.geomspace(1, len(mean), points)).astype(int))
+    x = np.unique(np.round(np.geomspace(1, len(mean), 60)).astype(int))
     return {"x": x.tolist(), "y": np.round(mean[x - 1], 6).tolist(), "x_unit": "samples"}
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.eviction import make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, accept, load, synced
 from learned_mapping.mmap.searches.edit_search.neighbourhood import COMPLETE, EJECT, SEGMENT, TENSOR, Edits, draw, want
@@ -16,17 +16,10 @@ CHECK = 8
 COUNTS = 4
 PLAYED, BETTER, BY_TRIAL, UNDONE = range(COUNTS)
 
-TRIAL = np.dtype(
-    [
-        ("left", "i8"),  # edits until it is undone; 0 where no trial is under way
-        ("length", "i8"),  # edits that the next one gets
-        ("around", "i8"),  # the place of its first edit
-        ("low", "i8"),  # the decisions [low, high) may differ from those before it
-        ("high", "i8"),
-        ("base_s", "f8"),  # seconds saved before it
-    ]
-)
-"""Edits that together may make up for what the first of them lost."""
+TRIAL = record("left length around low high base_s")
+"""Edits that together may make up for what the first of them lost: edits until it is undone (0 where no trial is under
+way), edits that the next one gets, the place of its first edit, the decisions [low, high) that may differ from those
+before it, and the seconds saved then."""
 
 
 @numba.njit(cache=True)
