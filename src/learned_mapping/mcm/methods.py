@@ -258,7 +258,7 @@ class Partitioning(Problem):
         return Task(instance, package, start, repair, strength)
 
     def toy(self) -> Task:
-        from learned_mapping.mcm.rules.example import example_graph
+        from learned_mapping.mcm.rules.constraints import example_graph
 
         return self.task(example_graph(), chips=2)
 

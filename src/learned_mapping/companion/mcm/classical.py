@@ -19,8 +19,13 @@ from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.constraints import is_valid, valid_count
-from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.rules.constraints import (
+    EXAMPLE_PACKAGE,
+    EXAMPLE_PARTITIONS,
+    example_graph,
+    is_valid,
+    valid_count,
+)
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 

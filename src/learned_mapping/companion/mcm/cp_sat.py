@@ -12,7 +12,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.validate import validate
 
 CHIPS = 4

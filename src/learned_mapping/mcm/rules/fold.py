@@ -5,6 +5,8 @@ leaves hardly any chips to use: whatever consumes the mask must sit within one c
 such an op on every chip that needs it, which is what folding models.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
