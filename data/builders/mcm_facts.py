@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
-from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
+from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.programs.graph import ComputationGraph

@@ -18,8 +18,14 @@ import zlib
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.best import SCHEMA, best_entries, path_of
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import (
+    BEST_SCHEMA,
+    DATASETS,
+    best_entries,
+    best_path,
+    graph_names,
+    load_graph,
+)
 from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.bounds.cp_sat import cp_sat
@@ -90,8 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
                 new = new if new["cost"] < old["cost"] else old
             seeds = sorted({*(old["seeds"] if old else ()), chosen.seed})
             known[graph_name] = new | {"bound": bound, "seeds": seeds}
-            path_of(kind, objective).parent.mkdir(parents=True, exist_ok=True)
-            write_json(path_of(kind, objective), {"schema": f"learned-mapping/{SCHEMA}/1", "graphs": known})
+            best_path(kind, objective).parent.mkdir(parents=True, exist_ok=True)
+            write_json(best_path(kind, objective), {"schema": f"learned-mapping/{BEST_SCHEMA}/1", "graphs": known})
             print(f"{name} {graph_name} {new['cost']:.6g} {bound:.6g} {new['method']}", file=sys.stderr, flush=True)
     return 0
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from learned_mapping.compiled import use_cache
+from learned_mapping.folders import use_cache
 
 __version__ = "0.1.0"
 

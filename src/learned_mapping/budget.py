@@ -1,7 +1,5 @@
 """How long a search may go on: by time, by samples, or both; and the curve of its best value so far."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

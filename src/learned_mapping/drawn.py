@@ -1,7 +1,5 @@
 """Programs and solutions draw themselves in a notebook: the module ``draw`` beside theirs is imported when one does."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 from typing import Any, Self

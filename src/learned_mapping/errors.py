@@ -1,7 +1,5 @@
 """The package's own exceptions. Each is raised where the fault enters and reads as one line."""
 
-from __future__ import annotations
-
 MAX_SHOWN = 1000
 """Characters of a message's part that are shown: names and paths come from strangers and may be endless."""
 

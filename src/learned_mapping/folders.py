@@ -1,8 +1,13 @@
-"""Where data and results are. Apart from `results`, so that an experiment can find its graphs without resting on it."""
+"""Where data and results are, and where numba keeps compiled code: a folder per state of the compiled functions.
 
-from __future__ import annotations
+Numba compiles a function anew when its own file changes, not when a function it calls in another file does. So its
+folder is named after a digest of every file that holds compiled functions; code of an earlier state never runs.
+"""
 
+import hashlib
 import os
+import shutil
+import sys
 from pathlib import Path
 
 
@@ -22,3 +27,38 @@ def data_folder() -> Path:
 def build_folder() -> Path:
     """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, or ``build/`` of the checkout."""
     return Path(os.environ.get("LEARNED_MAPPING_BUILD") or project_folder() / "build")
+
+
+FOLDER = Path(__file__).resolve().parent
+FOLDERS_KEPT = 4  # Of earlier states, so that two branches do not compile in turns.
+
+
+def code_digest(folder: Path = FOLDER) -> str:
+    """16 hexadecimal digits over the files below `folder` that hold compiled functions."""
+    hasher = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_bytes()
+        if b"numba" in text:
+            hasher.update(str(path.relative_to(folder)).encode() + b"\0" + text)
+    return hasher.hexdigest()[:16]
+
+
+def use_cache(folder: Path = FOLDER) -> None:
+    """Points numba at the folder, unless ``NUMBA_CACHE_DIR`` names another or this one cannot be written to."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    base = folder / "__pycache__" / "numba"
+    path = base / code_digest(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        os.utime(path)
+        others = sorted((p for p in base.iterdir() if p != path), key=lambda p: p.stat().st_mtime, reverse=True)
+        for old in others[FOLDERS_KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        return
+    if not os.access(path, os.W_OK):
+        return
+    os.environ["NUMBA_CACHE_DIR"] = str(path)
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = str(path)

@@ -4,8 +4,6 @@ A problem reads instances, knows its methods by name, and has an independent val
 instance on its hardware), randomness and a budget, and returns a solution.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,11 +18,7 @@ from learned_mapping.programs.json_io import write_json
 from learned_mapping.verdict import LISTED, Verdict
 
 RENAMED: dict[str, dict[str, str]] = {
-    "mmap": {
-        "muzero-paper": "muzero",
-        "gumbel": "muzero",
-        "segment-search": "edit-search",
-    },
+    "mmap": {"muzero-paper": "muzero", "gumbel": "muzero", "segment-search": "edit-search"},
     "mcm": {
         "rl-chips": "rl",
         "zeroshot-chips": "zeroshot",
@@ -55,11 +49,9 @@ SEARCH = "search"
 EXACT = "exact"
 PAPER = "paper's learner"
 OURS = "our learner"
-KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)
-"""What a method is. Colours and dashes of the figures follow it."""
+KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dashes of the figures follow it.
 
-RULE_SAMPLES = 1000
-"""Of a rule of `Problem.net` that tries a few of its kind."""
+RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
 Found = tuple[Any, dict[str, float]]
 Progress = Callable[[int, float, float | None], None]
@@ -74,21 +66,17 @@ class Method:
     """One way to solve a problem."""
 
     description: str
-    run: Callable[[Any, np.random.Generator, Budget], Found | Result] = field(repr=False)
+    run: Callable[[Any, np.random.Generator, Budget], "Found | Result"] = field(repr=False)
     """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or a whole result, of a
     method that keeps the budget's account itself."""
-    kind: str = SEARCH
-    """One of `KINDS`."""
-    random: bool = True
-    """Whether the seed matters."""
+    kind: str = SEARCH  # One of `KINDS`.
+    random: bool = True  # Whether the seed matters.
     prepare: Callable[[], None] = field(default=_nothing, repr=False)
     """Compiles what the method needs, so that no budget pays for it."""
     go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], Found] | None = field(default=None, repr=False)
     """The same from the best of these solutions on, of a method that can."""
-    resumable: bool = False
-    """Whether the method keeps its state in `Budget.checkpoint` and goes on from there."""
-    version: int = 1
-    """Set by hand when behaviour changes in a way that the small frozen instances do not show."""
+    resumable: bool = False  # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
+    version: int = 1  # Set by hand when behaviour changes in a way that the small frozen instances do not show.
 
     @property
     def search(self) -> bool:
@@ -101,29 +89,21 @@ class Result:
     """A solution and how it came about."""
 
     solution: Any
-    metrics: dict[str, float]
-    """What the problem measures of every solution, and what the method adds."""
-    curve: dict[str, Any]
-    """The best value over time and samples, as `Budget.curve` gives it."""
-    samples: int
-    """Games, partitions or schedules evaluated."""
+    metrics: dict[str, float]  # What the problem measures of every solution, and what the method adds.
+    curve: dict[str, Any]  # The best value over time and samples, as `Budget.curve` gives it.
+    samples: int  # Games, partitions or schedules evaluated.
     seconds: float
-    by: str = ""
-    """The rule whose solution this is, where the method itself found none better."""
+    by: str = ""  # The rule whose solution this is, where the method itself found none better.
 
 
 class Problem(ABC):
     """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
 
-    name: str
-    """As on the command line, and in `RENAMED`."""
-    solution_schema: str
-    """The kind of the solution's file: mapping, partition or schedule."""
+    name: str  # As on the command line, and in `RENAMED`.
+    solution_schema: str  # The kind of the solution's file: mapping, partition or schedule.
     seconds: float | None = None
-    samples: int | None = None
-    """A search's limits unless it is told others."""
-    net: tuple[str, ...] = ()
-    """Rules that take a moment: what a user gets is at least as good, see `solve`."""
+    samples: int | None = None  # A search's limits unless it is told others.
+    net: tuple[str, ...] = ()  # Rules that take a moment: what a user gets is at least as good, see `solve`.
 
     @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
@@ -176,7 +156,7 @@ class Problem(ABC):
         """The JSON object of a solution's file."""
 
     def write_solution(self, path: Any, solution: Any, instance: Any, made: Mapping[str, Any] | None = None) -> None:
-        """Writes a solution's file, whole or not at all; `made` is as `programs.made.made_of` makes it."""
+        """Writes a solution's file, whole or not at all; `made` is as `cli.solutions.made_of` makes it."""
         write_json(path, self.to_json(solution, instance) | ({} if made is None else {"made": dict(made)}))
 
     def network_of(self, task: Any, method: str) -> Path | None:

@@ -1,7 +1,5 @@
 """The one visual style of all pictures: sizes, the colour-blind safe palette of Okabe and Ito, readable units, SVG."""
 
-from __future__ import annotations
-
 import html
 import io
 import warnings
@@ -11,8 +9,7 @@ from matplotlib.figure import Figure
 
 from learned_mapping.errors import shown
 
-COLUMN_INCHES = 6.8
-"""Width of the text column at 100 dots per inch."""
+COLUMN_INCHES = 6.8  # Width of the text column at 100 dots per inch.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#595959")
 INK, GRID, PAPER = "#222222", "#DDDDDD", "#FFFFFF"
 
@@ -50,8 +47,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.2, width: f
     return figure, figure.subplots(rows, columns, **kwargs)
 
 
-PICTURES = (".svg", ".png", ".pdf", ".html")
-"""Endings of the files a picture can go to."""
+PICTURES = (".svg", ".png", ".pdf", ".html")  # Endings of the files a picture can go to.
 _UNDATED = {
     ".svg": {"Date": None, "Creator": None},
     ".png": {"Software": None},

@@ -1,7 +1,5 @@
 """What an independent validator says of a solution: the costs, and every rule broken with its culprits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,12 +15,9 @@ LISTED = 20
 class Violation:
     """One broken rule."""
 
-    rule: str
-    """The rule, with its equation: ``Eq. 2 acyclic dataflow``."""
-    culprits: tuple[str, ...]
-    """Names of the buffers, ops, tensors or chips at fault."""
-    detail: str
-    """One line that says how the rule is broken, with the values."""
+    rule: str  # The rule, with its equation: ``Eq. 2 acyclic dataflow``.
+    culprits: tuple[str, ...]  # Names of the buffers, ops, tensors or chips at fault.
+    detail: str  # One line that says how the rule is broken, with the values.
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.detail} [{', '.join(shown(name) for name in self.culprits)}]"

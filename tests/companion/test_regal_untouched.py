@@ -9,9 +9,9 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import builder, stored_manifest
-from learned_mapping.companion.regal import best, limit, untouched
+from learned_mapping.companion.regal import limit, untouched
 from learned_mapping.companion.regal.distance import members
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, best_schedule, graph_names, load_graph
 from learned_mapping.companion.statistics import resampled_means
 from learned_mapping.errors import InputError
 from learned_mapping.regal.methods import schedule_costs
@@ -68,9 +68,9 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
     kind, objective = DATASETS[dataset]
     found = 0
     for graphs in (kind, dataset):
-        for name, entry in list(best.best_entries(graphs, objective).items())[::5]:
+        for name, entry in list(best_entries(graphs, objective).items())[::5]:
             graph = load_graph(graphs, name)
-            schedule = best.best_schedule(graphs, objective, name, graph)
+            schedule = best_schedule(graphs, objective, name, graph)
             problem = Instance(graph, objective=objective)
             assert validate(graph, schedule, problem.pair).valid
             assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(entry["cost"], rel=1e-12)
@@ -83,7 +83,7 @@ def test_a_schedule_of_another_graph_is_refused():
     graph = load_graph("synthetic", "towers-70")
     other = dataclasses.replace(graph, op_seconds=graph.op_seconds * 2)
     with pytest.raises(InputError, match="no schedule of this graph"):
-        best.best_schedule("synthetic", "runtime", "towers-70", other)
+        best_schedule("synthetic", "runtime", "towers-70", other)
 
 
 def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():

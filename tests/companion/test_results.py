@@ -8,7 +8,7 @@ import pytest
 
 from companion.toy import BROKEN, TOY, install
 from learned_mapping.companion import display, fingerprints, ledger, results
-from learned_mapping.companion.artifact import TABLE, _papers, reported
+from learned_mapping.companion.artifact import TABLE, read_table, reported
 from learned_mapping.errors import InputError
 
 
@@ -151,4 +151,4 @@ def test_the_papers_numbers_beside_a_stored_result_are_those_of_the_list(artifac
     """Catches a number of a paper corrected in one place only, and an entry of the list that no artifact has."""
     stored = results.stored(artifact_id)
     assert stored is None or stored["paper"] == reported(artifact_id)
-    assert set(_papers()) <= {entry[0] for entry in TABLE}
+    assert set(read_table("papers.yml")) <= {entry[0] for entry in TABLE}

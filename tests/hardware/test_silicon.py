@@ -11,7 +11,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MIB, OP_CLASSES, ChipModel, ChipPackage, chip_memory, op_classes
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters, tables_on_host
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.silicon_check import stages_by_definition
+from learned_mapping.mcm.validate import stages_by_definition
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

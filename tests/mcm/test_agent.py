@@ -12,9 +12,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.mcm.agent.checkpoints import load_policy, save_policy
-from learned_mapping.mcm.agent.chips import ChipActions, reading_of
 from learned_mapping.mcm.agent.config import CANDIDATE, SAMPLE, agent_config
 from learned_mapping.mcm.agent.features import padded_size
+from learned_mapping.mcm.agent.network import ChipActions, reading_of
 from learned_mapping.mcm.agent.ppo import LIMIT, advantages, clipped_gain, make_policy, new_learned, rollouts, run
 from learned_mapping.mcm.agent.pretrain import Pretraining, choose
 from learned_mapping.mcm.env import PartitionEnv

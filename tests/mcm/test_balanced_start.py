@@ -9,8 +9,8 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.agent.network import ChipPolicy
 from learned_mapping.mcm.agent.ppo import new_key
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch

@@ -11,12 +11,11 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.methods import METHODS, solve
 from learned_mapping.mcm.partition import make_partition, read_partition, write_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
-from learned_mapping.mcm.rules.cp_sat import Rules
+from learned_mapping.mcm.rules.cp_sat import Rules, fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters

@@ -10,8 +10,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.solver import DRAWN, KEPT, LEFT, fix_trace
-from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.rules.constraints import example_graph, is_valid
 from learned_mapping.programs.synthetic import random_graph
 
 

@@ -18,7 +18,7 @@ from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import even_cut, near_balanced, random_order
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
-from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order, make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

@@ -10,8 +10,15 @@ import pytest
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule, obeys_triangle, valid_count
-from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.rules.constraints import (
+    EXAMPLE_PACKAGE,
+    EXAMPLE_PARTITIONS,
+    example_graph,
+    is_valid,
+    obeys_chain_rule,
+    obeys_triangle,
+    valid_count,
+)
 from learned_mapping.mcm.validate import longest_path, validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph

@@ -5,8 +5,6 @@ Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 4 not 
 Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to stdout, progress to stderr.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -16,8 +14,7 @@ from learned_mapping.cli.parser import make_parser
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
 
 DONE, NO, BAD_INPUT, FAULT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
-LONGEST = 10_000
-"""Characters of an error's line."""
+LONGEST = 10_000  # Characters of an error's line.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

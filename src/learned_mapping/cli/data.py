@@ -1,7 +1,5 @@
 """``lmap data``: the data sets listed, built anew, verified."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``lmap artifacts``, ``lmap make``, ``lmap verify`` and ``lmap fingerprint``."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import sys
@@ -111,13 +109,13 @@ def make(options: Any) -> int:
 def verify(options: Any) -> int:
     """Computes stored runs that are limited by samples again; exit 1 where one ends differently."""
     _one_thread()
-    from learned_mapping.companion import checks
+    from learned_mapping.companion import ledger
 
-    records, different = checks.choose(options.sample, options.seed), []
+    records, different = ledger.choose(options.sample, options.seed), []
     with steps_progress("verify", "run") as progress:
         for done, record in enumerate(records):
             progress(done, len(records))
-            found = checks.differences(record)
+            found = ledger.differences(record)
             if found:
                 names = ("digest", "task", "method", "instance", "seed")
                 different.append({**{name: record[name] for name in names}, "differences": found[:20]})

@@ -1,7 +1,5 @@
 """What the commands print and where they write."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

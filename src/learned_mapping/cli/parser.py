@@ -1,14 +1,16 @@
 """The commands of `lmap` and their options. Nothing heavy is imported before a command runs."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
+
+import yaml
 
 from learned_mapping.errors import shown
 
@@ -19,7 +21,6 @@ TRUST = (
     "ports to yourself. The book's page on trust says more."
 )
 """What a user has to know before files and machines of others come into it."""
-PROFILES = ("quick", "full", "paper")
 
 
 class _MethodsHelp(argparse.Action):
@@ -101,13 +102,13 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def _late(module: str, function: str) -> Callable[[Any], int]:
+TYPES = {"integer": integer, "positive": positive, "names": lambda: names}
+
+
+def _late(place: str) -> Callable[[Any], int]:
     """A command whose module is imported when it runs."""
-
-    def run(options: Any) -> int:
-        return getattr(importlib.import_module(f"learned_mapping.cli.{module}"), function)(options)
-
-    return run
+    module, _, function = place.partition(".")
+    return lambda options: getattr(importlib.import_module(f"learned_mapping.cli.{module}"), function)(options)
 
 
 @functools.cache
@@ -117,9 +118,8 @@ def make_parser() -> argparse.ArgumentParser:
                      epilog=TRUST)  # fmt: skip
     parser.add_argument("--version", action="version", version=f"lmap {_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _experiment_commands(commands)
-    _solution_commands(commands)
-    _program_commands(commands)
+    for name, spec in yaml.safe_load(Path(__file__).with_name("commands.yml").read_text()).items():
+        _add(commands, name, **spec)
     return parser
 
 
@@ -129,180 +129,19 @@ def _version() -> str:
     return learned_mapping.__version__
 
 
-def _add(
-    commands: Any, name: str, help_text: str, run: Callable[[Any], int], **options: Any
-) -> argparse.ArgumentParser:
-    description = help_text[0].upper() + help_text[1:] + "."
-    command = commands.add_parser(name, help=help_text, description=description, **options)
+def _add(commands: Any, name: str, run: str, help: str, options: dict[str, dict[str, Any]] | None = None) -> None:
+    """A command of ``commands.yml``."""
+    own_help = name == "solve"
+    command = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", add_help=not own_help)
     command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    command.set_defaults(run=run)
-    return command
-
-
-def _experiment_commands(commands: Any) -> None:
-    _add(
-        commands,
-        "artifacts",
-        "every table and figure: what is stored, how old, fresh or stale",
-        _late("experiments", "artifacts"),
-    )
-    make = _add(
-        commands,
-        "make",
-        "regenerate tables and figures; runs already done are not redone",
-        _late("experiments", "make"),
-    )
-    make.add_argument("ids", nargs="*", metavar="ID", help="such as regal.table1 (see: lmap artifacts)")
-    make.add_argument("--all", action="store_true", help="every one")
-    make.add_argument("--profile", choices=PROFILES, default="quick", help="how much work (default: quick)")
-    make.add_argument("--seeds", type=integer(1, 10_000), help="runs per method and instance (default: the profile's)")
-    where = make.add_mutually_exclusive_group()
-    where.add_argument("--jobs", type=integer(1, 1024), default=1, help="local processes (default: 1)")
-    where.add_argument("--cluster", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, or auto")
-    make.add_argument(
-        "--reuse-stale",
-        action="store_true",
-        help="use runs of methods that behave differently now too; the result shows as stale",
-    )
-    make.add_argument(
-        "--minutes",
-        type=positive(1e6),
-        help="start no run that would end later than so long after now; exit 4 if any lack",
-    )
-    make.add_argument("--long", action="store_true", help="also the runs that take hours, such as a learner's")
-    make.add_argument("--only", type=names, default=(), metavar="METHOD,...", help="the runs of these methods")
-    make.add_argument("--instances", type=names, default=(), metavar="NAME,...", help="the runs on these instances")
-
-    verify = _add(
-        commands, "verify", "compute stored runs again and compare value by value", _late("experiments", "verify")
-    )
-    verify.add_argument("--sample", type=integer(1, 100_000), default=10, help="runs drawn (default: 10)")
-    verify.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of the draw (default: 0)")
-
-    fingerprint = _add(
-        commands,
-        "fingerprint",
-        "let methods play small frozen instances; a stored result is stale once they do otherwise",
-        _late("experiments", "fingerprint"),
-    )
-    fingerprint.add_argument("keys", nargs="*", metavar="PROBLEM/METHOD", help="such as regal/brkga (default: all)")
-    fingerprint.add_argument("--check", action="store_true", help="store nothing; exit 1 where any has changed")
-
-
-def _solution_commands(commands: Any) -> None:
-    solve = _add(commands, "solve", "map a program or a graph of your own", _late("solutions", "solve"), add_help=False)
-    solve.add_argument(
-        "-h", "--help", action=_MethodsHelp, help="this message, and the methods of a paper named before"
-    )
-    solve.add_argument("paper", choices=PAPERS)
-    solve.add_argument("instance", metavar="INSTANCE", help="a program (mmap) or a graph (mcm, regal)")
-    solve.add_argument("--method", required=True, help="such as greedy-tuned, optimum, brkga")
-    solve.add_argument("--out", required=True, metavar="SOLUTION.json", help="the solution's file, .json or .json.gz")
-    solve.add_argument("--seconds", type=positive(1e7), help="time limit")
-    solve.add_argument(
-        "--samples", "--evaluations", type=integer(1, 10**12), help="limit in evaluations of the cost model"
-    )
-    solve.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="of all random choices (default: 0)")
-    _hardware_options(solve)
-    solve.add_argument("--start", choices=("greedy-careful",), help="mcm: a search judges this partition first")
-    solve.add_argument("--repair", choices=("engine", "cp-sat"), help="mcm: what makes a candidate valid (default: the "
-                       "compiled engine; CP-SAT takes seconds a repair, and a batch is finished)")  # fmt: skip
-    solve.add_argument("--strength", choices=("chain", "general"), help="mcm: the rule a repair keeps, the chain rule "
-                       "or Eq. 4 itself (default: chain)")  # fmt: skip
-    solve.add_argument(
-        "--alone",
-        action="store_true",
-        help="the method as it is: without, a search or a learner that ends behind a simple rule gives the rule's",
-    )
-    solve.add_argument(
-        "--checkpoint",
-        metavar="FILE.npz",
-        help="muzero and its kind, rl, finetune: keep the learner's state here, and go on from it",
-    )
-    solve.add_argument("--objective", choices=("runtime", "memory"), help="regal: what to minimise (default: runtime)")
-
-    check = _add(commands, "check", "judge a solution by the independent validator", _late("solutions", "check"))
-    check.add_argument(
-        "files",
-        nargs="+",
-        metavar="[mmap|mcm|regal] INSTANCE [SOLUTION]",
-        help="a solution with its instance and problem, or an instance alone",
-    )
-    check.add_argument("--all", action="store_true", help="list every violation, not the first 20 of each rule")
-    _hardware_options(check, chips=False)
-
-    show = _add(commands, "show", "draw a program, a graph or a solution", _late("solutions", "show"))
-    show.add_argument("instance", metavar="INSTANCE")
-    show.add_argument("solution", metavar="SOLUTION", nargs="?")
-    show.add_argument("--out", required=True, metavar="FILE", help="ends in .svg, .png, .pdf or .html")
-
-
-def _hardware_options(command: argparse.ArgumentParser, *, chips: bool = True) -> None:
-    command.add_argument(
-        "--hardware",
-        choices=("analytical", "silicon"),
-        help="mcm: what judges a partition, the cost model or the simulated chips (default: analytical)",
-    )
-    if chips:
-        command.add_argument("--chips", type=integer(1, 4096), help="mcm: chips in the package (default: 36)")
-        command.add_argument(
-            "--fold",
-            action="store_true",
-            help="mcm: first put weights that are ops of their own, and cheap shared ops, where they are used",
-        )
-        command.add_argument("--devices", type=integer(1, 8), help="regal: devices (default: 2)")
-    command.add_argument(
-        "--transfers", choices=("rendezvous", "free"), help="regal: what a transfer blocks (default: rendezvous)"
-    )
-    command.add_argument("--memory-gib", type=positive(1e6), help="regal: memory of a device in GiB (default: 16)")
-
-
-def _program_commands(commands: Any) -> None:
-    trace = _add(commands, "trace", "a graph, or a program, from your own JAX function", _late("programs", "trace"))
-    trace.add_argument(
-        "function",
-        metavar="MODULE:FUNCTION",
-        help="a function, or one without arguments that returns (function, arguments)",
-    )
-    trace.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="DTYPE[SHAPE]",
-        help="an argument, such as f32[32,224,224,3]; repeat",
-    )
-    trace.add_argument("--parameters", default="", metavar="I,J", help="positions of the arguments that are parameters")
-    trace.add_argument("--name", help="of the graph (default: the function's)")
-    trace.add_argument("--unroll-limit", type=integer(1, 10**6), help="operations that unrolling one loop may make")
-    trace.add_argument("--program", action="store_true", help="write a scheduled program for `lmap solve mmap`")
-    trace.add_argument("--out", required=True, metavar="FILE.json")
-
-    extract = _add(
-        commands, "extract", "a program from the real TPU compiler (extra: tpu)", _late("programs", "extract")
-    )
-    extract.add_argument("function", metavar="MODULE:FUNCTION")
-    extract.add_argument("--arg", action="append", default=[], metavar="DTYPE[SHAPE]")
-    extract.add_argument("--out", required=True, metavar="PROGRAM.json")
-    extract.add_argument("--mapping", metavar="MAPPING.json", help="also write the compiler's own mapping here")
-    extract.add_argument("--cycles", action="store_true", help="also compile in full, with CMEM on and off (minutes)")
-
-    extract.add_argument("--hlo", metavar="FILE.txt", help="also write the compiler's program here, for `lmap price`")
-
-    price = _add(
-        commands,
-        "price",
-        "what the TPU compiler itself says mappings of its program cost (extra: tpu)",
-        _late("programs", "price"),
-    )
-    price.add_argument("program", metavar="PROGRAM.json")
-    price.add_argument("mappings", nargs="*", metavar="MAPPING.json")
-    price.add_argument("--hlo", metavar="FILE.txt", help="what `lmap extract --hlo` wrote with the program (default: "
-                       "for one of the sixty compiled programs it is compiled anew)")  # fmt: skip
-    price.add_argument("--whole", action="store_true", help="compile each mapped program whole to code (minutes)")
-    price.add_argument("--instructions", action="store_true", help="also print the cycles of every instruction")
-
-    data = _add(commands, "data", "the data sets that come with the project", _late("data", "data"))
-    data.add_argument("action", choices=("list", "build", "verify"), nargs="?", default="list", help="default: list")
-    data.add_argument("sets", nargs="*", metavar="SET", help="such as graphs (default: all; build wants a name)")
-    data.add_argument("--out", metavar="FOLDER", help="build: here instead of in place")
-    data.add_argument("--files", action="store_true", help="list, verify: file by file, those in no set too")
+    command.set_defaults(run=_late(run))
+    if own_help:
+        words = "this message, and the methods of a paper named before"
+        command.add_argument("-h", "--help", action=_MethodsHelp, help=words)
+    groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
+    for flags, given in (options or {}).items():
+        place = groups[given.pop("group")] if "group" in given else command
+        if "type" in given:
+            kind, *bounds = given["type"]
+            given["type"] = TYPES[kind](*bounds)
+        place.add_argument(*flags.split(), **given)

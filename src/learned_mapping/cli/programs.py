@@ -1,7 +1,5 @@
 """``lmap trace``, ``lmap extract`` and ``lmap price``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, steps_progress
@@ -82,12 +80,7 @@ def extract(options: Any) -> int:
     name = options.function.rpartition(":")[2]
     with steps_progress("pricing placements", "placement") as progress:
         extracted = extract_program(
-            example.function,
-            example.args,
-            name=name,
-            donate=example.donated,
-            cycles=options.cycles,
-            progress=progress,
+            example.function, example.args, name=name, donate=example.donated, cycles=options.cycles, progress=progress
         )
     write_program(out, extracted.program)
     if hlo_out is not None:

@@ -1,9 +1,15 @@
-"""``lmap solve``, ``lmap check`` and ``lmap show``."""
+"""``lmap solve``, ``lmap check`` and ``lmap show``.
 
-from __future__ import annotations
+A solution's file says how it was made, so that a judge needs no more words than it must. Its optional field ``made``
+has method, seed, samples, the options of the problem that were given, and the network that was asked, with the SHA-256
+of its file.
+"""
 
+import hashlib
 import sys
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, search_progress
@@ -11,15 +17,12 @@ from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs.json_io import Node, read_json, schema_name, write_bytes
-from learned_mapping.programs.made import judged_options, made_of
 from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
-PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}
-"""Kind of a solution's file -> whose it is."""
+PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 PAPER_NAMES = tuple(PAPERS.values())
-BOUND_SECONDS = 60.0
-"""Of the search for a bound where the exact method is out of reach and no time was given."""
+BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
     "mmap": (),
     "mcm": ("chips", "fold", "start", "repair", "strength", "hardware"),
@@ -229,3 +232,40 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
         fault = f"expected a solution ({', '.join(PAPERS)}), got {node.value['schema']!r}"
         Node(node.value["schema"], solution, "schema").fail(fault)
     return PAPERS[name]
+
+
+JUDGED = {
+    "hardware": ("analytical", "silicon"),
+    "objective": ("runtime", "memory"),
+    "transfers": ("rendezvous", "free"),
+}
+"""Options in words that decide what a solution costs or whether it is valid."""
+MOST_GIB = 1e6
+
+
+def made_of(
+    method: str, by: str, seed: int, samples: int, options: Mapping[str, Any], network: Path | None
+) -> dict[str, Any]:
+    """The field's JSON object; `by` is the method whose solution it is, a rule where a learner found nothing better."""
+    found: dict[str, Any] = {"method": method, "by": by, "seed": seed, "samples": samples, "options": dict(options)}
+    if network is not None:
+        digest = hashlib.sha256(network.read_bytes()).hexdigest()
+        found["network"] = {"name": network.name.removesuffix(".npz"), "sha256": digest}
+    return found
+
+
+def judged_options(path: str) -> dict[str, Any]:
+    """The options of a solution's file that its judge needs; raises `InputError` naming file and field."""
+    node = read_json(path)
+    if not isinstance(node.value, dict) or "made" not in node.value:
+        return {}
+    made = Node(node.value["made"], path, "made").object(("method", "by", "seed", "samples", "options"), ("network",))
+    for name in ("method", "by"):
+        made[name].name()
+    for name in ("seed", "samples"):
+        made[name].integer(0, 10**15)
+    given = made["options"].mapping(20)
+    found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
+    if "memory_gib" in given:
+        found["memory_gib"] = given["memory_gib"].number(1e-9, MOST_GIB)
+    return found

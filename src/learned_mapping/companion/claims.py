@@ -5,8 +5,6 @@ by the rows of the methods it names. Where their interval lies on both sides of 
 *undecided*. Where there are no such rows, or a learner has learned less than `LEARNERS` asks for, it is *not yet run*.
 """
 
-from __future__ import annotations
-
 import html
 import math
 import os
@@ -51,8 +49,7 @@ MEANING = {
     "not testable here": "what it would take is out of reach, and the table says what",
 }
 PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
-DRAWS = 2000
-"""Of a bootstrap over instances."""
+DRAWS = 2000  # Of a bootstrap over instances.
 
 KINDS = ("value", "ratio", "difference", "share_better")
 OVER: dict[str, Callable[[list[float]], float]] = {
@@ -76,8 +73,7 @@ class Measure:
     """
 
     kind: str
-    rows: Mapping[str, str]
-    """Keys of the rows: method, metric, instance or any other column."""
+    rows: Mapping[str, str]  # Keys of the rows: method, metric, instance or any other column.
     against: Mapping[str, str] = field(default_factory=dict)
     over: str = "mean"
 
@@ -97,20 +93,16 @@ class Claim:
 
     id: str
     paper: int
-    text: str
-    """The claim, in our words."""
-    number: str
-    """What the paper reports."""
+    text: str  # The claim, in our words.
+    number: str  # What the paper reports.
     artifact: str
     measure: Measure | None = None
     reproduced: tuple[float, float] = (math.inf, math.inf)
     """Interval of values, ends included, that reproduce the claim."""
     same_direction: tuple[float, float] = (math.inf, math.inf)
     """Interval of values that point the same way without reaching the paper's number."""
-    not_testable: str = ""
-    """Why the claim cannot be tested here; empty where it can."""
-    instances: int = 1
-    """How many instances the claim is about: with rows of fewer it is not yet run."""
+    not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
+    instances: int = 1  # How many instances the claim is about: with rows of fewer it is not yet run.
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
@@ -120,11 +112,9 @@ class Judged:
     """A claim with the verdict of the stored results."""
 
     claim: Claim
-    verdict: str
-    """One of `VERDICTS`."""
+    verdict: str  # One of `VERDICTS`.
     measured: Measured | None = None
-    ours: Measured | None = None
-    """What our own method reaches by the same rule."""
+    ours: Measured | None = None  # What our own method reaches by the same rule.
 
 
 def claims_path() -> Path:
@@ -291,9 +281,9 @@ def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[st
     return found
 
 
-def judge_all(path: str | os.PathLike | None = None) -> list[Judged]:
+def judge_all() -> list[Judged]:
     """Every claim with its verdict from the stored ``full`` results."""
-    claims = read_claims(path)
+    claims = read_claims()
     found = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
     return [judge(claim, found[claim.artifact]) for claim in claims]
 

@@ -1,7 +1,5 @@
 """Results as the book's chapters show them: tables with the paper's numbers beside ours, and a line of provenance."""
 
-from __future__ import annotations
-
 import datetime
 import html
 import math

@@ -8,8 +8,6 @@ The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``
 them to what the methods do. Listing what is stale only reads files.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -17,7 +15,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.artifact import Run, function_of
+from learned_mapping.companion.artifact import Run, function_of, read_table
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import read_json, write_json
@@ -25,57 +23,14 @@ from learned_mapping.programs.json_io import read_json, write_json
 SCHEMA = "learned-mapping/fingerprints/1"
 DIGITS = 6
 SEED = 20
-SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}
-"""What a search may evaluate on each instance."""
-INSTANCES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    "mmap": (("small.program.json", {}), ("training-step.program.json", {})),
-    "mcm": (("layers.graph.json", {"chips": 3}), ("branches.graph.json", {"chips": 4})),
-    "silicon": (("layers.graph.json", {"chips": 3}), ("branches.graph.json", {"chips": 4})),
-    "regal": (("branches.graph.json", {}), ("branches.graph.json", {"objective": "memory"})),
-}
+SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}  # What a search may evaluate on each instance.
+_TABLE = read_table("fingerprints.yml")
+INSTANCES: dict[str, list[tuple[str, dict[str, Any]]]] = _TABLE["instances"]
 """Problem -> files of ``data/fingerprints``, and the options of their tasks."""
-SOLVES = {
-    "mmap.map": "mmap", "mmap.price": "mmap", "mcm.partition": "mcm", "mcm.solve": "mcm", "mcm.mode": "mcm",
-    "silicon.solve": "silicon", "silicon.measure": "silicon",
-    "regal.schedule": "regal", "regal.sizes": "regal", "regal.distance": "regal",
-    "regal.limit": "regal", "regal.outside": "regal", "regal.split": "regal",
-}  # fmt: skip
-"""Tasks whose method is one of a problem's."""
-SAME_CODE = {
-    f"mmap/{name}": "mmap/muzero" for name in ("muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
-}
+SAME_CODE: dict[str, str] = _TABLE["same_code"]
 """Methods whose fingerprint is another's: one agent under other settings."""
-FIRST_ONLY = ("mmap/muzero", "regal/regal", "regal/regal-average")
-"""Methods that play the first instance alone: they compile for a minute, or no network of theirs serves the second."""
-PROBES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "mmap.bound": ("bound-lp", "rnn_0", {}),
-    "mmap.random": ("random", "mlperf_dlrm_batch_8192", {"games": 3}),
-    "mmap.state": ("state", "alexnet_train_batch_32", {"is_output": False}),
-    "mcm.example": ("valid", "example", {}),
-    "regal.long": ("long-search", "small", {"evaluations": 200, "kind": "synthetic", "split": "small",
-                                             "objective": "runtime", "transfers": "rendezvous"}),
-    "regal.prove": ("cp-sat", "small", {"evaluations": 200, "kind": "synthetic", "split": "small", "solver_time": 1.0,
-                                         "objective": "runtime", "transfers": "rendezvous"}),
-}  # fmt: skip
+PROBES: dict[str, tuple[str, str, dict[str, Any]]] = _TABLE["probes"]
 """Other tasks -> a small run of theirs, (method, instance, config), which is their fingerprint."""
-FILES = {
-    "mcm/zeroshot": "checkpoints/mcm/*.npz",
-    "mcm/finetune": "checkpoints/mcm/*.npz",
-    "silicon/zeroshot": "checkpoints/mcm/*.npz",
-    "silicon/finetune": "checkpoints/mcm/*.npz",
-    "regal/constant-law": "checkpoints/regal/chosen.json",
-    "regal/spectral-law": "checkpoints/regal/chosen.json",
-    "regal/priority-law": "checkpoints/regal/chosen.json",
-    "regal/gas": "checkpoints/regal/gas-*.npz",
-    "regal/idrs": "checkpoints/regal/[st]*.npz",
-} | {
-    f"regal/regal-imitation{use}": "checkpoints/regal/[st]*.npz"
-    for use in ("", "-as-printed", "-mean", "-initial", "-local-search", "-no-search")
-}
-"""What a method has learned from, as a pattern below the data folder: its content is part of the fingerprint."""
-NETWORK = {"regal/regal": "synthetic-runtime-0", "regal/regal-average": "synthetic-runtime-0"}
-"""Methods that play with a network of this name. Their runs name theirs and its digest, so that another network of the
-same method leaves them fresh."""
 CLOCKS = ("seconds", "x", "rate", "peak_bytes")
 """What a run measures with a clock: never part of a fingerprint, nor of a comparison."""
 
@@ -87,17 +42,17 @@ def path() -> Path:
 
 def key_of(run: Run) -> str:
     """What a run's fingerprint is stored under: the problem and the method, or the task."""
-    problem = SOLVES.get(run.task)
+    problem = _TABLE["solves"].get(run.task)
     if problem is None:
         return run.task
     key = f"{problem}/{run.method.partition(':')[0]}"
     return SAME_CODE.get(key, key)
 
 
-def instances_of(key: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:
     """What a method plays: entries of `INSTANCES`."""
     found = INSTANCES[key.partition("/")[0]]
-    return found[:1] if key in FIRST_ONLY else found
+    return found[:1] if key in _TABLE["first_only"] else found
 
 
 def current() -> dict[str, str]:
@@ -123,8 +78,8 @@ def _entries(file: str, changed: int) -> dict[str, dict[str, Any]]:
 
 def _digest(key: str, costs: Any, version: int) -> str:
     hasher = hashlib.sha256(json.dumps([key, costs, version], sort_keys=True).encode())
-    if key in FILES:
-        for file in sorted(data_folder().glob(FILES[key])):
+    if key in _TABLE["files"]:
+        for file in sorted(data_folder().glob(_TABLE["files"][key])):
             hasher.update(f"{file.name} {_sha256(str(file), file.stat().st_mtime_ns)}\n".encode())
     return hasher.hexdigest()[:16]
 
@@ -168,7 +123,7 @@ def _play(key: str) -> dict[str, Any]:
     from learned_mapping.problem import problem, solve
 
     name, _, method = key.partition("/")
-    own, method = problem(name), f"{method}:{NETWORK[key]}" if key in NETWORK else method
+    own, method = problem(name), f"{method}:{_TABLE['network'][key]}" if key in _TABLE["network"] else method
     costs = []
     for file, options in instances_of(key):
         instance = own.read(str(path().parent / file))

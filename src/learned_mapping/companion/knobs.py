@@ -1,7 +1,5 @@
 """Sliders and menus over the parameters of a chapter's cell, in JupyterLab; in the rendered book its defaults alone."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Sequence

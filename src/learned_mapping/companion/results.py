@@ -1,7 +1,5 @@
 """Stored results: one file per artifact, made from the records of its runs and validated whenever it is read."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib.metadata

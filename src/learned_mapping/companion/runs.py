@@ -4,8 +4,6 @@ A record is written, atomically, as each run finishes; a run whose record is the
 series goes on where it stopped, and a killed worker costs its own run only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -22,8 +20,7 @@ from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedEr
 from learned_mapping.programs.json_io import check_writable, read_json, write_json
 
 SCHEMA = "learned-mapping/run/1"
-ATTEMPTS = 2
-"""A run whose worker dies is tried once more."""
+ATTEMPTS = 2  # A run whose worker dies is tried once more.
 
 
 class RunsFailedError(LearnedMappingError):

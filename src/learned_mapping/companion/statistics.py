@@ -5,20 +5,16 @@ task (an instance) as the values of its runs (seeds). Every statistic takes the 
 evaluates all resamples at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-Scores = Mapping[str, Sequence[float]]
-"""Task -> the values of its runs."""
+Scores = Mapping[str, Sequence[float]]  # Task -> the values of its runs.
 Statistic = Callable[..., np.ndarray]
 
 RESAMPLES = 2000
-CONFIDENCE = 0.95
-"""Of an interval: its share of the resamples."""
+CONFIDENCE = 0.95  # Of an interval: its share of the resamples.
 
 
 def interquartile_mean(values: Any, axis: int = -1) -> np.ndarray:

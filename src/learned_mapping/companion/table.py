@@ -5,8 +5,6 @@ says so), and where it has them the ends of its 95% interval, ``low`` and ``high
 and a ``curve``; further cells as its table needs them. `results.check_result` holds every stored row to these types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 ``python -m learned_mapping.companion.worker FD`` is started by `runs.execute`; nobody types it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -11,8 +11,6 @@ links are busy:
     runtime = max_d t_d,   throughput = 1 / runtime
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,18 +36,14 @@ class ChipPackage:
 
     chips: int = field(default=36, metadata={"static": True})
     """C, the number of chips on the ring (paper 2, Section 5.1)."""
-    flop_per_s: float = 4e12
-    """Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS)."""
+    flop_per_s: float = 4e12  # Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS).
     sram_bytes: float = 64.0 * MIB
     """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the paper's 16."""
     sram_bytes_per_s: float = 512e9
     """Bandwidth to activations in SRAM, bytes/s: 1,024 bytes a cycle at 500 MHz; our assumption."""
-    weight_bytes_per_s: float = 512e9
-    """Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory."""
-    link_bytes_per_s: float = 32e9
-    """Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s")."""
-    op_overhead_s: float = 5e-7
-    """Fixed time of every op but program inputs, seconds; our assumption."""
+    weight_bytes_per_s: float = 512e9  # Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory.
+    link_bytes_per_s: float = 32e9  # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s").
+    op_overhead_s: float = 5e-7  # Fixed time of every op but program inputs, seconds; our assumption.
 
 
 def check_package(package: ChipPackage) -> None:

@@ -5,8 +5,6 @@ any mapping and says what it takes when copies overlap, slow each other and the 
 `memory_hierarchy.program_latency` remains the model with one copy at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -23,8 +21,7 @@ from learned_mapping.hardware.memory_hierarchy import (
 )
 from learned_mapping.programs.program import Program
 
-DONE = 1e-12
-"""What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums."""
+DONE = 1e-12  # What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
 
 
 def shared_copy_latency(
@@ -80,7 +77,7 @@ class _Copy:
 
     __slots__ = ("bytes", "end", "label", "left", "source", "start")
 
-    def __init__(self, label: int, size: int, source: _Copy | None, end: float | None = None):
+    def __init__(self, label: int, size: int, source: "_Copy | None", end: float | None = None):
         self.label, self.bytes, self.left, self.source = label, size, float(size), source
         self.start, self.end = None, end
 

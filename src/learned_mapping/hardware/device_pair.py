@@ -5,8 +5,6 @@ most memory any device holds. Transfers cost no time of their own. `simulate` is
 that also returns the traces the figures draw; `regal.rules.decode` holds the compiled one the searches use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,8 +15,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
-TRANSFERS = ("rendezvous", "free")
-"""The two readings of "synchronous, zero cost"; see `DevicePair.transfers`."""
+TRANSFERS = ("rendezvous", "free")  # The two readings of "synchronous, zero cost"; see `DevicePair.transfers`.
 MAX_DEVICES = 8
 
 
@@ -32,14 +29,12 @@ class DevicePair:
     are also what the paper gives each device (Section 3.1).
     """
 
-    memory_bytes: float = 16.0 * GIB
-    """Memory of each device, bytes (paper: 16 GiB)."""
+    memory_bytes: float = 16.0 * GIB  # Memory of each device, bytes (paper: 16 GiB).
     flop_per_s: float = 61.5e12
     """Peak arithmetic of each device, FLOP/s. Used only where a graph brings no times of its own."""
     bytes_per_s: float = 450e9
     """Memory bandwidth of each device, bytes/s. Used only where a graph brings no times of its own."""
-    devices: int = field(default=2, metadata={"static": True})
-    """Number of devices d (paper: 2)."""
+    devices: int = field(default=2, metadata={"static": True})  # Number of devices d (paper: 2).
     transfers: str = field(default="rendezvous", metadata={"static": True})
     """``rendezvous``: a transfer waits until both devices reach it, then both go on. ``free``: it never makes the
     sender wait, and the receiver waits only where it needs the tensor."""
@@ -49,16 +44,11 @@ class DevicePair:
 class Simulation:
     """What running a schedule costs, and how it went. S steps, d devices."""
 
-    makespan_s: float
-    """Seconds until the last device is done."""
-    peak_bytes: int
-    """The most bytes any device holds at any time."""
-    device_peak_bytes: tuple[int, ...]
-    """d entries, bytes."""
-    start_s: np.ndarray
-    """[S] float64, when each step starts, in seconds."""
-    finish_s: np.ndarray
-    """[S] float64, when each step ends, in seconds."""
+    makespan_s: float  # Seconds until the last device is done.
+    peak_bytes: int  # The most bytes any device holds at any time.
+    device_peak_bytes: tuple[int, ...]  # d entries, bytes.
+    start_s: np.ndarray  # [S] float64, when each step starts, in seconds.
+    finish_s: np.ndarray  # [S] float64, when each step ends, in seconds.
     memory: tuple[tuple[tuple[float, float, int], ...], ...]
     """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the step's peak."""
 

@@ -5,8 +5,6 @@ program down. `program_latency` assumes nothing of the kind: it replays the mapp
 and two memories, so that reward and latency can disagree (paper 1, section 4.2 and Figure 6).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -18,8 +16,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.programs.program import Program
 
-COPY, NO_COPY, DROP = 0, 1, 2
-"""Codes of the actions in a mapping (paper 1, section 4.2)."""
+COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, section 4.2).
 
 
 class MappingLike(Protocol):
@@ -35,25 +32,17 @@ class MappingLike(Protocol):
 class LatencyBreakdown:
     """Where the time of a mapped program goes. The parts add up to `total_s`. All in seconds."""
 
-    total_s: float
-    """From the start of the first instruction to the end of the last instruction, copy or write-back."""
-    compute_s: float
-    """Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``."""
-    arrival_stall_s: float
-    """Instructions waiting for data that is still being copied."""
-    overwrite_stall_s: float
-    """Instructions waiting to write where a copy to HBM still reads."""
+    total_s: float  # From the start of the first instruction to the end of the last instruction, copy or write-back.
+    compute_s: float  # Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``.
+    arrival_stall_s: float  # Instructions waiting for data that is still being copied.
+    overwrite_stall_s: float  # Instructions waiting to write where a copy to HBM still reads.
     write_back_s: float
     """Instructions waiting for tensors that lived in CMEM alone and that they read from HBM, and, at the end, results
     of the program whose only copy is in CMEM."""
-    contention_s: float
-    """Slowdown of instructions while the copy engine takes HBM bandwidth."""
-    drain_s: float
-    """Copies still under way after the last instruction."""
-    instruction_start_s: np.ndarray
-    """[T] float64: when each instruction starts."""
-    instruction_end_s: np.ndarray
-    """[T] float64."""
+    contention_s: float  # Slowdown of instructions while the copy engine takes HBM bandwidth.
+    drain_s: float  # Copies still under way after the last instruction.
+    instruction_start_s: np.ndarray  # [T] float64: when each instruction starts.
+    instruction_end_s: np.ndarray  # [T] float64.
     copies: tuple[tuple[int, float, float], ...]
     """(buffer, start, end) of each copy in the order of their starts; buffer -1 - n is the write-back of tensor n."""
 
@@ -213,8 +202,7 @@ class MemoryHierarchy:
     generations shaped Google's TPUv4i", ISCA 2021.
     """
 
-    hbm_bytes_per_s: float = 614e9
-    """Bandwidth of HBM, bytes/s (Ten lessons, table 1: 614 GB/s)."""
+    hbm_bytes_per_s: float = 614e9  # Bandwidth of HBM, bytes/s (Ten lessons, table 1: 614 GB/s).
     cmem_bytes_per_s: float = 4 * 614e9
     """Bandwidth of CMEM, bytes/s. No public figure is known to us: four times HBM is an assumption."""
     copy_bytes_per_s: float = 614e9
@@ -222,8 +210,7 @@ class MemoryHierarchy:
     cmem_bytes: float = 64.0 * MIB
     """Capacity of CMEM, bytes: 128 MiB on chip (Ten lessons, table 1), of which the compiler of the v4 generation gives
     64 MiB to a core's program."""
-    peak_flop_per_s: float = 138e12
-    """Peak arithmetic, FLOP/s in bfloat16 (Ten lessons, table 1: 138 TFLOP/s)."""
+    peak_flop_per_s: float = 138e12  # Peak arithmetic, FLOP/s in bfloat16 (Ten lessons, table 1: 138 TFLOP/s).
     overhead_s: float = 1e-6
     """Fixed time of an instruction, seconds. An assumption: about a thousand cycles at 1.05 GHz."""
     contention: float = 0.0

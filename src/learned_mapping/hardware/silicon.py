@@ -21,8 +21,6 @@ An op that looks up rows of a table (a word embedding) does not hold it: no chip
 memory, and the rows come over a link: r_u counts its activations, plus output bytes / link_bytes_per_s.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -43,8 +41,7 @@ from learned_mapping.hardware.chip_package import (
 )
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
-LOOKUPS = frozenset({"gather", "dynamic_slice"})
-"""Kinds of ops that read some rows of the weights they name."""
+LOOKUPS = frozenset({"gather", "dynamic_slice"})  # Kinds of ops that read some rows of the weights they name.
 
 
 @dataclass(frozen=True)
@@ -56,34 +53,20 @@ class SiliconParameters:
 
     attention: float = 1.54
     """Slowdown of products of activations; those of activations and weights are the reference, 1."""
-    elementwise: float = 1.65
-    """Slowdown of arithmetic op by op."""
-    transcendental: float = 1.76
-    """Slowdown of exponentials, powers and roots."""
-    reduction: float = 2.18
-    """Slowdown of sums and maxima."""
-    movement: float = 1.1
-    """Slowdown of copies that compute nothing."""
-    half_efficiency_s: float = 4.61e-06
-    """Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's."""
-    efficiency_exponent: float = 0.715
-    """0 is an efficiency that does not depend on size."""
-    launch_s: float = 5.42e-07
-    """Seconds to start an op."""
-    switch_s: float = 1.18e-07
-    """Seconds to change from one class of ops to another."""
-    spill_from: float = 0.828
-    """Share of the memory from which live bytes slow an op down."""
-    spill_slowdown: float = 0.596
-    """Relative slowdown of an op while the memory is full."""
-    contention: float = 0.839
-    """Share of the links' time that a chip much busier than its links loses."""
-    message_s: float = 1.22e-06
-    """Seconds a tensor takes on a link beside those of its bytes."""
-    sync_s: float = 5e-6
-    """Seconds every chip waits for the others, per result."""
-    noise: float = 0.01
-    """Standard deviation of the logarithm of a measured throughput."""
+    elementwise: float = 1.65  # Slowdown of arithmetic op by op.
+    transcendental: float = 1.76  # Slowdown of exponentials, powers and roots.
+    reduction: float = 2.18  # Slowdown of sums and maxima.
+    movement: float = 1.1  # Slowdown of copies that compute nothing.
+    half_efficiency_s: float = 4.61e-06  # Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's.
+    efficiency_exponent: float = 0.715  # 0 is an efficiency that does not depend on size.
+    launch_s: float = 5.42e-07  # Seconds to start an op.
+    switch_s: float = 1.18e-07  # Seconds to change from one class of ops to another.
+    spill_from: float = 0.828  # Share of the memory from which live bytes slow an op down.
+    spill_slowdown: float = 0.596  # Relative slowdown of an op while the memory is full.
+    contention: float = 0.839  # Share of the links' time that a chip much busier than its links loses.
+    message_s: float = 1.22e-06  # Seconds a tensor takes on a link beside those of its bytes.
+    sync_s: float = 5e-6  # Seconds every chip waits for the others, per result.
+    noise: float = 0.01  # Standard deviation of the logarithm of a measured throughput.
 
     @property
     def slowdowns(self) -> np.ndarray:
@@ -226,7 +209,7 @@ def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
     )
 
 
-def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> ScheduleArrays:
+def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> "ScheduleArrays":
     hosted = tables_on_host(graph)
     bare = dataclasses.replace(package, op_overhead_s=0.0)
     classes, work = op_classes(graph), graph_work(hosted)

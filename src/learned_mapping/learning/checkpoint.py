@@ -1,7 +1,5 @@
 """Checkpoints: one npz file of named arrays and a JSON header, written whole or not at all, never pickled."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -4,8 +4,6 @@ Checkpoints and log lines are written between iterations. An iteration that is i
 is lost whole, so a run that goes on from a checkpoint repeats what an uninterrupted run does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -22,8 +20,7 @@ from learned_mapping.programs.json_io import write_bytes
 class Agent(Protocol):
     """What the loop needs to know of an agent."""
 
-    iterations: int
-    """Finished."""
+    iterations: int  # Finished.
 
     @property
     def done(self) -> bool:

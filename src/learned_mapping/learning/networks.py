@@ -1,7 +1,5 @@
 """Building blocks of the agents' networks, and what they weigh."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

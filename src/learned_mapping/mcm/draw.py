@@ -1,7 +1,5 @@
 """Pictures of partitions: a graph over its chips, and what each chip spends on arithmetic and on its links."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,12 +11,9 @@ from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, new_figure, svg_text, written
 
-LABELLED_OPS = 40
-"""Up to this many ops, a drawing writes their names."""
-SINGLE_OPS = 600
-"""Up to this many ops, a partition's drawing has a dot for each."""
-LEVELS = 40
-"""Depths that a drawing of more tells apart."""
+LABELLED_OPS = 40  # Up to this many ops, a drawing writes their names.
+SINGLE_OPS = 600  # Up to this many ops, a partition's drawing has a dot for each.
+LEVELS = 40  # Depths that a drawing of more tells apart.
 BAD_COLOUR = PALETTE[1]
 
 

@@ -14,8 +14,6 @@ repair leaves JAX, through a callback to its compiled kernel. A search that judg
 calls `rollout`, the same step without the round trip, with the judge its model has: analytical, or measured on silicon.
 """
 
-from __future__ import annotations
-
 from functools import cached_property, partial
 from typing import NamedTuple
 

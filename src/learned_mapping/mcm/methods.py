@@ -1,7 +1,5 @@
 """Every way to partition a graph, by name, behind one call: `solve`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,12 +11,12 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
-from learned_mapping.mcm.bounds.cp_sat import fastest_partition
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import check_strength, is_valid
+from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
@@ -28,8 +26,7 @@ from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, P
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
-SAMPLES = 1000
-"""Partitions every search may evaluate unless told otherwise."""
+SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
 ENGINE, CP_SAT = "engine", "cp-sat"
 REPAIRS = (ENGINE, CP_SAT)
@@ -50,8 +47,7 @@ class Task:
       strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
     """
 
-    balanced = BALANCED
-    """Settings of a policy that begins about the even cut."""
+    balanced = BALANCED  # Settings of a policy that begins about the even cut.
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
@@ -221,8 +217,7 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     return METHODS | learners
 
 
-CHEAP_IDEALS = 20_000
-"""Up to here the optimum takes a moment, and stands beside any partition."""
+CHEAP_IDEALS = 20_000  # Up to here the optimum takes a moment, and stands beside any partition.
 
 
 class Partitioning(Problem):
@@ -263,7 +258,7 @@ class Partitioning(Problem):
         return Task(instance, package, start, repair, strength)
 
     def toy(self) -> Task:
-        from learned_mapping.mcm.rules.example import example_graph
+        from learned_mapping.mcm.rules.constraints import example_graph
 
         return self.task(example_graph(), chips=2)
 

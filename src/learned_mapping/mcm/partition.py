@@ -1,7 +1,5 @@
 """Partition: which chip runs each op, and its file ``learned-mapping/partition/1``."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +17,8 @@ from learned_mapping.programs.json_io import Node, expect_schema, read_json, wri
 class Partition(DrawnOn):
     """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says whether it does."""
 
-    assignment: np.ndarray
-    """[N] int32 chip of each op, in the graph's order."""
-    chips: int
-    """C, the number of chips there are."""
+    assignment: np.ndarray  # [N] int32 chip of each op, in the graph's order.
+    chips: int  # C, the number of chips there are.
 
     @property
     def chips_used(self) -> int:

@@ -1,7 +1,5 @@
 """Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy measurement."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +14,7 @@ from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
-from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
@@ -52,8 +50,7 @@ class SiliconTask(Task):
     ``ran`` has a truth value per measurement so far: whether the partition ran.
     """
 
-    balanced = {}
-    """As they are: on silicon a start any wider gives partitions that do not run."""
+    balanced = {}  # As they are: on silicon a start any wider gives partitions that do not run.
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **repair: str):
         super().__init__(graph, package, **repair)

@@ -1,19 +1,12 @@
 """The mapping that the TPU compiler itself made, the production solution to beat: told in the game's actions, and
 changed no more than the game's rules demand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.rules.actions import (
-    COPY,
-    DROP,
-    NO_COPY,
-    NO_OFFSET,
-)
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
 from learned_mapping.mmap.searches.heuristic import Planner, Settings
 from learned_mapping.programs.program import Program
 from learned_mapping.tpu.stays import CompilerMapping

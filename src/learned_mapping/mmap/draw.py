@@ -1,7 +1,5 @@
 """Pictures of memory mappings: allocations over time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,8 +14,7 @@ from learned_mapping.programs.draw import demand_figure
 from learned_mapping.programs.program import Program
 from learned_mapping.style import INK, byte_unit, new_figure, svg_text, written
 
-DRAWN_ALLOCATIONS = 3000
-"""Up to this many allocations, a layout is made of outlines."""
+DRAWN_ALLOCATIONS = 3000  # Up to this many allocations, a layout is made of outlines.
 
 
 def show(program: Program, mapping: Mapping | None = None) -> str:

@@ -8,8 +8,6 @@ room. A later question that reaches back to a forgotten step could then be answe
 `overflow` flag, and stays exact as long as the flag is down. With capacity B the flag cannot rise.
 """
 
-from __future__ import annotations
-
 import bisect
 from typing import NamedTuple
 
@@ -23,10 +21,8 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
-UNUSED = 2**30
-"""The offset of an empty slot: above every fast memory."""
-SMALL = 256
-"""Up to this many buffers the environment gets a slot for each, which rules an overflow out."""
+UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
+SMALL = 256  # Up to this many buffers the environment gets a slot for each, which rules an overflow out.
 MARGIN = 1.5
 
 

@@ -1,7 +1,5 @@
 """Mapping: what was decided for every buffer of a program; the file ``learned-mapping/mapping/1``."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +14,7 @@ from learned_mapping.programs.graph import MAX_BYTES, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
 from learned_mapping.programs.program import MAX_BUFFERS, Program
 
-ACTION_WORDS = ("copy", "nocopy", "drop")
-"""The actions as they stand in files, by code."""
+ACTION_WORDS = ("copy", "nocopy", "drop")  # The actions as they stand in files, by code.
 MAX_STEP = 2**31 - 2
 _FIELDS = (
     ("action", 0, 2, np.int8),
@@ -35,14 +32,10 @@ class Mapping(DrawnOn):
     allocation: the interval (e', t]; where the allocation reaches t anyway the interval is empty, written [t + 1, t].
     """
 
-    action: np.ndarray
-    """[B] int8: 0 Copy, 1 NoCopy, 2 Drop."""
-    offset: np.ndarray
-    """[B] int64, bytes from the start of fast memory; -1 for a buffer in HBM."""
-    start: np.ndarray
-    """[B] int32, first step of the buffer's allocation."""
-    end: np.ndarray
-    """[B] int32, last step of the buffer's allocation, included."""
+    action: np.ndarray  # [B] int8: 0 Copy, 1 NoCopy, 2 Drop.
+    offset: np.ndarray  # [B] int64, bytes from the start of fast memory; -1 for a buffer in HBM.
+    start: np.ndarray  # [B] int32, first step of the buffer's allocation.
+    end: np.ndarray  # [B] int32, last step of the buffer's allocation, included.
 
     @property
     def placed(self) -> np.ndarray:

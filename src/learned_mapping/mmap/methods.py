@@ -1,7 +1,5 @@
 """Every way to map a program, by name, behind one call: `solve`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -37,8 +35,7 @@ from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict
 
-SECONDS = 10.0
-"""Every search gets this much unless told otherwise."""
+SECONDS = 10.0  # Every search gets this much unless told otherwise.
 PLANS = ("heuristic",)
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
 two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""

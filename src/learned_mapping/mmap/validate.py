@@ -5,8 +5,6 @@ and keeps simple books: the allocations, the supply left at each step, who copie
 steps without supply keep its time near the number of buffers, whatever the mapping.
 """
 
-from __future__ import annotations
-
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict, Violations
 
-TOLERANCE = 1e-9
-"""Relative slack on seconds of supply and demand, for the rounding of sums."""
+TOLERANCE = 1e-9  # Relative slack on seconds of supply and demand, for the rounding of sums.
 
 CAPACITY = "section 4.1 capacity"
 OVERLAP = "section 4.1 no overlap"

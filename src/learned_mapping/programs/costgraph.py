@@ -16,8 +16,6 @@ Neither are temporary memory, devices and shapes; all are accepted and ignored. 
 ``compute_cost``; only ratios of running times matter there.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import os
@@ -34,13 +32,10 @@ from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import MAX_BYTES, MAX_OPS, MAX_SECONDS, ComputationGraph, make_graph
 from learned_mapping.programs.json_io import MAX_NAME, read_bytes
 
-SECONDS_PER_UNIT = 1e-6
-"""Seconds of one unit of ``compute_cost``."""
+SECONDS_PER_UNIT = 1e-6  # Seconds of one unit of ``compute_cost``.
 
-MAX_FIELDS = 500_000
-"""Most braces, colons and commas of a text, whose parser takes seconds for so many."""
-LINES_READ_AGAIN = 2000
-"""In a longer node a fault is named by the line on which the node begins."""
+MAX_FIELDS = 500_000  # Most braces, colons and commas of a text, whose parser takes seconds for so many.
+LINES_READ_AGAIN = 2000  # In a longer node a fault is named by the line on which the node begins.
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",

@@ -1,7 +1,5 @@
 """What a program asks of the fast memory as a picture, and the depths by which pictures of graphs are laid out."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.figure import Figure
 

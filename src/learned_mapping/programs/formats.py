@@ -3,8 +3,6 @@
 Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.partition`, `regal.schedule`.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ComputationGraph: ops, the tensors they produce, and who consumes them. Papers 2 and 3 map it."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import heapq
@@ -17,8 +15,7 @@ from learned_mapping.programs.json_io import MAX_NAME
 
 MAX_OPS = 100_000
 MAX_EDGES = 2_000_000
-MAX_BYTES = 2**50
-"""Largest tensor, or weights of one op, in bytes: a pebibyte."""
+MAX_BYTES = 2**50  # Largest tensor, or weights of one op, in bytes: a pebibyte.
 MAX_TOTAL_BYTES = 2**61
 """Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
@@ -57,28 +54,19 @@ class ComputationGraph:
     """
 
     name: str
-    op_names: tuple[str, ...]
-    """N distinct names."""
+    op_names: tuple[str, ...]  # N distinct names.
     op_kinds: tuple[str, ...]
     """N primitive names, such as ``dot_general``; ``input`` for a source that stands for a program input."""
-    op_flop: np.ndarray
-    """[N] float64, floating-point operations."""
-    op_weight_bytes: np.ndarray
-    """[N] int64, bytes of parameters the op holds."""
+    op_flop: np.ndarray  # [N] float64, floating-point operations.
+    op_weight_bytes: np.ndarray  # [N] int64, bytes of parameters the op holds.
     op_seconds: np.ndarray | None
     """[N] float64 running-time estimates in seconds, or None: a hardware model then derives them."""
-    tensor_names: tuple[str, ...]
-    """M distinct names."""
-    tensor_producer: np.ndarray
-    """[M] int32, the op that produces each tensor."""
-    tensor_bytes: np.ndarray
-    """[M] int64."""
-    tensor_is_output: np.ndarray
-    """[M] bool, whether the tensor leaves the graph and so must be kept to the end."""
-    edge_tensor: np.ndarray
-    """[E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct."""
-    edge_consumer: np.ndarray
-    """[E] int32, the op that uses it."""
+    tensor_names: tuple[str, ...]  # M distinct names.
+    tensor_producer: np.ndarray  # [M] int32, the op that produces each tensor.
+    tensor_bytes: np.ndarray  # [M] int64.
+    tensor_is_output: np.ndarray  # [M] bool, whether the tensor leaves the graph and so must be kept to the end.
+    edge_tensor: np.ndarray  # [E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct.
+    edge_consumer: np.ndarray  # [E] int32, the op that uses it.
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Where the graph comes from; free form, no part of the digest."""
     op_untouched_bytes: np.ndarray | None = None

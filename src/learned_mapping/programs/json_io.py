@@ -1,7 +1,5 @@
 """Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and field."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import io
@@ -13,16 +11,14 @@ import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from learned_mapping.errors import InputError, shown
 
-MAX_FILE_BYTES = 64 * 2**20
-"""Largest text accepted, after decompression, in bytes."""
+MAX_FILE_BYTES = 64 * 2**20  # Largest text accepted, after decompression, in bytes.
 MAX_VALUES = 8_000_000
 """Most braces, brackets, colons and commas of a JSON text: what bounds the memory that its values can take."""
-MAX_NAME = 1000
-"""Characters of the longest name."""
+MAX_NAME = 1000  # Characters of the longest name.
 MAX_METADATA_DEPTH = 20
 
 
@@ -43,7 +39,7 @@ class Node:
     def _wrong_type(self, expected: str) -> NoReturn:
         self.fail(f"expected {expected}, got {_shorten(self.value)}")
 
-    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Node]:
+    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Self]:
         """The members of a JSON object; raises for a missing or an unknown one."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
@@ -57,7 +53,7 @@ class Node:
         prefix = self.field + "." if self.field else ""
         return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
 
-    def mapping(self, limit: int) -> dict[str, Node]:
+    def mapping(self, limit: int) -> dict[str, Self]:
         """The members of a JSON object with free keys, at most `limit` of them."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
@@ -65,7 +61,7 @@ class Node:
             self.fail(f"{len(self.value)} entries, at most {limit} are supported")
         return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
 
-    def array(self, limit: int) -> list[Node]:
+    def array(self, limit: int) -> list[Self]:
         """The elements of a JSON array, at most `limit` of them."""
         if not isinstance(self.value, list):
             self._wrong_type("an array")

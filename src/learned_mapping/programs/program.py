@@ -1,11 +1,9 @@
 """Program: a scheduled instruction sequence and its buffers. Paper 1 maps it to fast memory."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,8 +22,7 @@ from learned_mapping.programs.graph import (
 
 MAX_INSTRUCTIONS = 200_000
 MAX_BUFFERS = 1_000_000
-MAX_VARIED = 8
-"""Latencies are known for subsets of at most this many buffers of an instruction (paper 1, Appendix A)."""
+MAX_VARIED = 8  # Latencies are known for subsets of at most this many buffers of an instruction (paper 1, Appendix A).
 NO_ALIAS = -1
 NOT_VARIED = -1
 
@@ -39,34 +36,20 @@ class Program(Drawn):
     """
 
     name: str
-    fast_bytes: int
-    """Capacity of the fast memory (CMEM), max_size of section 4.1, in bytes."""
-    copy_bytes_per_s: float
-    """Bandwidth of the one copy engine between HBM and CMEM."""
-    instruction_names: tuple[str, ...]
-    """T distinct names."""
-    instruction_kinds: tuple[str, ...]
-    """T opcodes, such as ``fusion``."""
-    tensor_names: tuple[str, ...]
-    """N distinct names."""
-    tensor_bytes: np.ndarray
-    """[N] int64, size(b) of every buffer of the tensor."""
-    tensor_is_parameter: np.ndarray
-    """[N] bool, in HBM before the program starts."""
-    tensor_is_output: np.ndarray
-    """[N] bool, a result of the program: live to the end."""
-    buffer_instruction: np.ndarray
-    """[B] int32, ascending: target_time(b)."""
-    buffer_tensor: np.ndarray
-    """[B] int32: tensor_id(b)."""
-    buffer_is_output: np.ndarray
-    """[B] bool: whether the instruction writes the buffer (else it reads it)."""
-    buffer_alias: np.ndarray
-    """[B] int32: alias_id(b), numbered from 0, or `NO_ALIAS`."""
-    buffer_bit: np.ndarray
-    """[B] int8: the bit of the buffer in its instruction's latency table, or `NOT_VARIED`."""
-    latency_offsets: np.ndarray
-    """[T + 1] int64: where each instruction's table starts in `latency_s`."""
+    fast_bytes: int  # Capacity of the fast memory (CMEM), max_size of section 4.1, in bytes.
+    copy_bytes_per_s: float  # Bandwidth of the one copy engine between HBM and CMEM.
+    instruction_names: tuple[str, ...]  # T distinct names.
+    instruction_kinds: tuple[str, ...]  # T opcodes, such as ``fusion``.
+    tensor_names: tuple[str, ...]  # N distinct names.
+    tensor_bytes: np.ndarray  # [N] int64, size(b) of every buffer of the tensor.
+    tensor_is_parameter: np.ndarray  # [N] bool, in HBM before the program starts.
+    tensor_is_output: np.ndarray  # [N] bool, a result of the program: live to the end.
+    buffer_instruction: np.ndarray  # [B] int32, ascending: target_time(b).
+    buffer_tensor: np.ndarray  # [B] int32: tensor_id(b).
+    buffer_is_output: np.ndarray  # [B] bool: whether the instruction writes the buffer (else it reads it).
+    buffer_alias: np.ndarray  # [B] int32: alias_id(b), numbered from 0, or `NO_ALIAS`.
+    buffer_bit: np.ndarray  # [B] int8: the bit of the buffer in its instruction's latency table, or `NOT_VARIED`.
+    latency_offsets: np.ndarray  # [T + 1] int64: where each instruction's table starts in `latency_s`.
     latency_s: np.ndarray
     """float64, seconds: the tables L_I(S) one after another; entry number sum(2^bit(b) for b in S)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -163,7 +146,7 @@ class Program(Drawn):
             self.latency_s,
         )  # fmt: skip
 
-    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Program:
+    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Self:
         """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second).
 
         Raises:
@@ -258,10 +241,8 @@ class Step(NamedTuple):
     kind: str
     buffers: Sequence[tuple[int, bool, int]]
     """Tensor, whether the instruction writes it, alias group or `NO_ALIAS`; inputs before outputs."""
-    varied: Sequence[int]
-    """Positions in `buffers` of the bits of the latency table."""
-    latency_s: Sequence[float]
-    """[2^len(varied)] seconds."""
+    varied: Sequence[int]  # Positions in `buffers` of the bits of the latency table.
+    latency_s: Sequence[float]  # [2^len(varied)] seconds.
 
 
 def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:

@@ -1,7 +1,5 @@
 """Seeded generators of graphs: for property tests, scaling studies and paper 3's synthetic set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -9,10 +7,8 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, make_graph
 
-MEDIAN_SECONDS = 1e-4
-"""Median running time of an op."""
-MEDIAN_BYTES = 2**20
-"""Median size of a tensor."""
+MEDIAN_SECONDS = 1e-4  # Median running time of an op.
+MEDIAN_BYTES = 2**20  # Median size of a tensor.
 
 
 def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: str | None = None) -> ComputationGraph:
@@ -64,8 +60,7 @@ def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: s
     )
 
 
-Predecessors = list[set[int]]
-"""For each op the ops it depends on, all with lower indices."""
+Predecessors = list[set[int]]  # For each op the ops it depends on, all with lower indices.
 
 
 def _layered(rng: np.random.Generator, n: int) -> Predecessors:

@@ -15,14 +15,11 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.validate import validate
 from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, time_unit, written
 
-LABELLED_OPS = 24
-"""Up to this many ops, a chart writes their names."""
+LABELLED_OPS = 24  # Up to this many ops, a chart writes their names.
 DRAWN_TRANSFERS = 150
 """Up to this many transfers, a chart draws each; of more it bundles those near each other, arrows as thick as many."""
-BUNDLES = 60
-"""Moments at which it does."""
-SINGLE_OPS = 3000
-"""Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each."""
+BUNDLES = 60  # Moments at which it does.
+SINGLE_OPS = 3000  # Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each.
 
 
 def show(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> str:

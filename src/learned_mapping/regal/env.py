@@ -26,8 +26,7 @@ from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters
 from learned_mapping.regal.searches.random_numbers import stream
 
-UNIFORM_RUNS = 4
-"""Runs with uniform mutants whose mean is H."""
+UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
     "seconds": "N", "weight_bytes": "N", "tensor_bytes": "M", "tensor_producer": "M", "tensor_is_output": "M",
     "consumer_offsets": "M+", "consumers": "E", "input_offsets": "N+", "inputs": "E", "output_offsets": "N+",

@@ -42,8 +42,7 @@ from learned_mapping.regal.searches.proposals import constant_law, ordered_law, 
 from learned_mapping.regal.validate import validate
 from learned_mapping.verdict import LISTED, Verdict
 
-EVALUATIONS = 5000
-"""Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2)."""
+EVALUATIONS = 5000  # Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2).
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
 GIB = 2**30

@@ -13,21 +13,18 @@ from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
 
-RUN_OP = -1
-"""Second entry of a step that runs an op instead of sending a tensor."""
+RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tensor.
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule(DrawnOn):
     """Where each of N ops runs, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
 
-    placement: np.ndarray
-    """[N] int32, device of each op."""
+    placement: np.ndarray  # [N] int32, device of each op.
     order: np.ndarray
     """[S, 2] int32: ``(op, RUN_OP)`` runs an op on its device; ``(tensor, target)`` sends a tensor from its producer's
     device to device `target`. Each device runs its own part of the order, in order."""
-    devices: int
-    """Number of devices d."""
+    devices: int  # Number of devices d.
 
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Schedule:

@@ -5,8 +5,6 @@ it must be configured before JAX starts, and may be stopped as soon as it has wr
 comes seconds into a compilation; code generation, which alone gives cycles, takes the other nine tenths.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io
@@ -24,8 +22,7 @@ from typing import IO, Any
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.tpu.hlo import Module, parse_module
 
-TOPOLOGY = "v4:2x2x1"
-"""The generation of paper 1."""
+TOPOLOGY = "v4:2x2x1"  # The generation of paper 1.
 NO_CMEM_FLAG = "--xla_tpu_cmem_memory_space_assignment=false"
 
 _BEFORE = "after_optimizations_before_buffer_assignment.txt"
@@ -41,8 +38,7 @@ class CompilerError(LearnedMappingError):
 class Allocation:
     """One stay of a value in CMEM as the compiler planned it; times count the compiler's own schedule."""
 
-    name: str
-    """Defining instruction, with a tuple index in braces where the value is part of a tuple."""
+    name: str  # Defining instruction, with a tuple index in braces where the value is part of a tuple.
     bytes: int
     offset: int
     start: int
@@ -53,16 +49,12 @@ class Allocation:
 class Compilation:
     """What one run of the compiler left behind."""
 
-    before_text: str
-    """The dump that `before` was read from."""
-    before: Module
-    """Scheduled, before memory assignment: the game's instruction sequence."""
+    before_text: str  # The dump that `before` was read from.
+    before: Module  # Scheduled, before memory assignment: the game's instruction sequence.
     assigned: Module
     """After memory assignment: values in CMEM carry memory space 3, prefetches and evictions are instructions."""
-    generated: Module | None
-    """After code generation, with estimated cycles; None unless asked for."""
-    allocations: tuple[Allocation, ...]
-    """The compiler's own CMEM layout."""
+    generated: Module | None  # After code generation, with estimated cycles; None unless asked for.
+    allocations: tuple[Allocation, ...]  # The compiler's own CMEM layout.
     seconds: float
 
 

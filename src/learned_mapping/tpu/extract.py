@@ -1,7 +1,5 @@
 """A memory-mapping game from the real TPU compiler, with the compiler's own mapping beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,24 +25,18 @@ class Extracted:
     """A program with what its compiler knows about it."""
 
     program: Program
-    fast: np.ndarray
-    """[B] bool, which buffers the compiler itself put into CMEM."""
-    compiler: CompilerMapping
-    """Where and when: the compiler's own solution (`mmap.compiler` makes a mapping of it)."""
-    slow_cycles: float
-    """Cycles with everything in HBM, by the tables."""
-    compiler_cycles: float
-    """Cycles under the compiler's own mapping, by the tables."""
+    fast: np.ndarray  # [B] bool, which buffers the compiler itself put into CMEM.
+    compiler: CompilerMapping  # Where and when: the compiler's own solution (`mmap.compiler` makes a mapping of it).
+    slow_cycles: float  # Cycles with everything in HBM, by the tables.
+    compiler_cycles: float  # Cycles under the compiler's own mapping, by the tables.
     compiled_cycles: float | None
     """Cycles under the compiler's own mapping, by its own full compilation; None where that was not asked for."""
-    compiled_slow_cycles: float | None
-    """The same with CMEM off."""
+    compiled_slow_cycles: float | None  # The same with CMEM off.
     unpriced: int
     """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
     inferred: int
     """Instructions not priced (`latency_tables.ENDS_SHARE`), with prices inferred from others of their kind."""
-    hlo: str
-    """The compiler's scheduled HLO from before its memory assignment; `tpu.price` writes mappings into it."""
+    hlo: str  # The compiler's scheduled HLO from before its memory assignment; `tpu.price` writes mappings into it.
 
 
 def extract(

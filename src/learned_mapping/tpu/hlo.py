@@ -4,8 +4,6 @@ Only what memory mapping needs is interpreted; every other attribute stays text.
 ``HloModule`` printer.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re
@@ -20,16 +18,12 @@ ELEMENT_BITS = {
     "f8e5m2": 8, "f8e4m3": 8, "f8e4m3b11fnuz": 8, "f8e4m3fnuz": 8, "f8e5m2fnuz": 8, "f8e3m4": 8, "f4e2m1fn": 4,
     "f8e8m0fnu": 8, "token": 0, "opaque": 0,
 }  # fmt: skip
-ALLOCATION_BYTES = 512
-"""The TPU compiler allocates memory in chunks of this many bytes."""
+ALLOCATION_BYTES = 512  # The TPU compiler allocates memory in chunks of this many bytes.
 
-CMEM_SPACE = 3
-"""The memory space of CMEM on TPU v4; 0 is HBM."""
-CMEM_BYTES = 64 * 2**20
-"""CMEM that one core of a TPU v4 may use."""
+CMEM_SPACE = 3  # The memory space of CMEM on TPU v4; 0 is HBM.
+CMEM_BYTES = 64 * 2**20  # CMEM that one core of a TPU v4 may use.
 
-NO_ESTIMATE = 2**63 - 1
-"""The compiler's word for cycles it does not know."""
+NO_ESTIMATE = 2**63 - 1  # The compiler's word for cycles it does not know.
 
 
 @dataclass(frozen=True)
@@ -56,8 +50,7 @@ class ArrayShape:
         return -(-size // ALLOCATION_BYTES) * ALLOCATION_BYTES
 
 
-Shape = ArrayShape | tuple
-"""An array, or a tuple of shapes."""
+Shape = ArrayShape | tuple  # An array, or a tuple of shapes.
 
 
 def leaves(shape: Shape, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
@@ -76,14 +69,11 @@ class Instruction:
     name: str
     shape: Shape
     opcode: str
-    operands: tuple[str, ...]
-    """Names of operand instructions; empty for parameters and constants."""
-    argument: str
-    """The text between the parentheses, such as a parameter's number."""
+    operands: tuple[str, ...]  # Names of operand instructions; empty for parameters and constants.
+    argument: str  # The text between the parentheses, such as a parameter's number.
     attributes: str
     is_root: bool
-    line: str = ""
-    """The whole line as printed, without indentation."""
+    line: str = ""  # The whole line as printed, without indentation.
 
     def attribute(self, key: str) -> str | None:
         """The text of ``key=value``, braces balanced; None where there is none."""
@@ -104,8 +94,7 @@ class Computation:
 
     name: str
     instructions: tuple[Instruction, ...]
-    line: str = ""
-    """The opening line as printed."""
+    line: str = ""  # The opening line as printed.
 
     @functools.cached_property
     def by_name(self) -> dict[str, Instruction]:

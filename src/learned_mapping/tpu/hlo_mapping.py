@@ -15,8 +15,6 @@ Offsets are left to the compiler. Layouts reach the parameters and results of fu
 Arrays that control flow or a tuple takes stay in HBM, whatever the mapping says; `Written.left` names them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,10 +31,8 @@ class Written:
     """A module with a mapping in it."""
 
     text: str
-    left: tuple[str, ...]
-    """What could not be expressed, a line each, naming the buffer; it stays in HBM."""
-    copies: int
-    """Pairs of ``copy-start`` and ``copy-done``, write-backs included."""
+    left: tuple[str, ...]  # What could not be expressed, a line each, naming the buffer; it stays in HBM.
+    copies: int  # Pairs of ``copy-start`` and ``copy-done``, write-backs included.
 
 
 def write_mapping(module: Module, hlo: HloProgram, program: Program, mapping: MappingLike) -> Written:

@@ -5,8 +5,6 @@ the compiler's own estimate stands in: each probe is a clone of an instruction i
 fast memory. One compilation of the module's back end prices all of them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable
@@ -35,10 +33,8 @@ class Probe:
     """One instruction with some of its arrays in fast memory."""
 
     instruction: str
-    operands: frozenset[int]
-    """Numbers of the operands in fast memory."""
-    results: frozenset[tuple[int, ...]]
-    """Tuple indices of the results in fast memory."""
+    operands: frozenset[int]  # Numbers of the operands in fast memory.
+    results: frozenset[tuple[int, ...]]  # Tuple indices of the results in fast memory.
 
 
 class Unprobeable(InputError):

@@ -15,8 +15,6 @@ The rules, in the order in which they apply:
    its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -52,8 +50,7 @@ class HloProgram:
     buffer_alias: np.ndarray
     buffer_position: tuple[tuple[int, tuple[int, ...]], ...]
     """Where each buffer stands on its instruction: (operand number or -1 for the result, tuple index)."""
-    opaque: np.ndarray
-    """[T] bool, whether the instruction is control flow."""
+    opaque: np.ndarray  # [T] bool, whether the instruction is control flow.
 
     @property
     def tensor_names(self) -> tuple[str, ...]:

@@ -7,8 +7,6 @@ little are inferred from others of their kind (`infer_prices`). `complete_table`
 be judged on placements that were never priced for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -30,38 +28,29 @@ Prices = dict[str, dict[str, int | None]]
 """Cycles by signature and by subset (`subset_key`); None where the compiler gives no estimate."""
 Subset = frozenset[int]
 """Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place update together."""
-FULL_UNITS = 3
-"""Up to this many units every subset is priced."""
+FULL_UNITS = 3  # Up to this many units every subset is priced.
 ENDS_SHARE = 0.985
 """Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
 ALONE_SHARE = 0.85
 """Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
-OTHERS_SHARE = 0.50
-"""Likewise every unit but one (or, up to `FULL_UNITS` units, every subset)."""
+OTHERS_SHARE = 0.50  # Likewise every unit but one (or, up to `FULL_UNITS` units, every subset).
 
 
 @dataclass(frozen=True)
 class Priceable:
     """An instruction whose placements may be priced."""
 
-    instruction: int
-    """Its logical time."""
-    signature: str
-    """Equal for instructions that do the same work on units of the same kind (`work_key`)."""
+    instruction: int  # Its logical time.
+    signature: str  # Equal for instructions that do the same work on units of the same kind (`work_key`).
     kind: str
     """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``, ``kCustom``."""
-    count: int
-    """How many instructions of the program do this work."""
+    count: int  # How many instructions of the program do this work.
     units: tuple[tuple[int, ...], ...]
     """The buffers that vary, largest first; buffers that must lie together are one unit."""
-    unit_bytes: tuple[int, ...]
-    """Bytes of each unit; an in-place update takes its place once."""
-    moved_bytes: int
-    """Bytes of all its buffers, those too that do not fit the fast memory."""
-    fullest: Subset
-    """As much as fits the fast memory, larger units first."""
-    fast_bytes: int
-    """Bytes of the fast memory."""
+    unit_bytes: tuple[int, ...]  # Bytes of each unit; an in-place update takes its place once.
+    moved_bytes: int  # Bytes of all its buffers, those too that do not fit the fast memory.
+    fullest: Subset  # As much as fits the fast memory, larger units first.
+    fast_bytes: int  # Bytes of the fast memory.
 
     @property
     def ends(self) -> tuple[Subset, ...]:

@@ -14,8 +14,6 @@ Cycles are the compiler's own estimates, of computation alone: copies run beside
 `with_stalls` adds the wait by the latency models of `hardware`, with the compiler's cycles for the instructions' times.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.metadata
@@ -59,8 +57,7 @@ _GENERATED = "after_codegen.txt"
 class Source:
     """The compiler's program that a game was made from."""
 
-    text: str
-    """Scheduled HLO from before memory assignment."""
+    text: str  # Scheduled HLO from before memory assignment.
     module: Module
     hlo: HloProgram
     program: Program
@@ -90,11 +87,9 @@ class Price:
     fast_bytes: int | None
     """The most fast memory in use at offsets of the compiler's own choice, as it reports it; it may need more than the
     mapping's offsets do, and more than there is. None where it was not asked."""
-    left: tuple[str, ...]
-    """What the written program cannot express, a line each (`hlo_mapping.Written.left`)."""
+    left: tuple[str, ...]  # What the written program cannot express, a line each (`hlo_mapping.Written.left`).
     copies: int
-    compiled: int
-    """Instructions compiled for this price; the others were known."""
+    compiled: int  # Instructions compiled for this price; the others were known.
     seconds: float
 
     @property

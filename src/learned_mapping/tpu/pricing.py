@@ -5,8 +5,6 @@ calls needed are bound here, by their fixed places in the interface's table of f
 only ever grows at the end).
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib.util
@@ -35,14 +33,11 @@ from learned_mapping.tpu.latency_tables import (
     worth_detail,
 )
 
-BATCH = 24
-"""Probes in one compilation."""
-BATCH_SECONDS = 600.0
-"""Wall-clock limit of one; what runs past it counts as refused."""
+BATCH = 24  # Probes in one compilation.
+BATCH_SECONDS = 600.0  # Wall-clock limit of one; what runs past it counts as refused.
 
 _ERROR_DESTROY, _ERROR_MESSAGE, _PLUGIN_INITIALIZE, _TOPOLOGY_CREATE, _COMPILE = 0, 1, 3, 82, 89
-_FUNCTIONS_AT = 8 + 8 + 24
-"""Bytes before the table: the struct's size, its extensions, the version."""
+_FUNCTIONS_AT = 8 + 8 + 24  # Bytes before the table: the struct's size, its extensions, the version.
 _BACKEND_ONLY = b"\x1a\x02\x58\x01"
 """Serialized ``executable_build_options.run_backend_only = true``, appended to the options (protobuf merges fields)."""
 

@@ -1,7 +1,5 @@
 """What the compiler's own memory assignment decided, in the game's terms: which tensor is in CMEM, when and where."""
 
-from __future__ import annotations
-
 import bisect
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -20,12 +18,9 @@ class Stay:
     tensor: int
     buffers: tuple[int, ...]
     """The uses it serves, in order; the first is the output that defines the tensor, or the stay begins by a copy."""
-    offset: int
-    """Bytes from the start of CMEM."""
-    start: int
-    """First step in CMEM: the defining one, or the first while the copy into CMEM runs."""
-    evicted: int | None
-    """Last step of a copy back to HBM; None where there is none."""
+    offset: int  # Bytes from the start of CMEM.
+    start: int  # First step in CMEM: the defining one, or the first while the copy into CMEM runs.
+    evicted: int | None  # Last step of a copy back to HBM; None where there is none.
 
 
 @dataclass(frozen=True)

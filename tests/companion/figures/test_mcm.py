@@ -17,7 +17,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.draw import partition_drawing, show
 from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.example import EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.rules.constraints import EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph

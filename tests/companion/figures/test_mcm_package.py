@@ -10,7 +10,7 @@ from learned_mapping.companion.figures.mcm import LOAD, WIDEST_POINTS, package_d
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
 
 
 def test_traffic_by_hand():

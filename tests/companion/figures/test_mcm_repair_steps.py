@@ -18,7 +18,7 @@ from learned_mapping.companion.figures.mcm_repair_steps import (
     summary,
 )
 from learned_mapping.mcm.repair.solver import LEFT, fix_trace
-from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.rules.constraints import example_graph
 
 
 @pytest.fixture(scope="module")

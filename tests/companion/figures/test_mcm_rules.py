@@ -13,7 +13,7 @@ from learned_mapping.companion.figures.mcm_rules import RULES, five_ops, rule_ex
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.validate import validate
 
 

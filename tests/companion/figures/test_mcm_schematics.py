@@ -15,8 +15,8 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent import config as config_module
 from learned_mapping.mcm.agent import pretrain
 from learned_mapping.mcm.agent.checkpoints import checkpoint_path
-from learned_mapping.mcm.agent.chips import ChipPolicy
 from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.network import ChipPolicy
 from learned_mapping.style import svg_text
 
 

@@ -1,7 +1,5 @@
 """What is in a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -34,14 +32,11 @@ class Item:
     """One graph or program of a set."""
 
     name: str
-    digest: str
-    """The graph's or the program's own `digest`: 64 hexadecimal digits."""
-    split: str | None = None
-    """One of `SPLITS`, or None in a set that is not split."""
+    digest: str  # The graph's or the program's own `digest`: 64 hexadecimal digits.
+    split: str | None = None  # One of `SPLITS`, or None in a set that is not split.
     file: str | None = None
     """Relative to the set's folder, with slashes; None for an item that is generated from its seed."""
-    sha256: str | None = None
-    """Of the file's bytes; None where there is no file."""
+    sha256: str | None = None  # Of the file's bytes; None where there is no file.
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Plain names to JSON values, the unit in the name. ``WHAT_file`` with ``WHAT_sha256`` names a further file."""
 
@@ -56,15 +51,11 @@ class Item:
 class Manifest:
     """The items of a set, in its order, and the facts of the whole."""
 
-    set: str
-    """The set's name, as `lmap data` takes it."""
-    about: str
-    """One sentence."""
-    seed: int | None
-    """Of all random choices; None where there are none."""
+    set: str  # The set's name, as `lmap data` takes it.
+    about: str  # One sentence.
+    seed: int | None  # Of all random choices; None where there are none.
     items: tuple[Item, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """As an item's `facts`."""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)  # As an item's `facts`.
 
     @cached_property
     def digest(self) -> str:

@@ -1,31 +1,28 @@
 """The data sets by name: where each is stored and what builds it. Nothing is imported before it is needed."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+import yaml
+
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder, project_folder
 
-Progress = Callable[[int, int], None]
-"""Called with (items done, items in all)."""
+Progress = Callable[[int, int], None]  # Called with (items done, items in all).
 
 CARD = "README.md"
-BUILDERS = "learned_mapping_builders"
-"""Name under which ``data/builders`` is imported."""
-SCRATCH = ".building-"
-"""How the name of a folder begins in which a set is being built."""
+BUILDERS = "learned_mapping_builders"  # Name under which ``data/builders`` is imported.
+SCRATCH = ".building-"  # How the name of a folder begins in which a set is being built.
 
 
 @dataclass(frozen=True)
@@ -33,15 +30,12 @@ class DataSet:
     """A set of graphs or programs that comes with the project."""
 
     name: str
-    folder: str
-    """Relative to the data folder, with slashes; no set lies inside another."""
-    about: str
-    """One sentence, the manifest's own."""
+    folder: str  # Relative to the data folder, with slashes; no set lies inside another.
+    about: str  # One sentence, the manifest's own.
     builder: str
     """``MODULE.FUNCTION`` of ``data/builders``; called with a folder and ``progress``, it writes the set's files and
     returns the manifest."""
-    needs_extra: str | None = None
-    """Optional dependency the build needs; reading needs none."""
+    needs_extra: str | None = None  # Optional dependency the build needs; reading needs none.
     records: tuple[str, ...] = ()
     """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""
 
@@ -86,51 +80,12 @@ def builder(name: str) -> ModuleType:
     return importlib.import_module(f"{BUILDERS}.{name}")
 
 
-_TABLE = (
-    DataSet("graphs", "graphs", "Computation graphs of public models at realistic shapes.", "zoo_sets.build_graphs"),
-    DataSet(
-        "programs", "programs", "Scheduled programs with their buffers, the first four as in paper 1's table 2.",
-        "zoo_sets.build_programs",
-    ),
-    DataSet(
-        "compiled", "compiled",
-        "Paper 1's sixty workloads through the TPU compiler, with the compiler's own mapping of each.",
-        "compiled.build", needs_extra="tpu", records=("checks.json",),
-    ),
-    DataSet(
-        "mcm-graphs", "mcm/graphs",
-        "Convolutional and recurrent networks without attention, split by architecture, for paper 2.",
-        "mcm_graphs.build",
-    ),
-    DataSet(
-        "mcm-bert", "mcm/bert",
-        "BERT-large for question answering, the graph paper 2 partitions over a whole package.",
-        "mcm_graphs.build_bert",
-    ),
-    DataSet(
-        "regal-graphs", "regal/graphs", "Small graphs on which paper 3's baselines are tuned and compared.",
-        "regal_graphs.build",
-    ),
-    DataSet(
-        "regal-traced", "regal/traced",
-        "Graphs traced from the zoo in many configurations, split by topology and architecture family, for paper 3.",
-        "regal_traced.build",
-    ),
-    DataSet(
-        "regal-synthetic", "regal/synthetic",
-        "Generated graphs that leave BRKGA room for improvement, for paper 3: stored as seeds, the test part as files.",
-        "regal_synthetic.build",
-    ),
-    DataSet(
-        "regal-distance", "regal/distance", "Graphs at growing distance from those paper 3's networks are trained on.",
-        "regal_distance.build",
-    ),
-    DataSet(
-        "regal-test", "regal/test", "Test graphs of paper 3 on which nothing was ever chosen.", "regal_test.build",
-    ),
-)  # fmt: skip
+def _sets() -> Iterator[DataSet]:
+    for name, fields in yaml.safe_load(Path(__file__).with_name("sets.yml").read_text()).items():
+        yield DataSet(name, **fields | {"records": tuple(fields.get("records", ()))})
 
-SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _TABLE})
+
+SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _sets()})
 """By name, in the order of the papers."""
 
 

@@ -1,7 +1,5 @@
 """Whether the data sets are what their manifests say: every fault found, each in one line that names the file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,10 +16,8 @@ from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import graph_from_json, program_from_json
 from learned_mapping.programs.json_io import Node, read_json, schema_name
 
-MAX_TOTAL_BYTES = 60_000_000
-"""Of everything under the data folder."""
-MAX_FILE_BYTES = 5_000_000
-"""Of one file."""
+MAX_TOTAL_BYTES = 60_000_000  # Of everything under the data folder.
+MAX_FILE_BYTES = 5_000_000  # Of one file.
 
 READERS: dict[str, Callable[[Node], Any]] = {"graph": graph_from_json, "program": program_from_json}
 """Schema -> what turns a file into an instance with a `digest`."""
@@ -32,12 +28,10 @@ class Verdict:
     """What was looked at, and what is wrong with it."""
 
     name: str
-    items: int
-    """Items of a set; files of anything else."""
+    items: int  # Items of a set; files of anything else.
     files: int
     bytes: int
-    faults: tuple[str, ...]
-    """Each ``FILE: fault``; empty where all is well."""
+    faults: tuple[str, ...]  # Each ``FILE: fault``; empty where all is well.
 
 
 def verify_set(chosen: DataSet) -> Verdict:

@@ -1,7 +1,5 @@
 """What charts share: a colour per method, panels, bars and curves with intervals, schematics of boxes and arrows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,8 +12,7 @@ from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
-ROW_INCHES = 0.155
-"""Height of one of many rows with a small name."""
+ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
 METHOD_COLOURS = {
     "muzero": "#0072B2", "muzero-demonstration": "#004C7A", "learning-only": "#56B4E9", "muzero-frozen": "#595959",

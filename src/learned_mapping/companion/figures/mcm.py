@@ -1,7 +1,5 @@
 """Paper 2's figures: broken rules, gaps to the optimum, searches by samples, measured time, loads and traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,12 +29,9 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import INK, PALETTE, byte_unit, new_figure
 
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
-BOX, LOAD = 0.74, 1.0
-"""A chip's width and height, in units of the distance between chips and of the longest load."""
-WIDEST_POINTS = 7.0
-"""Width of the largest traffic's arc."""
-MOST_LABELLED = 12
-"""With more chips there is no room for numbers."""
+BOX, LOAD = 0.74, 1.0  # A chip's width and height, in units of the distance between chips and of the longest load.
+WIDEST_POINTS = 7.0  # Width of the largest traffic's arc.
+MOST_LABELLED = 12  # With more chips there is no room for numbers.
 OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 
 

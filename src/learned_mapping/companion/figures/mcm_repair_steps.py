@@ -1,7 +1,5 @@
 """A repair by FIX, step by step, as a piece of HTML: a grid of ops and chips per step, with buttons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,16 +9,10 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, PAPER
 
 FIXED, FORCED, OPEN, REMOVED = PALETTE[0], PALETTE[5], "#DCEBF5", "#F3C4A4"
-LEGEND = {
-    FIXED: "decided",
-    FORCED: "the only chip left",
-    OPEN: "still possible",
-    REMOVED: "removed by this step",
-}
+LEGEND = {FIXED: "decided", FORCED: "the only chip left", OPEN: "still possible", REMOVED: "removed by this step"}
 WIDTH, LEFT_SPACE, CELL, MOST_ARCS, NAMES = 700, 44, 26, 58, 78
 """Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and for ops' names."""
-WIDEST = 64
-"""A column is at most so wide."""
+WIDEST = 64  # A column is at most so wide.
 SHORT = {
     "conv_general_dilated": "conv", "dot_general": "dot", "reduce_window_sum": "pool", "broadcast_in_dim": "copy",
     "stop_gradient": "stop",
@@ -33,10 +25,8 @@ class Frame:
     """A step that is shown, and what went before it."""
 
     step: Step
-    fixed: frozenset[int]
-    """Ops with a decided chip after it."""
-    quiet: tuple[Step, ...]
-    """Steps between the last one shown and this that changed no domain."""
+    fixed: frozenset[int]  # Ops with a decided chip after it.
+    quiet: tuple[Step, ...]  # Steps between the last one shown and this that changed no domain.
 
 
 def frames(steps: Sequence[Step]) -> list[Frame]:

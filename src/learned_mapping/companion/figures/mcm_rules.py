@@ -3,8 +3,6 @@
 The page holds the validator's verdicts over all assignments as a table and only looks them up.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import json

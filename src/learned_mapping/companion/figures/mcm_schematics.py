@@ -4,8 +4,6 @@ Every number comes from the rows of ``mcm.fig1``, ``mcm.fig3`` and ``mcm.fig4``;
 where it is another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

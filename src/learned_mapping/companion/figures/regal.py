@@ -1,7 +1,5 @@
 """Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; REGAL itself."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -34,14 +32,10 @@ DATASET_TITLES = {
     "synthetic-runtime": "synthetic graphs,\nrunning time",
 }
 NETWORK_TITLES = {"traced-runtime": "network of traced graphs", "synthetic-runtime": "network of synthetic graphs"}
-READINGS = {"rendezvous": PALETTE[0], "free": PALETTE[4]}
-"""Of a transfer."""
-DIAMOND = {"color": "white", "markeredgecolor": INK}
-"""What the paper has."""
-HISTOGRAM_STEP = 5.0
-"""Percent, width of a bar."""
-SPREAD = 0.13
-"""How far the methods of a distance stand from its line."""
+READINGS = {"rendezvous": PALETTE[0], "free": PALETTE[4]}  # Of a transfer.
+DIAMOND = {"color": "white", "markeredgecolor": INK}  # What the paper has.
+HISTOGRAM_STEP = 5.0  # Percent, width of a bar.
+SPREAD = 0.13  # How far the methods of a distance stand from its line.
 
 
 def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], Row]:

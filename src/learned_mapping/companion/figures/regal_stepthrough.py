@@ -4,8 +4,6 @@ A frame has a column per search. Each column shows the population's costs, the g
 the elites choose, and the best schedule over its memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,16 +28,11 @@ ORIGINS = ("kept", "drawn", "children")
 class Generation:
     """What a population of P chromosomes, E of them elites, holds for N ops."""
 
-    number: int
-    """From 0, the initial population."""
-    evaluations: int
-    """Chromosomes decoded so far."""
-    fitness: np.ndarray
-    """[P] float64, seconds or bytes."""
-    origin: np.ndarray
-    """[P] int8: `KEPT`, `DRAWN` or `CHILD`."""
-    elite_devices: np.ndarray
-    """[E, N] int64, device of each op in each elite, best first."""
+    number: int  # From 0, the initial population.
+    evaluations: int  # Chromosomes decoded so far.
+    fitness: np.ndarray  # [P] float64, seconds or bytes.
+    origin: np.ndarray  # [P] int8: `KEPT`, `DRAWN` or `CHILD`.
+    elite_devices: np.ndarray  # [E, N] int64, device of each op in each elite, best first.
     best: Schedule
 
     @property
@@ -88,12 +81,10 @@ LEGEND = {
     UNDECIDED: "the elites are divided",
     DEVICES[1]: "device 1, in all elites",
 }
-WIDTH, GAP, LABELS = 760, 24, 60
-"""Pixels: the picture, between columns, for words at the left of a column."""
+WIDTH, GAP, LABELS = 760, 24, 60  # Pixels: the picture, between columns, for words at the left of a column.
 STRIP, GRAPH, LANE, MEMORY = 16, 170, 20, 64
 """Pixels: heights of a row of costs, of the graph, of a device's ops, of the memory."""
-AGREED = 0.9
-"""Share of the elites from which on they agree."""
+AGREED = 0.9  # Share of the elites from which on they agree.
 
 
 class Scales:

@@ -4,8 +4,6 @@ The HTML stands alone: the pictures are inline SVG, the script is plain, nothing
 show.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Paper 2 without learning: the rules, sampling without a solver, the exact optimum, repairs; and PPO unsolved."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,22 +13,25 @@ from learned_mapping.companion.statistics import interquartile_mean, probability
 from learned_mapping.companion.table import Record, assembled, frame, of_profile, row, rows, summaries, sweep
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.unsolved import REWARDS, learn_unsolved
+from learned_mapping.mcm.agent.ppo import REWARDS, learn_unsolved
 from learned_mapping.mcm.bounds.optimum import lower_bound
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.constraints import is_valid, valid_count
-from learned_mapping.mcm.rules.example import EXAMPLE_PACKAGE, EXAMPLE_PARTITIONS, example_graph
+from learned_mapping.mcm.rules.constraints import (
+    EXAMPLE_PACKAGE,
+    EXAMPLE_PARTITIONS,
+    example_graph,
+    is_valid,
+    valid_count,
+)
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 
-CHIPS = 36
-"""Of the paper's package."""
+CHIPS = 36  # Of the paper's package.
 BERT, CNN = "bert_large_inference", "resnet50_inference"
-UNCONSTRAINED_SAMPLES = 20_000
-"""Per graph and seed."""
+UNCONSTRAINED_SAMPLES = 20_000  # Per graph and seed.
 UNCONSTRAINED_GRAPHS = {
     "quick": ("lenet_inference", CNN),
     "full": (
@@ -46,8 +47,7 @@ SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}
 SOLVER_CHIPS = {"quick": (), "full": (4, 8)}
-SOLVER_SECONDS = 60.0
-"""CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it."""
+SOLVER_SECONDS = 60.0  # CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it.
 CURVE_POINTS = 40
 ENGINES = {
     "sample-chain": ("sample", "chain"),
@@ -61,15 +61,12 @@ REPAIR_GRAPHS = {
     "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
 }
 REPAIRS = {"quick": 50, "full": 300}
-REDRAWN = 0.2
-"""Share of the ops whose chip is redrawn in a *near* candidate."""
-VALIDATED = 10
-"""Of so many repairs per run the independent validator judges; all others pass the fast check."""
+REDRAWN = 0.2  # Share of the ops whose chip is redrawn in a *near* candidate.
+VALIDATED = 10  # Of so many repairs per run the independent validator judges; all others pass the fast check.
 UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
 UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
 """Of a run; five seeds of the profile ``full`` make 20,000."""
-LARGE_OPS = 1000
-"""A graph with more ops has one seed, but in the profile ``paper``, for the sake of time."""
+LARGE_OPS = 1000  # A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
 

@@ -1,7 +1,5 @@
 """Repair by CP-SAT beside the compiled engine: what each keeps of a candidate, its time, what PPO reaches with it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 
@@ -14,7 +12,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.example import example_graph
+from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.validate import validate
 
 CHIPS = 4
@@ -22,14 +20,11 @@ GRAPHS = {"quick": ("lenet",), "full": ("lenet", "alexnet", "unet_3", "convlstm_
 """Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs of op and chip."""
 MODES = ("sample", "fix", "nearest")
 REPAIRS = ("engine", "cp-sat")
-REPEATS = {"quick": 2, "full": 10}
-"""Repairs of each kind of candidate."""
+REPEATS = {"quick": 2, "full": 10}  # Repairs of each kind of candidate.
 REDRAWN = 0.1
 """Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is drawn whole."""
-TRUST = 0.9
-"""Probability that SAMPLE's distributions give the candidate's chip."""
-PPO_OPS = 60
-"""Largest graph on which PPO learns with either repair."""
+TRUST = 0.9  # Probability that SAMPLE's distributions give the candidate's chip.
+PPO_OPS = 60  # Largest graph on which PPO learns with either repair.
 PPO_SAMPLES = {"quick": 20, "full": 120}
 
 

@@ -3,8 +3,6 @@
 Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which `load_graph` returns.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from learned_mapping.companion.datasets.manifest import Manifest

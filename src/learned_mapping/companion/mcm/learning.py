@@ -1,7 +1,5 @@
 """Figure 5, Tables 1 and 2 of paper 2, and FIX against SAMPLE: what learning adds on the sixteen test graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,13 +7,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm.levels import (
-    at_least,
-    curve_of,
-    level_row,
-    log_curves,
-    resampled_means,
-)
+from learned_mapping.companion.mcm.levels import at_least, curve_of, level_row, log_curves, resampled_means
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -35,8 +27,7 @@ from learned_mapping.mcm.agent.checkpoints import checkpoint_digest, checkpoint_
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.methods import LEARNERS
 
-INSTANCE = "all"
-"""Of rows over all test graphs; a claim over the graphs leaves it out."""
+INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
     "random",
@@ -49,8 +40,7 @@ SEARCHES = (
     "costs-random",
     "costs-cem",
 )
-SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}
-"""The paper's last level is reached after 3,652 samples."""
+SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
 QUICK_GRAPHS = ("gru_writer_1x6",)
 MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}
 """One of each family with a test graph that every search can partition in a minute."""
@@ -58,12 +48,9 @@ MODES = ({"mode": "fix", "credit": "repaired"}, {"mode": "fix", "credit": "candi
          {"mode": "sample", "credit": "repaired"})  # fmt: skip
 MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
 UNCONSTRAINED_SAMPLES, SOLVER_SECONDS = 2000, {"quick": 1.0, "full": 10.0}
-LEVELS = (1.60, 1.70, 1.80)
-"""The paper's."""
-LOW_LEVELS = (1.10, 1.20, 1.30)
-"""Ours: what the paper's policy reaches in the samples of the profile ``full``."""
-SHARES = (0, 50, 75, 90)
-"""Per cent of the way from the careful greedy to the optimum, in logarithms of throughput."""
+LEVELS = (1.60, 1.70, 1.80)  # The paper's.
+LOW_LEVELS = (1.10, 1.20, 1.30)  # Ours: what the paper's policy reaches in the samples of the profile ``full``.
+SHARES = (0, 50, 75, 90)  # Per cent of the way from the careful greedy to the optimum, in logarithms of throughput.
 LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (

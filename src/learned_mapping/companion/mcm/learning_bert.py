@@ -1,7 +1,5 @@
 """Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated silicon."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,10 +27,8 @@ SEARCHES = (
     "random", "random-balanced", "sa-balanced", "rl", "zeroshot", "finetune", "rl-balanced", "class-search",
     "costs-random", "costs-cem",
 )  # fmt: skip
-SAMPLES = {"quick": 20, "full": 430, "paper": 800}
-"""The paper's second level is reached after 423, its last after 607."""
-REACHED_AFTER = 423
-"""What learning from scratch reaches with so many samples is a level too: the paper's second."""
+SAMPLES = {"quick": 20, "full": 430, "paper": 800}  # The paper's second level is reached after 423, its last after 607.
+REACHED_AFTER = 423  # What learning from scratch reaches with so many samples is a level too: the paper's second.
 SCRATCH = ("rl-balanced",)
 EARLY = ("finetune", "random-balanced", "class-search", "costs-random", "costs-cem")
 EARLY_SAMPLES = 84
@@ -45,8 +41,7 @@ CONTRASTS = (
 LEVELS = (2.55, 2.60, 2.65)
 OVER_OPTIMUM = (0.97, 1.00, 1.05)
 """Levels over what the static optimum measures; the paper's, over a naive greedy, may lie beyond any partition."""
-SECONDS_A_SAMPLE = 26.97
-"""Section 5.3: how long the paper's package takes for one."""
+SECONDS_A_SAMPLE = 26.97  # Section 5.3: how long the paper's package takes for one.
 
 
 def plan_fig6(profile: str, seeds: int) -> list[Run]:

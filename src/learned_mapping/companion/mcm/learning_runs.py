@@ -1,7 +1,5 @@
 """What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 
@@ -19,8 +17,7 @@ from learned_mapping.mcm.methods import PROBLEM, Task, searched
 from learned_mapping.mcm.rules.constraints import valid_count
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
-from learned_mapping.mcm.silicon_check import validate_on_silicon
-from learned_mapping.mcm.validate import validate
+from learned_mapping.mcm.validate import validate, validate_on_silicon
 
 Record = dict[str, Any]
 

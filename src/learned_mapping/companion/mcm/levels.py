@@ -1,7 +1,5 @@
 """Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the tables of levels."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,8 +9,7 @@ from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.statistics import RESAMPLES
 from learned_mapping.companion.table import Record, Row, row
 
-LEAST = 1e-12
-"""In place of 0, which has no logarithm: what cannot run."""
+LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
 
 
 def best_so_far(curve: Record, samples: int) -> np.ndarray:
@@ -64,9 +61,9 @@ def _known(count: float, samples: int) -> float | None:
     return None if count > samples else float(count)
 
 
-def curve_of(mean: np.ndarray, points: int = 60) -> Record:
+def curve_of(mean: np.ndarray) -> Record:
     """A curve as a row keeps it, at about evenly spaced logarithms of the number of samples."""
-    x = np.unique(np.round(np.geomspace(1, len(mean), points)).astype(int))
+    x = np.unique(np.round(np.geomspace(1, len(mean), 60)).astype(int))
     return {"x": x.tolist(), "y": np.round(mean[x - 1], 6).tolist(), "x_unit": "samples"}
 
 
@@ -77,11 +74,7 @@ def at_least(level: Row) -> Row:
 
 
 def level_table(
-    result: Record,
-    caption: str,
-    *,
-    levels: Collection[str] | None = None,
-    paper_seconds_a_sample: float | None = None,
+    result: Record, caption: str, *, levels: Collection[str] | None = None, paper_seconds_a_sample: float | None = None
 ) -> Html:
     """Samples to every level by method; a dash is a level not reached, an empty cell one that was not tried.
 

@@ -4,16 +4,13 @@ A row's instance is a profile. In `full` the figures are drawn; `paper` has the 
 paper's rows hold beside.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 
 from learned_mapping.companion.table import Record, assembled, rows
 
-METHOD = "network"
-"""The rows tell of the policy itself, and of no result of a method that uses it."""
+METHOD = "network"  # The rows tell of the policy itself, and of no result of a method that uses it.
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
 """Profiles whose numbers are in the rows."""
 
@@ -33,10 +30,9 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
 
 def assemble_fig3(profile: str, records: list[Record]) -> Record:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
-    from learned_mapping.mcm.agent.chips import ChipPolicy
     from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.features import NUM_FEATURES
-    from learned_mapping.mcm.agent.network import ANCHORS, STATE
+    from learned_mapping.mcm.agent.network import ANCHORS, STATE, ChipPolicy
 
     found = []
     for name in SHOWN[profile]:

@@ -4,8 +4,6 @@ The correlation and the share of invalid partitions are what the silicon was cal
 here on other partitions: a check, and no finding. What the methods reach is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -38,20 +36,18 @@ from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, even_cut, near_balanced
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
-from learned_mapping.mcm.silicon_check import validate_on_silicon
+from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
 PARTITIONS = {"quick": 200, "full": 2000}
 SAMPLES = {"quick": 100, "full": 400}
-PAPER_INVALID = 0.135
-"""Share of partitions, section 5.4 of the paper."""
+PAPER_INVALID = 0.135  # Share of partitions, section 5.4 of the paper.
 MEMORIES_MIB = (64, 66, 68, 72, 80)
 """Other memories than the calibrated one, at which the share of partitions that fit is counted."""
 NEAR_OPTIMUM, NEAR_OPTIMUM_SPREAD = 1.03, (0.005, 0.1)
 """A partition within so much of the optimum's predicted run time is near-optimal; the spread it is drawn with."""
-SEED_OFFSET = 1000
-"""Partitions of seed s come from the generator of seed s + 1000, which the calibration did not use."""
+SEED_OFFSET = 1000  # Partitions of seed s come from the generator of seed s + 1000, which the calibration did not use.
 
 RULES: dict[str, Callable[[SiliconModel], np.ndarray]] = {
     "greedy-naive": naive_greedy,
@@ -78,8 +74,7 @@ SEARCHES = {
 SAMPLERS = ("near-balanced", "near-optimal", "uniform")
 """``uniform`` is SAMPLE without a policy, as the random search draws."""
 
-TIED = 1.0001
-"""A partition within so much of the optimum's predicted run time is one the model cannot tell from it."""
+TIED = 1.0001  # A partition within so much of the optimum's predicted run time is one the model cannot tell from it.
 TIE_PARTITIONS = {"quick": 200, "full": 500}
 TIE_BUDGETS = {"quick": (10, 20), "full": (10, 20, 50)}
 TIE_SEARCHES = ("random-balanced", "class-search")

@@ -4,8 +4,6 @@ Table 1 and Figures 2 and 3 come from real states of a compiled program. The age
 one; the paper's size, a ResNet with 400 simulations, is not there yet.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Iterator
@@ -24,8 +22,7 @@ from learned_mapping.programs.program import Program
 
 INSTANCE = "alexnet_train_batch_32"
 """Whose states and network are shown: the network's tables of ids grow with the program, nothing else does."""
-EXAMPLES = 5
-"""Buffers shown in table 1."""
+EXAMPLES = 5  # Buffers shown in table 1.
 FEATURES = {
     "size": ("bytes", "bytes it takes in either memory"),
     "is_output": ("", "1 where the instruction writes it, 0 where it reads it"),

@@ -1,7 +1,5 @@
 """How far REGAL's networks generalise: gains over BRKGA by distance from the graphs they were trained on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,13 +32,10 @@ DISTANCES: dict[str, dict[str, str]] = {
     "four-devices": {"traced-runtime": "traced-topology", "synthetic-runtime": "synthetic-topology"},
 }
 """Distance, from near to far -> dataset of the network -> set of graphs. All synthetic families are trained on."""
-GRAPHS = {"quick": 2, "full": 8, "paper": 8}
-"""Of each set, from the first on."""
+GRAPHS = {"quick": 2, "full": 8, "paper": 8}  # Of each set, from the first on.
 EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
-SEEDS = {"quick": 1, "full": 3, "paper": 5}
-"""Of the search, at most."""
-ROOM = 1.002
-"""Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training."""
+SEEDS = {"quick": 1, "full": 3, "paper": 5}  # Of the search, at most.
+ROOM = 1.002  # Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
 
 
 def members(name: str) -> tuple[str, ...]:

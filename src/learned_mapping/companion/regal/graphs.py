@@ -1,9 +1,9 @@
-"""The graphs paper 3 is measured on: traced models and seeded synthetic graphs, split into test and training."""
-
-from __future__ import annotations
+"""The graphs paper 3 is measured on: traced models and synthetic ones; the best schedules known."""
 
 import functools
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.schedule import Schedule
 
 DATASETS = {
     "traced-runtime": ("traced", "runtime"),
@@ -21,19 +23,6 @@ DATASETS = {
 }
 """Name as in table 1 -> (graphs, objective)."""
 
-TRACED = {
-    "test": (
-        "alexnet-train", "squeezenet", "inception", "unet", "resnet50", "densenet-15", "mixer-4", "wavenet-20",
-        "wavenet-4-train", "lstm-2x8", "lstm-3x6", "gru-3x8", "tagger-6", "transformer-1-train",
-        "translation-1-train", "bert-2",
-    ),
-    "train": (
-        "alexnet", "lenet", "vgg16", "mobilenet", "unet-3", "densenet-6", "mixer-2", "wavenet-2-train", "wavenet-8",
-        "gru-2x5", "gru-4x3", "tagger-3", "bert-1",
-    ),
-}  # fmt: skip
-"""Split -> names under ``data/regal/graphs/SPLIT``."""
-
 SYNTHETIC_OPS = {
     "test": (20, 30, 40, 55, 70, 85, 100, 120, 140, 170, 200, 240, 290, 350, 420, 500),
     "train": (25, 40, 60, 80, 100, 130, 160, 200, 250, 300),
@@ -41,12 +30,11 @@ SYNTHETIC_OPS = {
     "twenty": (20,) * 20,
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
-UNTOUCHED = "regal-test"
-"""The data set of the test graphs that chose nothing."""
+UNTOUCHED = "regal-test"  # The data set of the test graphs that chose nothing.
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
-    """The graphs of a set, in order of `TRACED` or of size; of a dataset's test set those that chose nothing.
+    """The graphs of a set, in the set's order or that of size; of a dataset's test set those that chose nothing.
 
     Args:
       kind: ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or a key of `DATASETS`,
@@ -56,7 +44,7 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
     if kind in DATASETS:
         return tuple(item.facts["member"] for item in stored_manifest(UNTOUCHED).items if item.facts["set"] == kind)
     if kind == "traced":
-        return TRACED[split]
+        return tuple(item.name for item in stored_manifest("regal-graphs").split(split))
     found, turns = [], Counter()
     for i, ops in enumerate(SYNTHETIC_OPS[split]):
         name = f"{_family(i)}-{ops}"
@@ -83,7 +71,34 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     if kind in DATASETS:
         return read_graph(SETS[UNTOUCHED].path / kind / f"{name}.json.gz")
     if kind == "traced":
-        return read_graph(data_folder() / "regal" / "graphs" / split / f"{name}.json.gz")
+        return read_graph(SETS["regal-graphs"].path / split / f"{name}.json.gz")
     i = names.index(name)
     rng = np.random.default_rng([2019, sorted(SYNTHETIC_OPS).index(split), i])
     return random_graph(rng, _family(i), SYNTHETIC_OPS[split][i], name=name)
+
+
+BEST_SCHEMA = "best-schedules"
+
+
+def best_path(kind: str, objective: str) -> Path:
+    """The file of a set of graphs, as `graph_names` knows it."""
+    return data_folder() / "regal" / "best" / f"{kind}-{objective}.json.gz"
+
+
+def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
+    """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``, ``order``."""
+    path = best_path(kind, objective)
+    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=16)
+def _read(path: str, changed: int) -> dict[str, dict[str, Any]]:
+    return read_json(path, BEST_SCHEMA).value["graphs"]
+
+
+def best_schedule(kind: str, objective: str, name: str, graph: ComputationGraph) -> Schedule:
+    """The best schedule known of a graph; raises `InputError` where none is stored, or it is of another graph."""
+    entry, path = best_entries(kind, objective).get(name), best_path(kind, objective)
+    if entry is None or entry["digest"] != graph.digest:
+        raise InputError(path, name, "no schedule of this graph is stored")
+    return Schedule.of(np.array(entry["placement"]), np.array(entry["order"]), entry["devices"])

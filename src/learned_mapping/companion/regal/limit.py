@@ -4,8 +4,6 @@ The paper gives both devices 16 GiB, which no graph here fills. Here the limit o
 that a search for memory finds and the peak of the fastest list schedule, a `SHARE` of the way up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas
 
@@ -20,8 +18,7 @@ from learned_mapping.regal.methods import EVALUATIONS, schedule_costs, solve
 from learned_mapping.regal.rules.instance import Instance
 
 SHARE = 0.25
-ROOM = 1.05
-"""A graph takes part where the peak of the list schedule is so many times the least one."""
+ROOM = 1.05  # A graph takes part where the peak of the list schedule is so many times the least one.
 METHODS = (
     *RULES, "random", "local-search", "brkga", "brkga-tuned", "spectral-law", "priority-law", "regal-untrained",
     "regal", "regal-imitation",

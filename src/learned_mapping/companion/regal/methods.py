@@ -1,7 +1,5 @@
 """What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterable
@@ -18,8 +16,7 @@ from learned_mapping.programs.json_io import read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
-LAWS = ("constant-law", "spectral-law", "priority-law")
-"""BRKGA with laws that no network makes."""
+LAWS = ("constant-law", "spectral-law", "priority-law")  # BRKGA with laws that no network makes.
 REINFORCED = ("regal", "regal-average", "regal-untrained")
 """The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
 NETWORKS = (
@@ -27,17 +24,14 @@ NETWORKS = (
     "regal-imitation-initial", "regal-imitation-local-search", "idrs",
 )  # fmt: skip
 """What asks a network, in the order of the tables."""
-CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")
-"""Those that use it as validation graphs chose."""
+CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
 LEARNERS = (
     *LAWS, *REINFORCED, "idrs", "gas", "regal-imitation-as-printed", "regal-imitation", "regal-imitation-local-search",
 )  # fmt: skip
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation-as-printed", "regal-imitation")
-TRAINING_SEEDS = (0, 1, 2)
-"""Networks of each model and dataset, at most."""
-SEARCH_SEEDS = 3
-"""Of a search with each network, at most."""
+TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
+SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
 CONTRASTS = (("regal", "brkga"), ("regal", "regal-average"), ("regal", "regal-untrained"))
 """Against uniform mutants; against its own average law, which knows no graph; against random weights."""

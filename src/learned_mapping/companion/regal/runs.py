@@ -1,7 +1,5 @@
 """What one run of paper 3 does: schedules some graphs of a set by one method, every schedule validated."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 
@@ -31,8 +29,7 @@ from learned_mapping.regal.validate import validate
 PARTS = ("features", "network", "tables", "search with laws", "search without")
 """Of a run of REGAL: what a network sees of a graph, its forward pass, tables of its laws, and the search itself."""
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
-WARM_STARTS = ("brkga", "local-search", *RULES)
-"""Whose best CP-SAT starts from."""
+WARM_STARTS = ("brkga", "local-search", *RULES)  # Whose best CP-SAT starts from.
 
 
 def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Record:

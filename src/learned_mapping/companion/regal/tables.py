@@ -1,7 +1,5 @@
 """Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,16 +10,14 @@ import pandas
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
-from learned_mapping.companion.regal.best import best_entries
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.runs import PARTS
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
 from learned_mapping.regal.methods import EVALUATIONS
 
-Costs = dict[str, dict[str, list[float]]]
-"""Method -> graph -> cost of each seed."""
+Costs = dict[str, dict[str, list[float]]]  # Method -> graph -> cost of each seed.
 
 SEARCHES = ("brkga", "brkga-tuned", "local-search", "random")
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
@@ -34,17 +30,13 @@ EXACT_TIME = {"quick": 1.0, "full": 15.0, "paper": 10_000.0}
 EXACT_SETS = {"quick": ("small",), "full": ("small", "twenty"), "paper": ("small", "twenty")}
 TIME_OPS = {"quick": (50, 100, 200)} | dict.fromkeys(("full", "paper"), (50, 100, 200, 500, 1000, 2000, 5000))
 
-LARGE_OPS = 150
-"""Graphs above this size have rows of their own in table 1."""
+LARGE_OPS = 150  # Graphs above this size have rows of their own in table 1.
 
 ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
 
-MEMORY = "traced-memory"
-"""The paper's dataset of both figures."""
-LIMIT_DATASETS = (MEMORY, "traced-runtime")
-"""Of the right one; the second is not in the paper."""
-COMPARED = ("regal", "regal-imitation", "regal-imitation-as-printed", "spectral-law")
-"""With BRKGA, in the histogram."""
+MEMORY = "traced-memory"  # The paper's dataset of both figures.
+LIMIT_DATASETS = (MEMORY, "traced-runtime")  # Of the right one; the second is not in the paper.
+COMPARED = ("regal", "regal-imitation", "regal-imitation-as-printed", "spectral-law")  # With BRKGA, in the histogram.
 LIMITS = {"quick": (1_000, 2_000, 5_000)} | dict.fromkeys(("full", "paper"), (5_000, 10_000, 20_000, 50_000))
 LIMIT_METHODS = {"quick": ("brkga", "regal", "regal-imitation")} | dict.fromkeys(("full", "paper"), (
     "brkga", "regal", "regal-imitation", "regal-imitation-as-printed", "regal-imitation-mean",
@@ -54,8 +46,7 @@ LIMIT_METHODS = {"quick": ("brkga", "regal", "regal-imitation")} | dict.fromkeys
 and the first population drawn too."""
 LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
 """Runs of a method, at most: the last limit is ten times that of table 1. A learner takes its networks in turn."""
-LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}
-"""Largest graph taken."""
+LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}  # Largest graph taken.
 
 
 def _graphs(kind: str, profile: str, split: str = "test") -> list[str]:

@@ -5,8 +5,6 @@ of the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `reg
 were developed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,21 +12,18 @@ import pandas
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
-from learned_mapping.companion.regal.best import best_entries
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import CONFIDENCE, RESAMPLES, resampled_means
 from learned_mapping.companion.table import Record, Row, assembled, row
 from learned_mapping.regal.methods import EVALUATIONS
 
-SEEDS = 2
-"""Of a search that asks no network; one with each network of a learner."""
+SEEDS = 2  # Of a search that asks no network; one with each network of a learner.
 QUICK = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
 BASELINES = ("brkga", "local-search", "spectral-law", "priority-law", "regal", "regal-average", "regal-untrained")
 """What every method is set against, graph by graph."""
-Logs = dict[str, dict[str, list[float]]]
-"""Method -> graph -> logarithm of cost over the best known, of each run."""
+Logs = dict[str, dict[str, list[float]]]  # Method -> graph -> logarithm of cost over the best known, of each run.
 
 
 def _methods(profile: str) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Trained policies as files: parameters, the configuration in the header, and the shipped one."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import os

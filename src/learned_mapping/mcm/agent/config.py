@@ -5,8 +5,6 @@ mini-batches, 10 epochs, 20,000 samples and 200 checkpoints of pre-training. It 
 rate, clipping, the weights of entropy and value, or the normalisation of advantages. Those are ours.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 
@@ -20,31 +18,23 @@ REPAIRED, CANDIDATE = "repaired", "candidate"
 class AgentConfig:
     """One learner."""
 
-    layers: int = 3
-    """GraphSAGE layers."""
-    width: int = 48
-    """Of every layer, of the policy network as well."""
-    iterations: int = 1
-    """T of Eq. 7."""
-    mode: str = FIX
-    """How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``)."""
+    layers: int = 3  # GraphSAGE layers.
+    width: int = 48  # Of every layer, of the policy network as well.
+    iterations: int = 1  # T of Eq. 7.
+    mode: str = FIX  # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
     credit: str = REPAIRED
     """Whose log-probability a reward is credited to: ``repaired`` is y', ``candidate`` the policy's own y.
 
     The paper (Section 4.1) says that the reward is that of y'; which log-probability it goes to is left open. Credit to
     y hardly learns: much of y is not what was rewarded.
     """
-    rollouts: int = 20
-    """Partitions per iteration of PPO."""
+    rollouts: int = 20  # Partitions per iteration of PPO.
     minibatches: int = 4
     epochs: int = 10
     learning_rate: float = 1e-3
-    clip: float = 0.2
-    """ε: how far an iteration may move the probability of an action, as a ratio."""
-    entropy: float = 0.01
-    """Weight of the entropy of the policy in its objective."""
-    value_weight: float = 0.5
-    """Weight of the value's squared error."""
+    clip: float = 0.2  # ε: how far an iteration may move the probability of an action, as a ratio.
+    entropy: float = 0.01  # Weight of the entropy of the policy in its objective.
+    value_weight: float = 0.5  # Weight of the value's squared error.
 
 
 SIZES = {

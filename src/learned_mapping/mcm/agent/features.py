@@ -4,8 +4,6 @@ Padding keeps the number of compilations small: graphs of one size class share o
 too many, which all its padded edges join to itself.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

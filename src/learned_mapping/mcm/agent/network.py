@@ -1,20 +1,30 @@
-"""GraphSAGE over the ops, a policy network of two layers, and a value (paper 2, Section 4.1, Fig. 3)."""
+"""The paper's policy: for every op a distribution over chips, repaired by the constraint solver (Section 4).
 
-from __future__ import annotations
+GraphSAGE over the ops, a policy network of two layers, and a value (Section 4.1, Fig. 3):
+
+    p(y^(t) | G) = Π_i p(y_i^(t) | h_G, y^(t-1)),    t = 1, ..., T                                    (Eq. 7)
+
+A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose throughput is the reward.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import jraph
+import numpy as np
 
-from learned_mapping.learning.networks import layer_norm, mlp
-from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.features import GraphFeatures
+from learned_mapping.errors import InputError
+from learned_mapping.learning.networks import draw_parameters, layer_norm, mlp
+from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
+from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
+from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.searches.even_cut import log_weights
 
-ANCHORS = 36
-"""Positions along the package at which the network gives logits: the paper's 36 chips."""
-STATE = 5
-"""Numbers per op that tell of the assignment of the iteration before."""
+ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
+STATE = 5  # Numbers per op that tell of the assignment of the iteration before.
 
 
 def graph_sage(graph: GraphFeatures, config: AgentConfig) -> jax.Array:
@@ -74,3 +84,113 @@ def chip_logits(
     x = jax.nn.relu(x)
     x = jax.nn.relu(hk.Linear(config.width, name="policy_1")(x))
     return hk.Linear(ANCHORS, name="policy_out")(x) @ reading
+
+
+MASKED = -1e9
+NO_PRIOR = np.zeros((1, 1), np.float32)
+MAX_ENTRIES = 2**25  # Ops times chips of the largest graph this policy takes: its logits are held for every rollout.
+
+
+class ChipContext(NamedTuple):
+    """What the compiled functions know of a graph on a package. A pytree."""
+
+    graph: GraphFeatures
+    reading: np.ndarray
+    """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
+    allowed: np.ndarray  # [P] float32, 1 for a chip there is.
+    prior: np.ndarray  # [n, P] float32, added to the logits where an environment has a start; [1, 1] of 0 else.
+
+
+class ChipActions(NamedTuple):
+    """B samples of T assignments of n ops."""
+
+    previous: Any  # [B, T, n] int32, y^(t-1); -1 for t = 1.
+    chosen: Any  # [B, T, n] int32, y^(t), the last replaced by y' where that gets the credit.
+
+
+def reading_of(chips: int) -> tuple[np.ndarray, np.ndarray]:
+    """([ANCHORS, P] how C chips read the positions, [P] which columns are chips); P is ANCHORS or a power of 2."""
+    width = ANCHORS if chips <= ANCHORS else 1 << (chips - 1).bit_length()
+    place = np.arange(chips) * (ANCHORS - 1) / max(chips - 1, 1)
+    low = np.minimum(np.floor(place).astype(int), ANCHORS - 2)
+    reading = np.zeros((ANCHORS, width), np.float32)
+    reading[low, np.arange(chips)] = 1.0 - (place - low)
+    reading[low + 1, np.arange(chips)] += place - low
+    return reading, (np.arange(width) < chips).astype(np.float32)
+
+
+class ChipPolicy:
+    """A distribution over chips per op. `config` as in `AgentConfig`."""
+
+    def __init__(self, config: AgentConfig):
+        self.config = config
+        self._network = hk.without_apply_rng(hk.transform(self._forward))
+        self.act = jax.jit(self._act, static_argnames="count")
+
+    def _forward(self, context: ChipContext, previous: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """([B, n, P] log-probabilities, [] value)."""
+        h = graph_sage(context.graph, self.config)
+        logits = chip_logits(h, previous, context.graph, context.reading, self.config)
+        logits = jnp.where(context.allowed > 0, logits + context.prior, MASKED)
+        return jax.nn.log_softmax(logits), value(h, context.graph, self.config)
+
+    def new_parameters(self, rng: np.random.Generator) -> Any:
+        """Fresh parameters; the last layer starts at 0, so that the first distribution is uniform."""
+        graph = GraphFeatures(
+            np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
+            np.ones(8, np.float32), np.float32(2),
+        )  # fmt: skip
+        context = ChipContext(graph, *reading_of(2), NO_PRIOR)
+        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
+        return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
+
+    def context(self, env: PartitionEnv) -> ChipContext:
+        """Raises `InputError` where ops times chips are too many."""
+        reading, allowed = reading_of(env.chips)
+        rows, columns = len(env.features.ops), reading.shape[1]
+        if rows * columns > MAX_ENTRIES:
+            fault = f"{env.num_ops} ops on {env.chips} chips are too many for a policy over chips"
+            raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
+        prior = NO_PRIOR
+        if env.start is not None:
+            prior = np.zeros((rows, columns), np.float32)
+            prior[: env.num_ops, : env.chips] = log_weights(env.start, env.chips, env.moved)
+        return ChipContext(env.features, reading, allowed, prior)
+
+    def _act(self, parameters: Any, context: ChipContext, key: jax.Array, count: int):
+        """`count` samples: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""
+        previous = jnp.full((count, context.graph.ops.shape[0]), -1, jnp.int32)
+        before, chosen = [], []
+        for step in range(self.config.iterations):
+            logs, _ = self._network.apply(parameters, context, previous)
+            drawn = jax.random.categorical(jax.random.fold_in(key, step), logs).astype(jnp.int32)
+            before.append(previous)
+            chosen.append(drawn)
+            previous = drawn
+        return ChipActions(jnp.stack(before, 1), jnp.stack(chosen, 1)), logs
+
+    def choice(self, env: PartitionEnv, sampled: tuple[ChipActions, jax.Array]) -> np.ndarray:
+        """What `act` sampled as the environment takes it: [B, N] candidates, or [B, N, C] distributions."""
+        actions, logs = sampled
+        if self.config.mode == FIX:
+            return np.asarray(actions.chosen)[:, -1, : env.num_ops]
+        return np.exp(np.asarray(logs, np.float64)[:, : env.num_ops, : env.chips])
+
+    def credited(self, actions: ChipActions, repaired: np.ndarray) -> ChipActions:
+        """The actions a reward is credited to, of samples whose repaired partitions [B, N] earned it."""
+        if self.config.credit != REPAIRED:
+            return actions
+        chosen = np.array(actions.chosen)
+        chosen[:, -1, : repaired.shape[1]] = repaired
+        return ChipActions(actions.previous, chosen)
+
+    @partial(jax.jit, static_argnums=0)
+    def log_probabilities(self, parameters: Any, context: ChipContext, actions: ChipActions):
+        """([B, A] log-probabilities of single choices, [A] weights that sum to 1, [] mean entropy, [] value)."""
+        batch, steps, n = actions.chosen.shape
+        logs, expected = self._network.apply(parameters, context, actions.previous.reshape(batch * steps, n))
+        taken = jnp.take_along_axis(logs, actions.chosen.reshape(batch * steps, n, 1), axis=2)[..., 0]
+        entropy = -(jnp.exp(logs) * jnp.maximum(logs, MASKED)).sum(-1)
+        shares = context.graph.mask / context.graph.mask.sum()
+        every = jnp.tile(shares / steps, steps)
+        return taken.reshape(batch, steps * n), every, (entropy * shares).sum(-1).mean(), expected

@@ -5,9 +5,13 @@ Every single choice a_k of a sample (the chip of an op) has its own ratio, the s
     r_k = π(a_k) / π_old(a_k),    J = Σ_k w_k mean min(r_k A, clip(r_k, 1 - ε, 1 + ε) A) + entropy - value error
 
 The ratio of the whole sample would be a product over hundreds of choices and leave the clip at once.
-"""
 
-from __future__ import annotations
+`learn_unsolved` does without the constraint solver: what the policy draws is what is judged (paper 2, Section 5.1).
+Rewards come in two kinds. ``sparse`` is the paper's: throughput, 0 where a constraint is broken. ``penalty`` tells the
+policy how far off it is: the share of edges that neither run backwards nor skip a chip, and 1 more than the throughput
+over the naive greedy's for a valid partition, so that valid always beats invalid. No reward is negative: the value
+learns log(1 + reward).
+"""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -22,16 +26,14 @@ import optax
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
-from learned_mapping.mcm.agent.chips import ChipActions, ChipContext, ChipPolicy
 from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.agent.network import ChipActions, ChipContext, ChipPolicy
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.rules.constraints import is_valid
 
-SPREAD = 1e-6
-"""Rewards that differ by less than this share count as equal."""
-GRADIENT_NORM = 1.0
-"""A longer gradient is shortened to this."""
-LIMIT = 2.5
-"""Advantages are cut off at so many standard deviations."""
+SPREAD = 1e-6  # Rewards that differ by less than this share count as equal.
+GRADIENT_NORM = 1.0  # A longer gradient is shortened to this.
+LIMIT = 2.5  # Advantages are cut off at so many standard deviations.
 
 
 class Learned(NamedTuple):
@@ -261,3 +263,53 @@ def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rand
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         raise InputError(budget.checkpoint, "header", f"is damaged ({type(error).__name__})") from None
     return found, arrays["best"]
+
+
+SPARSE, PENALTY = "sparse", "penalty"
+REWARDS = (SPARSE, PENALTY)
+
+
+def reward_of(assignment: np.ndarray, env: PartitionEnv, kind: str) -> tuple[float, bool]:
+    """(reward in units of the naive greedy's throughput, whether the assignment is valid)."""
+    edges = env.graph.op_edges
+    if is_valid(assignment, edges):
+        return float(kind == PENALTY) + env.model.throughput(assignment) / env.unit, True
+    if kind == SPARSE:
+        return 0.0, False
+    step = assignment[edges[:, 1]] - assignment[edges[:, 0]]
+    return float(np.mean((step >= 0) & (step <= 1))), False
+
+
+def learn_unsolved(
+    env: PartitionEnv, config: AgentConfig, rng: np.random.Generator, *, samples: int, reward: str
+) -> dict[str, Any]:
+    """Trains by PPO without a solver.
+
+    Args:
+      env: a graph on a package.
+      config: of the policy; `rollouts` samples make a batch.
+      samples: assignments to draw, rounded up to whole batches.
+      reward: of `REWARDS`.
+
+    Returns:
+      ``samples``, ``valid``, ``first_valid`` (the number of the first, or None), ``best`` throughput, and the share of
+      edges that break the chain rule in the first and in the last batch.
+    """
+    policy = make_policy(config)
+    learned, context, edges = new_learned(policy, rng), policy.context(env), env.graph.op_edges
+    drawn, valid, first, best, broken = 0, 0, None, 0.0, []
+    while drawn < samples:
+        actions, _ = policy.act(learned.parameters, context, new_key(rng), count=config.rollouts)
+        found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
+        rewards = np.zeros(len(found))
+        for i, assignment in enumerate(found):
+            rewards[i], fine = reward_of(assignment, env, reward)
+            if fine:
+                valid, first = valid + 1, drawn + i + 1 if first is None else first
+                best = max(best, env.model.throughput(assignment))
+        drawn += len(found)
+        step = found[:, edges[:, 1]] - found[:, edges[:, 0]]
+        broken.append(float(np.mean((step < 0) | (step > 1))))
+        learned, _ = learn(policy, learned, context, actions, rewards, rng)
+    ends = {"broken_first": broken[0], "broken_last": broken[-1]}
+    return {"samples": drawn, "valid": valid, "first_valid": first, "best": best, **ends}

@@ -5,8 +5,6 @@ of its parameters along the way. The validation worker gives every copy a zero-s
 after fine-tuning, on other graphs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,8 +22,7 @@ ZERO_SHOT_SAMPLES = 20
 FINE_TUNE_SAMPLES = 100
 SAMPLES = {"quick": 400, "full": 20_000, "paper": 20_000}
 """Partitions judged, by profile; the paper's 20,000 (Section 5.2)."""
-SNAPSHOTS = {"quick": 2, "full": 10, "paper": 200}
-"""Copies kept, by profile."""
+SNAPSHOTS = {"quick": 2, "full": 10, "paper": 200}  # Copies kept, by profile.
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
 SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2}

@@ -16,8 +16,6 @@ rule, to a relative `TOLERANCE`. That covers every valid partition in which all 
 The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method gives up and says so.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ probing, in place of the propagation of `solver`. Domains are then exact under E
 most pairs of an op and a chip, so that this is for graphs of some hundred ops.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from ortools.sat.python import cp_model
 
@@ -18,8 +16,7 @@ from learned_mapping.programs.graph import ComputationGraph
 
 NEAREST_EFFORT = 20.0
 """Limit of one search for the nearest partition, in the solver's own units of work, about seconds."""
-WITNESSES = 64
-"""Partitions found that are kept: most questions are answered by one of them."""
+WITNESSES = 64  # Partitions found that are kept: most questions are answered by one of them.
 
 
 class CpSatSolver(ConstraintSolver):

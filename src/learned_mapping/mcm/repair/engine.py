@@ -5,8 +5,6 @@ repair ever fails; ``general`` keeps Eq. 4 itself, restarts at a dead end, and f
 attempts are used up. `solver` is the same procedure in plain Python, with the paper's interface.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -31,12 +29,10 @@ from learned_mapping.programs.graph import ComputationGraph, Lists, longest_path
 Repair = Callable[..., tuple[np.ndarray, np.ndarray]]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package under one strength."""
 MODES = {"sample": SAMPLE, "fix": FIX, "nearest": NEAREST}
-MAX_REDUCED_OPS = 20_000
-"""Above this many ops implied constraints are kept: finding them takes a bit per pair of ops."""
+MAX_REDUCED_OPS = 20_000  # Above this many ops implied constraints are kept: finding them takes a bit per pair of ops.
 MAX_REACH_ENTRIES = 20_000_000
 """Entries of the table of what each anchor can reach; with more, only the anchors of longest paths are kept."""
-DEFAULT_ATTEMPTS = 10
-"""Descents under Eq. 4 before the chain rule steps in."""
+DEFAULT_ATTEMPTS = 10  # Descents under Eq. 4 before the chain rule steps in.
 
 
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:

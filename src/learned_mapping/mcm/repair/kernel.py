@@ -3,8 +3,6 @@
 `solver` holds the plain version of the same procedure; a test holds one to the other, random number by random number.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +10,8 @@ from numba import njit
 
 SAMPLE, FIX, NEAREST = 0, 1, 2
 """Modes: Algorithm 1; Algorithm 2; the chip of the domain nearest to the candidate's, which draws nothing."""
-MAX_GENERAL_CHIPS = 63
-"""The general strength keeps sets of chips in 64-bit words."""
-LOWER, RAISE = 1, -1
-"""What `tighten` does with bounds: lowers the largest chips, raises the smallest."""
+MAX_GENERAL_CHIPS = 63  # The general strength keeps sets of chips in 64-bit words.
+LOWER, RAISE = 1, -1  # What `tighten` does with bounds: lowers the largest chips, raises the smallest.
 
 
 class Neighbours(NamedTuple):

@@ -1,8 +1,6 @@
 """The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX on top, and FIX told
 decision by decision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -147,18 +145,12 @@ class Step:
     """One call of ``set_domain``."""
 
     op: int
-    decision: int
-    """i of the algorithm, from 0: below N candidates are kept, from N on the rest is drawn."""
-    kind: str
-    """`KEPT`, `LEFT` or `DRAWN`."""
-    chips: tuple[int, ...]
-    """What its domain was restricted to; empty where it had none left."""
-    before: tuple[tuple[int, ...], ...]
-    """[N] domains, ascending, before the call."""
-    after: tuple[tuple[int, ...], ...]
-    """[N] domains after it."""
-    undone: int
-    """Decisions taken back, this one included; 0 where it stands."""
+    decision: int  # i of the algorithm, from 0: below N candidates are kept, from N on the rest is drawn.
+    kind: str  # `KEPT`, `LEFT` or `DRAWN`.
+    chips: tuple[int, ...]  # What its domain was restricted to; empty where it had none left.
+    before: tuple[tuple[int, ...], ...]  # [N] domains, ascending, before the call.
+    after: tuple[tuple[int, ...], ...]  # [N] domains after it.
+    undone: int  # Decisions taken back, this one included; 0 where it stands.
     blamed: tuple[int, tuple[int, ...]] | None
     """Where decisions are taken back: the op of the earliest of them, and the chips it can no longer have."""
 

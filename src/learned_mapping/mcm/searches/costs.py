@@ -11,8 +11,6 @@ the best partition for these costs. At zero the costs are the analytical model's
 the classes alone, and cuts evenly.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.budget import Budget
@@ -27,18 +25,12 @@ OVERHEAD, WEIGHT_BYTES, TRANSFER = range(CLASS_LATENTS.stop, CLASS_LATENTS.stop 
 NUM_LATENTS = CLASS_LATENTS.stop + 3
 """K: the mix of the order, a factor per op class, the overhead of an op, of its weights, of transfers."""
 CLASS_SCALE, TRANSFER_SCALE = 0.3, 0.5
-LATENT_LIMIT = 4.0
-"""Global numbers are cut off here before they become costs."""
-OP_STD = 0.15
-"""Standard deviation of the log-weights at the start; the global numbers' is 1."""
-LEAST_COST = 0.05
-"""A corrected cost is at least this share of the model's."""
-POPULATION, ELITE = 20, 5
-"""Partitions of a batch, and of those the best that draw the distribution to themselves."""
-STEP = 0.5
-"""How far the distribution moves to the elite's in one batch."""
-LEAST_STD = 0.1
-"""Deviations do not shrink below this share of their start."""
+LATENT_LIMIT = 4.0  # Global numbers are cut off here before they become costs.
+OP_STD = 0.15  # Standard deviation of the log-weights at the start; the global numbers' is 1.
+LEAST_COST = 0.05  # A corrected cost is at least this share of the model's.
+POPULATION, ELITE = 20, 5  # Partitions of a batch, and of those the best that draw the distribution to themselves.
+STEP = 0.5  # How far the distribution moves to the elite's in one batch.
+LEAST_STD = 0.1  # Deviations do not shrink below this share of their start.
 CLASS_STD, LEAST_CLASS_STD = 0.4, 0.05
 """Standard deviations of the logarithm of a class's factor: at the start of `class_search`, and at least."""
 

@@ -9,8 +9,6 @@ searches begin about the even cut s of the model's own costs, with the distribut
 under which about m of the N ops leave their chip s_i, most of them for the next one.
 """
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np
@@ -28,8 +26,7 @@ SPREAD = (0.1, 0.5)
 MOVED = 10.0
 """m. On training graphs, with 10 most samples differ from the start and keep over 0.95 of its throughput; with 20 on
 some graphs a third is lost, with 2 most samples are the start again."""
-MOST_MOVED = 0.5
-"""m is at most this share of the ops."""
+MOST_MOVED = 0.5  # m is at most this share of the ops.
 
 
 @njit(cache=True)

@@ -4,8 +4,6 @@ The paper compares with "a greedy algorithm" of O(N) from a production compiler 
 simplest rule of that description; `careful_greedy` is what a rule can do without a search over partitions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph

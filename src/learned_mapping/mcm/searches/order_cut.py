@@ -6,8 +6,6 @@ prefixes in place of all ideals. The order comes from keys that grow along every
 keys does, too.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +13,7 @@ from numba import njit
 
 from learned_mapping.hardware.chip_package import ChipModel
 
-TOLERANCE = 1e-3
-"""Relative, of the bisection; the costs are estimates."""
+TOLERANCE = 1e-3  # Relative, of the bisection; the costs are estimates.
 MAX_STEPS = 40
 NUM_KEYS = 5
 """Places of an op, each in [0, 1] and growing along edges: by the longest path to it and from it, counted in ops, the

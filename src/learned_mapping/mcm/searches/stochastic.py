@@ -5,8 +5,6 @@ random set of ops, has the solver SAMPLE a valid partition, and accepts the new 
 paper names neither the size of the set, nor the new distributions, nor the temperatures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,18 +54,14 @@ def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Bud
 class AnnealingParameters:
     """Chosen on synthetic graphs alone, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
 
-    redrawn: float = 0.5
-    """Share of the ops whose distribution an iteration redraws."""
+    redrawn: float = 0.5  # Share of the ops whose distribution an iteration redraws.
     concentration: float = 0.1
     """Parameter of the symmetric Dirichlet distribution new rows come from; small ones favour few chips."""
-    start_temperature: float = 0.2
-    """Relative loss of throughput that is accepted with probability 1/e at the start."""
-    end_temperature: float = 0.001
-    """The same at the end of the budget; geometric between."""
+    start_temperature: float = 0.2  # Relative loss of throughput that is accepted with probability 1/e at the start.
+    end_temperature: float = 0.001  # The same at the end of the budget; geometric between.
 
 
-REDRAWN = 0.01
-"""Share of the ops whose row an iteration of `annealing_from_balance` redraws, at least one."""
+REDRAWN = 0.01  # Share of the ops whose row an iteration of `annealing_from_balance` redraws, at least one.
 
 
 def annealing(

@@ -38,8 +38,6 @@ For a window of instructions the same constraints are written for the variables 
 reaches in from outside is free: constraints are dropped, none is added.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array

@@ -14,8 +14,6 @@ each. The objective is a sum over instructions and every game satisfies every wi
 optima add up to a valid bound.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable
@@ -27,30 +25,22 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from learned_mapping.mmap.bounds.relaxation import Relaxation, minimal_copies
 from learned_mapping.programs.program import Program
 
-MAX_EXACT_BUFFERS = 4000
-"""Programs up to this many buffers get one linear program."""
-LINEAR_WINDOW, INTEGER_WINDOW = 2000, 1500
-"""Buffers of a window, above that."""
-SLACK = 1e-6
-"""Added to the dual bound of each window, as a share of the possible saving."""
-RELATIVE_GAP = 1e-4
-"""Branch and bound stops when its bound is this close to the best point it has."""
+MAX_EXACT_BUFFERS = 4000  # Programs up to this many buffers get one linear program.
+LINEAR_WINDOW, INTEGER_WINDOW = 2000, 1500  # Buffers of a window, above that.
+SLACK = 1e-6  # Added to the dual bound of each window, as a share of the possible saving.
+RELATIVE_GAP = 1e-4  # Branch and bound stops when its bound is this close to the best point it has.
 
 
 @dataclass(frozen=True)
 class UpperBound:
     """What no game can exceed."""
 
-    value: float
-    """The return: share of the possible saving."""
-    saving_s: float
-    """The same in seconds."""
-    exact: bool
-    """Whether one program covers the whole (else a sum over windows)."""
+    value: float  # The return: share of the possible saving.
+    saving_s: float  # The same in seconds.
+    exact: bool  # Whether one program covers the whole (else a sum over windows).
     variables: int
     constraints: int
-    seconds: float
-    """CPU seconds spent."""
+    seconds: float  # CPU seconds spent.
 
 
 def upper_bound(program: Program, *, max_exact_buffers: int = MAX_EXACT_BUFFERS) -> UpperBound:
@@ -80,10 +70,7 @@ def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
     )
     value = min(integer.value, linear.value)
     return replace(
-        integer,
-        value=value,
-        saving_s=value * program.possible_saving_s,
-        seconds=integer.seconds + linear.seconds,
+        integer, value=value, saving_s=value * program.possible_saving_s, seconds=integer.seconds + linear.seconds
     )
 
 

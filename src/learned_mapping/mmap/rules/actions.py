@@ -45,25 +45,19 @@ be dropped for the rest of the game, and play continues. Each dead end forces on
 **A game to play by hand** is `toy_program`: its optimum, by trying all sequences, stands in its docstring.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.programs.program import Program, make_program
 
-COPY, NO_COPY, DROP = 0, 1, 2
-"""The three actions, in the order of every array with an action axis."""
+COPY, NO_COPY, DROP = 0, 1, 2  # The three actions, in the order of every array with an action axis.
 NUM_ACTIONS = 3
 ACTION_NAMES = ("Copy", "NoCopy", "Drop")
 NEAREST = np.array([(COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP), (DROP, NO_COPY, COPY)])
 """[3, 3]: what is taken, best first, where the wanted action is illegal: one that leaves the buffer in the same memory
 before another."""
-UNDECIDED, PLACED, DROPPED = 0, 1, 2
-"""States of an alias group."""
-NO_OFFSET = -1
-"""The paper's symbol for "in HBM": the offset, start and end of a dropped buffer."""
-NEVER = 2**31 - 1
-"""A step after all others: the first step at which HBM has data that it never gets."""
+UNDECIDED, PLACED, DROPPED = 0, 1, 2  # States of an alias group.
+NO_OFFSET = -1  # The paper's symbol for "in HBM": the offset, start and end of a dropped buffer.
+NEVER = 2**31 - 1  # A step after all others: the first step at which HBM has data that it never gets.
 
 
 def toy_program() -> Program:

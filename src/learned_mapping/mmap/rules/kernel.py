@@ -6,8 +6,6 @@ interval [s, e] with e >= t exactly if it ends at s or later. Those that end at 
 offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 
@@ -42,8 +40,7 @@ FEATURES = (
 """What `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
 log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
 NUM_FEATURES = len(FEATURES)
-RANDOM, PREFERENCES, LINEAR = 0, 1, 2
-"""What a compiled game chooses its moves by."""
+RANDOM, PREFERENCES, LINEAR = 0, 1, 2  # What a compiled game chooses its moves by.
 
 
 @numba.njit(cache=True)

@@ -4,8 +4,6 @@ A game is played by chance, by preferences, or by a linear policy on `kernel.FEA
 settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +31,7 @@ class PlayedGame(NamedTuple):
 
 _NO_PREFERENCES = np.zeros((1, 3))
 _NO_WEIGHTS = np.zeros((2, NUM_FEATURES))
-_NO_CHANCE = np.random.default_rng(0)
-"""For the policies that draw nothing."""
+_NO_CHANCE = np.random.default_rng(0)  # For the policies that draw nothing.
 
 
 def _positive_mean(values: np.ndarray) -> float:

@@ -1,7 +1,5 @@
 """A program and a game as flat arrays: what the compiled kernel reads, and what it changes in place and rewinds."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba
@@ -10,24 +8,20 @@ import numpy as np
 from learned_mapping.mmap.rules.actions import NEVER, NO_OFFSET
 from learned_mapping.programs.program import NO_ALIAS, Program
 
-BUFFER = np.dtype(
-    [
-        ("instruction", "i8"),  # target_time(b)
-        ("tensor", "i8"),
-        ("is_output", "i8"),
-        ("alias", "i8"),  # group number or NO_ALIAS
-        ("bit", "i8"),  # in its instruction's latency table, or -1
-        ("bytes", "i8"),
-        ("live_end", "i8"),  # last step of the tensor's live range
-        ("uses_left", "i8"),  # later buffers of the same tensor
-        ("next_use", "i8"),  # step of the next of them, or -1
-        ("group_left", "i8"),  # later buffers of the same alias group
-        ("demand_s", "f8"),
-        ("benefit_s", "f8"),  # L_I({}) - L_I({b})
-        ("benefit_left_s", "f8"),  # sum of benefit_s over the later buffers of the same tensor
-    ]
+
+def record(names: str) -> np.dtype:
+    """A record of these fields: float64 where a name ends in ``_s``, for seconds, else int64."""
+    return np.dtype([(name, "f8" if name.endswith("_s") else "i8") for name in names.split()])
+
+
+BUFFER = record(
+    "instruction tensor is_output alias bit bytes live_end uses_left next_use group_left demand_s benefit_s"
+    " benefit_left_s"
 )
-"""One record per buffer, in the order of the game."""
+"""One record per buffer, in the order of the game: its target_time, tensor, whether it is an output, alias group or
+`NO_ALIAS`, bit in its instruction's latency table or -1, bytes, the last step of its tensor's live range; how many
+later buffers the tensor has, the step of the next of them or -1, and how many the alias group has; demand,
+L_I({}) - L_I({b}), and the sum of the latter over the tensor's later buffers."""
 
 
 class ProgramArrays(NamedTuple):
@@ -101,70 +95,34 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
 
 NONE = -1
 
-TENSOR = np.dtype(
-    [
-        ("end", "i8"),  # last step of its latest allocation, or NONE
-        ("offset", "i8"),  # of its latest allocation
-        ("rectangle", "i8"),  # the rectangle of that, or NONE where it takes no space
-        ("in_hbm_from", "i8"),  # first step at which HBM has the data, or NEVER
-    ]
-)
-STEP = np.dtype(
-    [
-        ("joined", "i8"),  # 1 where one copy runs through this step and the next
-        ("ended", "i8"),  # first rectangle of the list of those that end here, or NONE
-        ("placed", "i8"),  # B' as an index into the latency table
-    ]
-)
-GROUP = np.dtype([("status", "i8"), ("offset", "i8"), ("forced", "i8")])
-RECTANGLE = np.dtype(
-    [("offset", "i8"), ("top", "i8"), ("end", "i8"), ("tensor", "i8"), ("next", "i8"), ("previous", "i8")]
-)
+TENSOR = record("end offset rectangle in_hbm_from")
+"""The last step and the offset of its latest allocation, the rectangle of that (each `NONE` without one), and the first
+step at which HBM has the data, or `NEVER`."""
+STEP = record("joined ended placed")
+"""1 where one copy runs through this step and the next; the first rectangle of the list of those that end here, or
+`NONE`; B' as an index into the latency table."""
+GROUP = record("status offset forced")
+RECTANGLE = record("offset top end tensor next previous")
 """An allocation: bytes [offset, top), up to step `end`. It begins at or before the step being decided, so its start
 never matters. `next` and `previous` link those of equal end."""
-LIVE = np.dtype([("offset", "i8"), ("top", "i8"), ("rectangle", "i8")])
-OUTCOME = np.dtype(
-    [("legal", "i8"), ("start", "i8"), ("end", "i8"), ("offset", "i8"), ("leftover_s", "f8"), ("reward_s", "f8")]
-)
+LIVE = record("offset top rectangle")
+OUTCOME = record("legal start end offset leftover_s reward_s")
 """What an action would do: I(b) = [start, end] (empty where end < start), O(b), the supply left at the copy's far step,
 and the reward."""
-MOVE = np.dtype(
-    [
-        ("action", "i8"),
-        ("start", "i8"),
-        ("end", "i8"),
-        ("offset", "i8"),
-        ("reward_s", "f8"),
-        # What was there before, for going back.
-        ("saved_s", "f8"),
-        ("tensor_end", "i8"),
-        ("tensor_offset", "i8"),
-        ("tensor_rectangle", "i8"),
-        ("in_hbm_from", "i8"),
-        ("opened_group", "i8"),  # 1 where this move decided its alias group
-        ("open_groups", "i8"),
-        ("backup", "i8"),
-        ("num_drained", "i8"),
-        ("num_rectangles", "i8"),
-    ]
+MOVE = record(
+    "action start end offset reward_s saved_s tensor_end tensor_offset tensor_rectangle in_hbm_from opened_group"
+    " open_groups backup num_drained num_rectangles"
 )
-DRAINED = np.dtype([("step", "i8"), ("supply_s", "f8")])
-GAME = np.dtype(
-    [
-        ("cursor", "i8"),  # the buffer to decide next; B when the game is over
-        ("evaluated", "i8"),  # the buffer whose outcomes are known, or NONE
-        ("now", "i8"),  # rectangles that end at or after this step are in `live`
-        ("num_live", "i8"),
-        ("live_bytes", "i8"),
-        ("num_rectangles", "i8"),
-        ("num_drained", "i8"),
-        ("open_groups", "i8"),
-        ("backup", "i8"),  # the prefix Drop-backup returns to
-        ("resets", "i8"),  # dead ends met
-        ("moves", "i8"),  # decisions made, those taken back included
-        ("saved_s", "f8"),  # sum of the rewards
-    ]
+"""A decision with its outcome, and from `saved_s` on what was there before, for going back; `opened_group` is 1 where
+it decided its alias group."""
+DRAINED = record("step supply_s")
+GAME = record(
+    "cursor evaluated now num_live live_bytes num_rectangles num_drained open_groups backup resets moves saved_s"
 )
+"""The buffer to decide next, B when the game is over; the buffer whose outcomes are known, or `NONE`; the step from
+which on rectangles that end are in `live`, how many these are and their bytes; how many rectangles and drained supplies
+are in use, and alias groups open; the prefix Drop-backup returns to; dead ends met; decisions made, those taken back
+included; and the sum of the rewards."""
 
 
 class GameState(NamedTuple):

@@ -5,8 +5,6 @@ A generation perturbs the parameters by antithetic Gaussian noise, plays one gam
 the estimated gradient with Adam. What counts at the end is the best game of all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

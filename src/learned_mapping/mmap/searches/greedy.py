@@ -1,7 +1,5 @@
 """Greedy play: place whenever legal, or where it pays, with the price tuned on the program itself."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,11 +13,9 @@ from learned_mapping.mmap.searches.search import Search
 ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (
     FEATURES.index(name) for name in ("one", "log_density", "log_tensor_density", "log_supply")
 )
-MAX_GAMES = 400
-"""Games after which the tuning of a threshold rule stops, even where the budget would allow more."""
+MAX_GAMES = 400  # Games after which the tuning of a threshold rule stops, even where the budget would allow more.
 SMALLEST_STEP = 0.1
-STARTS = 4
-"""Rules of the grid from which the pattern search sets out."""
+STARTS = 4  # Rules of the grid from which the pattern search sets out.
 
 
 def greedy(search: Search) -> None:
@@ -38,14 +34,11 @@ class ThresholdRule:
     an average buffer pays for an equal share of the memory.
     """
 
-    price: float = 0.0
-    """Natural logarithm, for NoCopy."""
-    copy_price: float = 1.0
-    """What a Copy must pay on top."""
+    price: float = 0.0  # Natural logarithm, for NoCopy.
+    copy_price: float = 1.0  # What a Copy must pay on top.
     foresight: float = 1.0
     """0: only the benefit of the buffer at hand counts; 1: also that of the later buffers of its tensor."""
-    supply_price: float = 0.0
-    """What a Copy must pay per unit of log(1 + demand / mean supply of a step)."""
+    supply_price: float = 0.0  # What a Copy must pay per unit of log(1 + demand / mean supply of a step).
 
     def weights(self) -> np.ndarray:
         """[2, len(FEATURES)]: the linear policy that follows the rule."""

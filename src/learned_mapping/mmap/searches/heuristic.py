@@ -25,8 +25,6 @@ programs) is left out. With ``Settings(benefits="tables")`` the order follows th
 the compiler does not have: a stronger rule, and further from the compiler.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -46,12 +44,9 @@ from learned_mapping.programs.program import NO_ALIAS, Program
 class Settings:
     """Numbers the public sources leave to the backend."""
 
-    overlap: float = 1.5
-    """Preferred time of the instructions beside a copy, as a multiple of the copy's own."""
-    attempts: int = 100
-    """Starts of a prefetch tried."""
-    longest: float = 10.0
-    """Longest time between two uses bridged in fast memory, in copies of the whole fast memory."""
+    overlap: float = 1.5  # Preferred time of the instructions beside a copy, as a multiple of the copy's own.
+    attempts: int = 100  # Starts of a prefetch tried.
+    longest: float = 10.0  # Longest time between two uses bridged in fast memory, in copies of the whole fast memory.
     benefits: str = "bytes"
     """``bytes``, each buffer's own, or ``tables``, what its instruction saves with it alone in fast memory."""
 

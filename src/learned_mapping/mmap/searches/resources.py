@@ -1,7 +1,5 @@
 """What a planner that allocates in any order uses up: fast memory over time, and the supply of the copy engine."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 
@@ -9,8 +7,7 @@ import numpy as np
 
 from learned_mapping.programs.program import Program
 
-SLACK = 1e-10
-"""Relative, on seconds of demand: the rounding of sums."""
+SLACK = 1e-10  # Relative, on seconds of demand: the rounding of sums.
 
 
 class FreeSpace:

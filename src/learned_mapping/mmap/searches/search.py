@@ -1,7 +1,5 @@
 """What every search over games of the MMapGame shares: the best game so far, under a budget."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.budget import Budget

@@ -20,15 +20,12 @@ from scipy.sparse import linalg
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import freed_bytes, levels, op_cost, rank_share
 
-EIGENVECTORS = 3
-"""Laplacian eigenvectors 2 to 4."""
+EIGENVECTORS = 3  # Laplacian eigenvectors 2 to 4.
 BALANCED = (4, 16)
 """Numbers of cosines of depth, from the second on, that a balanced vector is orthogonal to; two vectors for each."""
 BALANCED_VECTORS = 2
-DENSE_OPS = 160
-"""Up to here all eigenvectors are computed; above, only those wanted, by Lanczos iteration."""
-SHIFT = 1e-3
-"""Added to the Laplacian's diagonal, so that it can be inverted."""
+DENSE_OPS = 160  # Up to here all eigenvectors are computed; above, only those wanted, by Lanczos iteration.
+SHIFT = 1e-3  # Added to the Laplacian's diagonal, so that it can be inverted.
 
 NODE_FEATURES = (
     "seconds", "output_bytes", "input_bytes", "weight_bytes", "seconds_share", "bytes_share", "inputs", "users",
@@ -38,8 +35,7 @@ NODE_FEATURES = (
     "balanced_4_1", "balanced_4_2", "balanced_16_1", "balanced_16_2",
 )  # fmt: skip
 """Names of the columns of `Features.nodes`."""
-EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
-"""Names of the columns of `Features.edges`."""
+EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")  # Names of the columns of `Features.edges`.
 
 
 class Features(NamedTuple):

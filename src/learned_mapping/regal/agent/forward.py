@@ -19,8 +19,7 @@ from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 Parameters = Mapping[str, Mapping[str, np.ndarray]]
 
-EPSILON = 1e-5
-"""Inside the root of the layer norm, as Haiku's default."""
+EPSILON = 1e-5  # Inside the root of the layer norm, as Haiku's default.
 
 
 def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> np.ndarray:

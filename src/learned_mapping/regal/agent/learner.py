@@ -20,18 +20,12 @@ from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law
 class Variant:
     """How a law comes from the logits, and which chromosomes it feeds."""
 
-    sampled: bool = False
-    """Whether bins are drawn once for each run, as in the paper, or their mean is taken."""
-    strength: float = 1.0
-    """How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn."""
-    in_initial: bool = True
-    """Whether the initial population follows the law; in the paper mutants alone do."""
-    mutant_share: float = 1.0
-    """Share of the mutants that follow it."""
-    priorities: bool = False
-    """Whether the priorities follow the learner too, as in the paper."""
-    turns: tuple[float, ...] = (1.0,)
-    """As in `MutantLaw`."""
+    sampled: bool = False  # Whether bins are drawn once for each run, as in the paper, or their mean is taken.
+    strength: float = 1.0  # How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn.
+    in_initial: bool = True  # Whether the initial population follows the law; in the paper mutants alone do.
+    mutant_share: float = 1.0  # Share of the mutants that follow it.
+    priorities: bool = False  # Whether the priorities follow the learner too, as in the paper.
+    turns: tuple[float, ...] = (1.0,)  # As in `MutantLaw`.
     height: float = 0.0
     """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
     `ordered_law`. 0: no rule."""
@@ -48,12 +42,9 @@ class Learner:
     """A network and what it was trained for."""
 
     parameters: Parameters
-    model: str
-    """``gnn`` or ``gas``."""
-    rounds: int
-    """Of message passing."""
-    objective: str
-    """``runtime`` or ``memory``."""
+    model: str  # ``gnn`` or ``gas``.
+    rounds: int  # Of message passing.
+    objective: str  # ``runtime`` or ``memory``.
     dataset: str
     seed: int
 

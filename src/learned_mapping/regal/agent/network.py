@@ -20,14 +20,10 @@ from learned_mapping.learning.networks import draw_parameters, mlp
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.searches.proposals import BINS
 
-MODELS = ("gnn", "gas")
-"""REGAL's graph network, and Graph-As-Sequence (Section 3.2, baseline 3)."""
-HIDDEN = 32
-"""Width of every layer; the paper prints none."""
-ROUNDS = 5
-"""T, rounds of message passing; the paper prints none."""
-ENTRIES = 3
-"""d + 1: an affinity for each of two devices, and a priority."""
+MODELS = ("gnn", "gas")  # REGAL's graph network, and Graph-As-Sequence (Section 3.2, baseline 3).
+HIDDEN = 32  # Width of every layer; the paper prints none.
+ROUNDS = 5  # T, rounds of message passing; the paper prints none.
+ENTRIES = 3  # d + 1: an affinity for each of two devices, and a priority.
 
 
 class Batch(NamedTuple):

@@ -79,8 +79,7 @@ class Policy:
     """A trained network, or a random one, and what it was trained for."""
 
     parameters: Parameters
-    objective: str
-    """``runtime`` or ``memory``."""
+    objective: str  # ``runtime`` or ``memory``.
     dataset: str
     seed: int
 

@@ -35,13 +35,10 @@ from learned_mapping.regal.searches.random_numbers import stream
 class Stage:
     """A part of a training. Short runs tell laws apart for the least time; the last stage is the paper's length."""
 
-    share: float
-    """Of the training's seconds."""
+    share: float  # Of the training's seconds.
     evaluations: int
-    rollouts: int
-    """K, laws tried per graph and step."""
-    graphs: int
-    """The first so many training graphs of at most `ops` ops."""
+    rollouts: int  # K, laws tried per graph and step.
+    graphs: int  # The first so many training graphs of at most `ops` ops.
     ops: int
 
 
@@ -54,21 +51,14 @@ class ReinforceConfig:
     """Length of the training, in seconds of `seconds_of`: a count, so that the result does not depend on a clock."""
     seed: int = 0
     batch_graphs: int = 16
-    batch_ops: int = 1024
-    """A step takes graphs in random order up to either."""
-    rate: float = 2e-3
-    """Of Adam, in the first stage."""
-    later_rate: float = 1.5e-3
-    """Of Adam after it, falling to `last_rate` by a cosine."""
+    batch_ops: int = 1024  # A step takes graphs in random order up to either.
+    rate: float = 2e-3  # Of Adam, in the first stage.
+    later_rate: float = 1.5e-3  # Of Adam after it, falling to `last_rate` by a cosine.
     last_rate: float = 3e-4
-    value_rate: float = 1e-3
-    """Of b(G)'s Adam."""
-    entropy: float = 4e-3
-    """Weight of the entropy, a mean over heads and ops."""
-    baseline: str = "group"
-    """``group``, the mean of the graph's other rollouts; or ``network``, b(G)."""
-    start: str = ""
-    """Digest of the policy whose weights are the first ones; random weights where there is none."""
+    value_rate: float = 1e-3  # Of b(G)'s Adam.
+    entropy: float = 4e-3  # Weight of the entropy, a mean over heads and ops.
+    baseline: str = "group"  # ``group``, the mean of the graph's other rollouts; or ``network``, b(G).
+    start: str = ""  # Digest of the policy whose weights are the first ones; random weights where there is none.
 
 
 RECIPES: dict[str, dict[str, Any]] = {

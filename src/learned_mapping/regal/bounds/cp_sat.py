@@ -37,14 +37,10 @@ PHASES = {
 class CpSatResult:
     """What the solver found and proved."""
 
-    schedule: Schedule | None
-    """The best it knows, `start` included, or None where it found none."""
-    cost: float
-    """Of that schedule, by the simulator: seconds or bytes; infinite where there is none."""
-    bound: float
-    """No schedule costs less than this, in seconds or bytes (up to the rounding of durations, downwards)."""
-    optimal: bool
-    """Whether the schedule costs no more than the bound, which the solver proved, apart from rounding."""
+    schedule: Schedule | None  # The best it knows, `start` included, or None where it found none.
+    cost: float  # Of that schedule, by the simulator: seconds or bytes; infinite where there is none.
+    bound: float  # No schedule costs less than this, in seconds or bytes (up to the rounding of durations, downwards).
+    optimal: bool  # Whether the schedule costs no more than the bound, which the solver proved, apart from rounding.
 
 
 def cp_sat(

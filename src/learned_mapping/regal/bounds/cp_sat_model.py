@@ -22,10 +22,8 @@ RESOLUTION = 10_000_000
 class Phase(NamedTuple):
     """One search after another: what proves some graphs in seconds does not prove others in a minute."""
 
-    share: float
-    """Of the time; the shares of the phases that a graph goes through are scaled to 1."""
-    linearization_level: int
-    """0: no linear relaxation."""
+    share: float  # Of the time; the shares of the phases that a graph goes through are scaled to 1.
+    linearization_level: int  # 0: no linear relaxation.
     whole_life: bool = False
     """Memory: whether both devices together must hold every tensor from its producer to its last use."""
     barriers: bool = False
@@ -34,8 +32,7 @@ class Phase(NamedTuple):
     """Memory: whether every step of the sequence has its own variables instead of intervals (`StepsModel`)."""
     one_way: bool = False
     """With `steps`: whether between two ops tensors go one way only; finds schedules, but its bound is none."""
-    most_ops: int | None = None
-    """Graphs with more ops skip the phase: its model grows with ops times tensors."""
+    most_ops: int | None = None  # Graphs with more ops skip the phase: its model grows with ops times tensors.
 
 
 def reachability(graph: ComputationGraph) -> np.ndarray:
@@ -54,8 +51,7 @@ class Model:
       pinned: whether the first op stays on the first device, as the devices are alike.
     """
 
-    unit: float
-    """Seconds or bytes of one unit of the objective."""
+    unit: float  # Seconds or bytes of one unit of the objective.
 
     def __init__(self, instance: Instance, *, pinned: bool = True):
         self.instance, self.graph = instance, instance.graph

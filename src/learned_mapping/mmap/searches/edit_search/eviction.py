@@ -1,7 +1,5 @@
 """Room for a tensor: what stands in its way is evicted where that costs least."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 
@@ -11,14 +9,10 @@ from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, load
 from learned_mapping.mmap.searches.edit_search.neighbourhood import NEAR, Edits, want
 
-SEEN = 1000
-"""Earlier buffers among which a copy that is in the way is looked for."""
-COPIES_EVICTED = 3
-"""Copies that may be evicted for another."""
-OFFSETS = 64
-"""Offsets tried for a tensor, drawn at random where there are more."""
-MUCH = 8.0
-"""An offset this many times as dear as the best so far is not looked at to the end."""
+SEEN = 1000  # Earlier buffers among which a copy that is in the way is looked for.
+COPIES_EVICTED = 3  # Copies that may be evicted for another.
+OFFSETS = 64  # Offsets tried for a tensor, drawn at random where there are more.
+MUCH = 8.0  # An offset this many times as dear as the best so far is not looked at to the end.
 
 
 @numba.njit(cache=True)

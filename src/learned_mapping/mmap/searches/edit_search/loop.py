@@ -1,43 +1,25 @@
 """The loop: draw an edit, try it as far as it is worth, accept what is not worse."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.eviction import make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, accept, load, synced
-from learned_mapping.mmap.searches.edit_search.neighbourhood import (
-    COMPLETE,
-    EJECT,
-    SEGMENT,
-    TENSOR,
-    Edits,
-    draw,
-    want,
-)
+from learned_mapping.mmap.searches.edit_search.neighbourhood import COMPLETE, EJECT, SEGMENT, TENSOR, Edits, draw, want
 
-LOSS = 1e-12
-"""Of the possible saving: less is rounding."""
+LOSS = 1e-12  # Of the possible saving: less is rounding.
 CHECK = 8
 """Decisions after an edit's last before the first look whether the game is the incumbent's again; doubled each time."""
 COUNTS = 4
 PLAYED, BETTER, BY_TRIAL, UNDONE = range(COUNTS)
 
-TRIAL = np.dtype(
-    [
-        ("left", "i8"),  # edits until it is undone; 0 where no trial is under way
-        ("length", "i8"),  # edits that the next one gets
-        ("around", "i8"),  # the place of its first edit
-        ("low", "i8"),  # the decisions [low, high) may differ from those before it
-        ("high", "i8"),
-        ("base_s", "f8"),  # seconds saved before it
-    ]
-)
-"""Edits that together may make up for what the first of them lost."""
+TRIAL = record("left length around low high base_s")
+"""Edits that together may make up for what the first of them lost: edits until it is undone (0 where no trial is under
+way), edits that the next one gets, the place of its first edit, the decisions [low, high) that may differ from those
+before it, and the seconds saved then."""
 
 
 @numba.njit(cache=True)

@@ -3,8 +3,6 @@
 An edit is a list of decisions and the actions wanted for them. Everything else follows the incumbent.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba
@@ -12,38 +10,24 @@ import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.kernel import benefit_s
-from learned_mapping.mmap.rules.state import NONE, ProgramArrays
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 
 SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3
-KINDS = ("segment", "tensor", "eject", "complete")
-"""Those from `EJECT` on make room."""
-MOST = 96
-"""Decisions of an edit before others are evicted."""
-NEAR = 50
-"""Buffers looked at for one to evict others for."""
-SUBSETS = 64
-"""Subsets of an instruction's buffers that are looked at, drawn at random where there are more."""
-AHEAD = 20
-"""Instructions looked at for one to complete."""
-BACK = 32
-"""Steps by which an edit may begin earlier than the use it is for."""
+KINDS = ("segment", "tensor", "eject", "complete")  # Those from `EJECT` on make room.
+MOST = 96  # Decisions of an edit before others are evicted.
+NEAR = 50  # Buffers looked at for one to evict others for.
+SUBSETS = 64  # Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
+AHEAD = 20  # Instructions looked at for one to complete.
+BACK = 32  # Steps by which an edit may begin earlier than the use it is for.
 
-EDIT = np.dtype(
-    [
-        ("kind", "i8"),
-        ("place", "i8"),  # the buffer it is tried at
-        ("size", "i8"),  # decisions wanted; 0 where nothing could be drawn
-        ("parts", "i8"),  # tensors to make room for
-        ("last_step", "i8"),  # of the intervals of its parts
-        ("gain_s", "f8"),  # what the wanted placements save at most, seconds
-        ("cost_s", "f8"),  # what the evicted allocations saved, seconds
-    ]
-)
-WANTED = np.dtype([("buffer", "i8"), ("action", "i8")])
-PART = np.dtype([("first", "i8"), ("last_step", "i8")])
+EDIT = record("kind place size parts last_step gain_s cost_s")
+"""Its kind, the buffer it is tried at, decisions wanted (0 where nothing could be drawn), tensors to make room for and
+the last step of their intervals, what the wanted placements save at most, what the evicted allocations saved."""
+WANTED = record("buffer action")
+PART = record("first last_step")
 """A tensor to make room for: where its decisions begin among those wanted, and until when it is to stay."""
-OBSTACLE = np.dtype([("offset", "i8"), ("top", "i8"), ("root", "i8"), ("cost_s", "f8")])
+OBSTACLE = record("offset top root cost_s")
 """An allocation in the way: its bytes [offset, top), the decision that made it, and what all its uses save."""
 
 

@@ -4,8 +4,6 @@ It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors an
 game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -25,50 +23,31 @@ class EditParameters(NamedTuple):
     They are the compiled mlperf_bert_batch_16, convnext_train_batch_32_bf16, fleet_mixture_of_experts,
     densenet_train_batch_32, inference_densenet, inference_convnext and inference_shufflenet."""
 
-    length: int = 12
-    """Decisions of a segment, at most."""
-    deviation: float = 0.3
-    """Probability that a decision of a segment is redrawn."""
-    eject: float = 0.5
-    """Share of edits that make room."""
-    together: float = 0.5
-    """Share of those that make room for all that an instruction lacks."""
-    tensors: float = 0.3
-    """Share of the others that redecide a tensor."""
-    noise: float = 0.3
-    """Blur of the costs of what is evicted."""
-    least: float = 0.7
-    """An edit that makes room is played if it gains at least this share of what it costs."""
-    refill: float = 0.5
-    """Probability that an edit also places what has become legal by it."""
-    refill_reach: int = 200
-    """Decisions behind an edit's last up to which it does."""
-    stride: int = 100
-    """Most buffers between the places of two edits that follow each other."""
-    jump: float = 0.01
-    """Probability of a place anywhere in the program instead."""
-    trial: float = 0.3
-    """Probability that an edit may lose a little, to be followed by others around it."""
-    trial_loss: float = 5.0
-    """Mean of what it may lose, in shares of the possible saving over the number of buffers."""
+    length: int = 12  # Decisions of a segment, at most.
+    deviation: float = 0.3  # Probability that a decision of a segment is redrawn.
+    eject: float = 0.5  # Share of edits that make room.
+    together: float = 0.5  # Share of those that make room for all that an instruction lacks.
+    tensors: float = 0.3  # Share of the others that redecide a tensor.
+    noise: float = 0.3  # Blur of the costs of what is evicted.
+    least: float = 0.7  # An edit that makes room is played if it gains at least this share of what it costs.
+    refill: float = 0.5  # Probability that an edit also places what has become legal by it.
+    refill_reach: int = 200  # Decisions behind an edit's last up to which it does.
+    stride: int = 100  # Most buffers between the places of two edits that follow each other.
+    jump: float = 0.01  # Probability of a place anywhere in the program instead.
+    trial: float = 0.3  # Probability that an edit may lose a little, to be followed by others around it.
+    trial_loss: float = 5.0  # Mean of what it may lose, in shares of the possible saving over the number of buffers.
     trial_spread: float = 100.0
     """Half of the trials may lose more: up to this many times as much, log-uniformly, the edits after them growing with
     the root of it."""
-    trial_edits: int = 8
-    """Edits tried after it before it is undone."""
-    trial_stride: int = 40
-    """Most buffers between it and them."""
+    trial_edits: int = 8  # Edits tried after it before it is undone.
+    trial_stride: int = 40  # Most buffers between it and them.
 
 
-SKIPPED = 1088
-"""Normal numbers drawn ahead of the first edit: without them no stored run could be played again."""
-START = 0.1
-"""Share of the budget after which `greedy_tuned` stops at the latest."""
-CHUNK = 100
-"""Edits drawn between two looks at the budget, at most."""
+SKIPPED = 1088  # Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
+START = 0.1  # Share of the budget after which `greedy_tuned` stops at the latest.
+CHUNK = 100  # Edits drawn between two looks at the budget, at most.
 CHUNK_SECONDS = 0.1
-REFRESH = 20
-"""Chunks between two replays of the whole incumbent, which note anew what is legal where."""
+REFRESH = 20  # Chunks between two replays of the whole incumbent, which note anew what is legal where.
 TOLERANCE = 1e-9
 """Of the possible saving: more than this lost is a fault of an undone trial, and the best game is taken up again."""
 

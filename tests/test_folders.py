@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from learned_mapping import compiled
+from learned_mapping import folders
 
 SHOW = "import os, learned_mapping; print(os.environ['NUMBA_CACHE_DIR'])"
 
@@ -21,19 +21,19 @@ def shown(code: str, **environment: str) -> Path:
 
 def test_the_folder_names_the_code_of_the_package(tmp_path):
     """Catches a search that runs with a decoder compiled before it was changed."""
-    assert shown(SHOW) == compiled.FOLDER / "__pycache__" / "numba" / compiled.code_digest()
+    assert shown(SHOW) == folders.FOLDER / "__pycache__" / "numba" / folders.code_digest()
     assert shown(SHOW, NUMBA_CACHE_DIR=str(tmp_path)) == tmp_path
 
 
 def test_another_state_is_another_folder(tmp_path, monkeypatch):
     """Catches a folder that stays when a file with compiled functions changes, and old ones that are never removed."""
     found = []
-    for state in range(compiled.FOLDERS_KEPT + 3):
+    for state in range(folders.FOLDERS_KEPT + 3):
         (tmp_path / "draws.py").write_text(f"@numba.njit\ndef f(): return {state}\n")
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-        monkeypatch.setattr(compiled.sys, "modules", {})
-        compiled.use_cache(tmp_path)
+        monkeypatch.setattr(folders.sys, "modules", {})
+        folders.use_cache(tmp_path)
         found.append(os.environ["NUMBA_CACHE_DIR"])
         os.utime(found[-1], (state, state))
     assert len(set(found)) == len(found)
-    assert len(list((tmp_path / "__pycache__" / "numba").iterdir())) <= compiled.FOLDERS_KEPT + 1
+    assert len(list((tmp_path / "__pycache__" / "numba").iterdir())) <= folders.FOLDERS_KEPT + 1
