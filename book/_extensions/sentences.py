@@ -25,10 +25,11 @@ PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 
 
 class Number(float):
-    """A measured number with the ends of its interval."""
+    """A measured number with the ends of its interval, and of how many runs or instances it is, where one row says."""
 
     low: float
     high: float
+    n: int
 
 
 def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
@@ -50,11 +51,14 @@ def number(rule: dict[str, Any]) -> Number | None:
     if result is None:
         return None
     parts = (rule.get("kind", "value"), rule["rows"], rule.get("against", {}), rule.get("over", "mean"))
-    measured = measure(Measure(*parts), result["paper" if rule.get("paper") else "rows"])
+    rows = result["paper" if rule.get("paper") else "rows"]
+    measured = measure(Measure(*parts), rows)
     if measured is None:
         return None
     found = Number(measured.value)
     found.low, found.high = measured.low, measured.high
+    counts = [row.get("n", 0) for row in rows if all(str(row.get(key)) == cell for key, cell in rule["rows"].items())]
+    found.n = counts[0] if len(counts) == 1 else 0
     return found
 
 

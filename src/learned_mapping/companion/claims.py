@@ -189,7 +189,8 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     rows = [] if result is None else result["rows"]
     ours = _measure_ours(claim, rows)
     measured = measure(claim.measure, rows)
-    enough = len(_by_instance(rows, claim.measure.rows)) >= claim.instances
+    there = [_by_instance(rows, {**claim.measure.rows, **keys}) for keys in ({}, claim.measure.against)]
+    enough = "instance" in claim.measure.against or len(there[0].keys() & there[1].keys()) >= claim.instances
     if measured is None or not enough or not has_learned(claim.measure, rows):
         return Judged(claim, NOT_YET_RUN, None, ours)
     return Judged(claim, _verdict(claim, measured), measured, ours)
