@@ -1,6 +1,6 @@
 """What the stored sets of papers 2 and 3 would cost, had an op been charged for what it touches when they were made.
 
-`report`, a module's function as `registry.builder` finds it, traces all their models again; some minutes.
+`saved`, a module's function as `registry.builder` finds it, traces all models of a set again; some minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from learned_mapping.programs.trace.graph import trace
 
 from . import mcm_members
 from . import regal_traced_graphs as traced
-
-SETS = ("regal-traced", "mcm-graphs")
 
 
 def graphs(name: str) -> Iterator[ComputationGraph]:
@@ -54,13 +52,3 @@ def saved(name: str) -> np.ndarray:
         whole = seconds(dataclasses.replace(graph, op_untouched_bytes=None))
         found.append(1 - seconds(graph) / whole if whole else 0.0)
     return np.array(found)
-
-
-def report() -> None:
-    for name in SETS:
-        shares = saved(name)
-        changed = shares[shares > 0]
-        print(
-            f"{name}: {len(changed)} of {len(shares)} graphs cost less, the median of these by "
-            f"{np.median(changed):.2%}, {(changed > 0.1).sum()} by more than a tenth, the most by {changed.max():.1%}"
-        )

@@ -16,12 +16,12 @@ from learned_mapping.companion.figures import svg
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.rules.constraints import KIB, lettered_graph
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.draw import depth_of
-from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import INK, PALETTE, PAPER
 
-KIB = 1024
 RULES = {
     "Eq. 2": "links go one way",
     "Eq. 3": "no chip is skipped",
@@ -37,21 +37,7 @@ GOOD, BAD = PALETTE[2], PALETTE[1]
 
 def five_ops() -> tuple[ComputationGraph, ChipPackage]:
     """Two branches that join: a -> b -> d -> e, a -> c -> d; three chips, none of which has memory for all weights."""
-    ops, edges = "abcde", {"a": "bc", "b": "d", "c": "d", "d": "e", "e": ""}
-    heavy = "bce"
-    graph = make_graph(
-        name="five-ops",
-        op_names=list(ops),
-        op_kinds=["input", *("dot_general" if op in heavy else "add" for op in ops[1:])],
-        op_flop=[0.0, *(4e6 if op in heavy else 1e6 for op in ops[1:])],
-        op_weight_bytes=[192 * KIB if op in heavy else 0 for op in ops],
-        tensor_names=[f"{op}:0" for op in ops],
-        tensor_producer=range(len(ops)),
-        tensor_bytes=[16 * KIB] * len(ops),
-        tensor_is_output=[op == "e" for op in ops],
-        edge_tensor=[i for i, op in enumerate(ops) for _ in edges[op]],
-        edge_consumer=[ops.index(c) for op in ops for c in edges[op]],
-    )
+    graph = lettered_graph("five-ops", {"a": "bc", "b": "d", "c": "d", "d": "e", "e": ""}, "bce")
     return graph, ChipPackage(chips=3, sram_bytes=512.0 * KIB)
 
 

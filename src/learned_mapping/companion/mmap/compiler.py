@@ -20,7 +20,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.mmap.runs import counted, load, plan_run, program_digest, replayed
+from learned_mapping.companion.mmap.runs import counted, learning_rows, load, plan_run, program_digest, replayed
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson
 from learned_mapping.companion.runs import read_record
 from learned_mapping.companion.statistics import bootstrap_interval
@@ -122,13 +122,18 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if method in (HBM, XLA, KEPT):
         return {HBM: lambda: all_dropped(program), XLA: lambda: own, KEPT: lambda: legalise(program, own)}[method]()
     if method == AGENT:
-        run = plan_run(AGENT, instance, {"seconds": config["seconds"]}, seed)
-        record = read_record(results.runs_folder("mmap.table3", "full"), run)
-        if record is None:
-            raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
-        return replayed(program, record["result"]["actions"])
+        return replayed(program, trained(instance, config, seed)["actions"])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     return solve(program, method, seed=seed, cpu=True, **limits).solution
+
+
+def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
+    """What the agent's run of `mmap.table3` with the same seconds came to; raises `InputError` where there is none."""
+    run = plan_run(AGENT, instance, {"seconds": config["seconds"]}, seed)
+    record = read_record(results.runs_folder("mmap.table3", "full"), run)
+    if record is None:
+        raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
+    return record["result"]
 
 
 def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -297,6 +302,10 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     if exact:
         made.append(row("all", XLA, "identity_percent", 100 * max(exact), n=len(exact)))
         made.append(row("all", XLA, "identity_programs", len(exact), n=len(exact)))
+    for record in searched:
+        if record["method"] == AGENT:
+            learner = [trained(record["instance"], record["config"], record["seed"])]
+            made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
     made += agreement_rows(made) + candidate_rows(records, groups) + same_program_rows(made)
     capacity = {name: load(name)[0].fast_bytes for name in {record["instance"] for record in records}}
     for method in ("all", *dict.fromkeys(record["method"] for record in searched)):

@@ -170,6 +170,11 @@ def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
 
 
+def learned(table: Record) -> list[Row]:
+    """The rows of `learning_rows` in a result."""
+    return [each for each in table["rows"] if each["metric"] in ("games", "games_worth", "updates")]
+
+
 def counted(records: list[Record]) -> dict[str, int]:
     """How many mappings were judged, and how many of them are invalid."""
     valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]

@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, counted, learning_rows, load, plan_run
+from learned_mapping.companion.mmap.runs import COMPILER, counted, learned, learning_rows, load, plan_run
 from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import (
     Record,
@@ -192,7 +192,7 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
         for leader in ranked(table, metric):
             others = results.select(table, instance=leader["instance"], metric=metric)
             found += [leader, *(r for r in others if r["method"] in SEARCHES and r["method"] != leader["method"])]
-    return from_part(table, found)
+    return from_part(table, found + learned(table))
 
 
 def groups(profile: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from learned_mapping.companion.mmap.runs import (
     LEARNED,
     counted,
     is_random,
+    learned,
     learning_rows,
     num_buffers,
     plan_run,
@@ -227,7 +228,7 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
         if "curve" in each:
             plain = {key: value for key, value in each.items() if key != "games_curve"}
             made += [plain, {**plain, "metric": "return_by_games", "curve": each["games_curve"]}]
-    made += [each for metric in ("games", "games_worth", "updates") for each in results.select(table, metric=metric)]
+    made += learned(table)
     leads: dict[tuple[str, str], list[float]] = {}
     for each in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if each["instance"] != "all":

@@ -13,7 +13,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import counted, load, manifest, num_buffers, plan_run, program_digest
+from learned_mapping.companion.mmap.runs import counted, learned, load, manifest, num_buffers, plan_run, program_digest
 from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.companion.table import Record, Row, assembled, from_part, row, summary_row
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
@@ -80,7 +80,7 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
         if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
             gap, high, low = (100.0 * (1.0 - each[end] / bound) for end in ("value", "low", "high"))
             found.append(row(each["instance"], each["method"], "gap_percent", gap, low=low, high=high, n=each["n"]))
-    return from_part(table, found)
+    return from_part(table, found + learned(table))
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:

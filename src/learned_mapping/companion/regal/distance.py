@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
-from learned_mapping.companion.regal.methods import brought, updates_rows
+from learned_mapping.companion.regal.methods import brought, network_named, updates_rows
 from learned_mapping.companion.regal.runs import outcome
 from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import geometric_mean
@@ -23,6 +23,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.regal.agent.policy import SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
 
@@ -181,11 +182,16 @@ OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga",
 def plan_outside(profile: str, seeds: int) -> list[Run]:
     evaluations = 500 if profile == "quick" else EVALUATIONS
     return [
-        Run("regal.outside", method, objective, {"evaluations": evaluations}, seed)
+        Run("regal.outside", method, objective, {"evaluations": evaluations, **serving(method, objective)}, seed)
         for objective, methods in OUTSIDE.items()
         for method in methods
         for seed in range(1 if profile == "quick" else seeds)
     ]
+
+
+def serving(method: str, objective: str) -> dict[str, str]:
+    """Of the paper's learner the network that is shipped for an objective, and its digest."""
+    return network_named(method, SERVES[objective]) if method == "regal" else {}
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -197,7 +203,8 @@ def schedule_outside(method: str, instance: str, config: Record, seed: int) -> R
     found = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)
-        result = solve(problem, method, seed=seed, samples=config["evaluations"])
+        asked = f"{method}:{config['network']}" if "network" in config else method
+        result = solve(problem, asked, seed=seed, samples=config["evaluations"])
         found[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": connected(graph)}
     return {"graphs": found}
 
@@ -226,4 +233,4 @@ def assemble_outside(profile: str, records: list[Record]) -> Record:
                 found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", chosen, **about))
             for graph, ratio in ratios.items():
                 found.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
-    return assembled(found, valid=table.valid)
+    return assembled(found + updates_rows(records), valid=table.valid)

@@ -56,14 +56,15 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
         names = [name for name in names if _path(method, name).exists()]
     if method == "regal-untrained":
         return [{"network": name.rpartition("-")[2]} for name in names]
-    return [_network(method, name) for name in names]
+    return [network_named(method, name) for name in names]
 
 
 def _path(method: str, network: str) -> Path:
     return checkpoint_folder() / f"{_PREFIXES.get(method, '')}{network}.npz"
 
 
-def _network(method: str, name: str) -> dict[str, Any]:
+def network_named(method: str, name: str) -> dict[str, Any]:
+    """What a run with a network says of it: its name, its digest, and its use where validation graphs chose one."""
     path = _path(method, name)
     found = {"network": name, "weights": _digest(str(path), path.stat().st_mtime_ns)}
     return found | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})

@@ -9,12 +9,13 @@ import pandas
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.runs import PARTS
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
-from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
+from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, rows
 from learned_mapping.regal.methods import EVALUATIONS
 
 Costs = dict[str, dict[str, list[float]]]  # Method -> graph -> cost of each seed.
@@ -349,3 +350,25 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
                 found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
         found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
     return assembled(found, valid=outcomes(records).valid)
+
+
+def plan_touched(profile: str, seeds: int) -> list[Run]:
+    """What the stored sets of papers 2 and 3 would cost by the rule that tracing has now; not in ``quick``."""
+    return [Run("regal.touched", "tracing", name, {}) for name in ("regal-traced", "mcm-graphs") if profile != "quick"]
+
+
+def run_touched(method: str, instance: str, config: Record, seed: int) -> Record:
+    """Traces the models of a set again: of each graph the share of its ops' time that is for bytes nobody touches."""
+    return {"shares": builder("touched_bytes").saved(instance).tolist()}
+
+
+def assemble_touched(profile: str, records: list[Record]) -> Record:
+    """Per set: ``graphs``, how many cost less, the median and the most in percent, how many by more than a tenth."""
+    found = []
+    for record in records:
+        shares = np.array(record["result"]["shares"])
+        less = shares[shares > 0]
+        numbers = {"graphs": len(shares), "less": len(less), "median_percent": 100 * np.median(less)}
+        numbers |= {"tenth": (less > 0.1).sum(), "most_percent": 100 * less.max()}
+        found += rows(record["instance"], "tracing", {name: float(value) for name, value in numbers.items()})
+    return assembled(found)

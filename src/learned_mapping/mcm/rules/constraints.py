@@ -110,11 +110,19 @@ chips 0 and 2 directly (a to c) and over chip 1 (a to b to d); "memory" is valid
 
 def example_graph() -> ComputationGraph:
     """Two branches of two ops between a source and a sink: a -> b -> d -> f, a -> c -> e -> f."""
-    ops = "abcdef"
-    edges = {"a": "bc", "b": "d", "c": "e", "d": "f", "e": "f", "f": ""}
-    dense = "bce"
+    return lettered_graph("six-ops", {"a": "bc", "b": "d", "c": "e", "d": "f", "e": "f", "f": ""}, "bce")
+
+
+def lettered_graph(name: str, edges: dict[str, str], dense: str) -> ComputationGraph:
+    """A graph of ops named by a letter each, the first an input, the last an output.
+
+    Args:
+      edges: op -> those that read its tensor of 16 KiB, in topological order.
+      dense: ops with weights, of 192 KiB, and four times the arithmetic of the others.
+    """
+    ops = "".join(edges)
     return make_graph(
-        name="six-ops",
+        name=name,
         op_names=list(ops),
         op_kinds=["input", *("dot_general" if op in dense else "add" for op in ops[1:])],
         op_flop=[0.0, *(4e6 if op in dense else 1e6 for op in ops[1:])],
@@ -122,7 +130,7 @@ def example_graph() -> ComputationGraph:
         tensor_names=[f"{op}:0" for op in ops],
         tensor_producer=range(len(ops)),
         tensor_bytes=[16 * KIB] * len(ops),
-        tensor_is_output=[op == "f" for op in ops],
+        tensor_is_output=[op == ops[-1] for op in ops],
         edge_tensor=[i for i, op in enumerate(ops) for _ in edges[op]],
         edge_consumer=[ops.index(c) for op in ops for c in edges[op]],
     )
