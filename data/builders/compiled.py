@@ -20,17 +20,14 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import expect_schema, read_json, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
-from learned_mapping.tpu.compiler import Compilation, compile_for_tpu
+from learned_mapping.tpu.compiler import V4, Compilation, compile_for_tpu
 from learned_mapping.tpu.extract import Extracted, assemble
-from learned_mapping.tpu.hlo import CMEM_BYTES
 from learned_mapping.tpu.hlo_program import HloProgram, hlo_program
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, Prices, plan
+from learned_mapping.tpu.latency_tables import Prices, plan
 from learned_mapping.tpu.pricing import price_in_stages
 
 from .workloads import WORKLOADS, function_and_arguments
 
-COPY_BYTES_PER_S = 614e9
-"""The copy engine moves at HBM's bandwidth, TPUv4i: 614 GB/s (Jouppi et al. 2021, table 1)."""
 PRICES = "prices.json.gz"
 MAX_SIGNATURES = 1_000_000
 
@@ -63,7 +60,7 @@ def build(
     items, used = [], {}
     for name in chosen:
         compilation, program = _compile(name)
-        planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
+        planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
         mine = {item.signature: prices[item.signature] for item in planned if item.signature in prices}
         used |= mine
         items.append(store(folder, name, compilation, program, mine))
@@ -89,7 +86,7 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
         done = journal / f"{name}.json"
         if not done.exists():
             compilation, program = _compile(name)
-            planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
+            planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
             mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
             mine = price_in_stages(compilation.before_text, program, planned, known=mine)
             done.with_suffix(".new").write_text(json.dumps(mine))
@@ -106,7 +103,7 @@ def _compile(name: str) -> tuple[Compilation, HloProgram]:
 
 def store(folder: Path, name: str, compilation: Compilation, program: HloProgram, prices: Prices) -> Item:
     """Assembles one program from its prices, writes it and the compiler's mapping, and returns its item."""
-    extracted = assemble(compilation, program, prices, name=name, copy_bytes_per_s=COPY_BYTES_PER_S)
+    extracted = assemble(compilation, program, prices, name=name)
     workload = WORKLOADS[name]
     game = replace(
         extracted.program,
@@ -132,7 +129,7 @@ def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dic
     """What the set's table says of a program; the compiler's decisions judged by the game's rules, rule by rule."""
     verdict = validate(program, mapping, listed=None)
     broken = Counter(violation.rule for violation in verdict.violations)
-    possible = program.possible_saving_s * CLOCK_HZ
+    possible = program.possible_saving_s * V4.clock_hz
     return {
         "instructions": program.num_instructions,
         "buffers": program.num_buffers,

@@ -18,12 +18,12 @@ from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.tpu.compiler import (
+    V4,
     Compilation,
     CompilerError,
     compile_for_tpu,
 )
 from learned_mapping.tpu.extract import total_cycles
-from learned_mapping.tpu.hlo import CMEM_BYTES
 from learned_mapping.tpu.hlo_program import hlo_program
 from learned_mapping.tpu.latency_tables import (
     Priceable,
@@ -58,7 +58,7 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
       ``rows``, in cycles: predicted, estimated, and the same two with everything in HBM.
     """
     program = hlo_program(compilation.before)
-    planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
+    planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
     used = prices | infer_prices(planned, prices)
     candidates = []
     for item in planned:
@@ -106,10 +106,10 @@ def full_cycles(name: str) -> dict[str, Any]:
     """Cycles of two full compilations, CMEM on and off; None where one does not end in `FULL_SECONDS`."""
     function, arguments, donated = function_and_arguments(name)
     result: dict[str, Any] = {}
-    for key, cmem in (("compiled_cycles", True), ("compiled_slow_cycles", False)):
+    for key, assign in (("compiled_cycles", True), ("compiled_slow_cycles", False)):
         try:
             compiled = compile_for_tpu(
-                function, arguments, donate=donated, cmem=cmem, cycles=True, seconds=FULL_SECONDS
+                function, arguments, donate=donated, assign=assign, cycles=True, seconds=FULL_SECONDS
             )
             result |= {key: total_cycles(compiled.generated), key.replace("cycles", "seconds"): compiled.seconds}
         except CompilerError:

@@ -69,7 +69,7 @@ def test_plans_ask_for_what_exists(name):
         runs = artifact.plan(profile, 2)
         assert len({run.digest for run in runs}) == len(runs)
         for run in runs:
-            assert run.method in (*METHODS, "long-search")
+            assert run.method in (*METHODS, "long-search", "tracing")
             if "graphs" in run.config:
                 known = graph_names(run.config.get("kind", "synthetic"), run.config.get("split", "test"))
                 assert run.config["graphs"] and set(run.config["graphs"]) <= set(known)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.compiler import Compilation
+from learned_mapping.tpu.compiler import V4, Compilation
 from learned_mapping.tpu.extract import assemble, extract
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, plan, subset_key
+from learned_mapping.tpu.latency_tables import plan, subset_key
 
 DATA = Path(__file__).parent / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
@@ -38,7 +38,7 @@ def test_a_game_is_assembled_from_prices():
     dropped = planned[0].signature
     prices[dropped] = {"": None}
     del prices[planned[2].signature]
-    extracted = assemble(compilation, program, prices, name="mlp_train", copy_bytes_per_s=614e9)
+    extracted = assemble(compilation, program, prices, name="mlp_train")
     game = extracted.program
     entries = np.diff(game.latency_offsets)
     assert (extracted.unpriced, extracted.inferred) == (1, planned[2].count)
@@ -47,7 +47,7 @@ def test_a_game_is_assembled_from_prices():
     assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == ["fusion.28", "multiply.2"]
     item = planned[1]
     t = item.instruction
-    table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * CLOCK_HZ
+    table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * V4.clock_hz
     for subset in (*item.ends, *item.alone):
         entry = sum(1 << int(game.buffer_bit[b]) for u in subset for b in item.units[u])
         assert table[entry] == pytest.approx(prices[item.signature][subset_key(subset)])
@@ -72,7 +72,7 @@ def test_an_update_in_place_without_an_estimate_is_charged_for_its_slice():
     """Would catch a cache of keys and values charged whole at every token."""
     module = parse_module(IN_PLACE)
     compilation = Compilation(IN_PLACE, module, module, generated=None, allocations=(), seconds=0.0)
-    extracted = assemble(compilation, hlo_program(module), {}, name="tiny", copy_bytes_per_s=614e9)
+    extracted = assemble(compilation, hlo_program(module), {}, name="tiny")
     copied, updated = extracted.program.slow_s * 614e9
     assert copied == pytest.approx(2 * 512 * 128 * 4) and updated == pytest.approx(2 * 8 * 128 * 4)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from learned_mapping.tpu.hlo import leaves, parse_module
+from learned_mapping.tpu.compiler import V4
 from learned_mapping.tpu.hlo_probe import Probe, ProbeModule, Unprobeable, signature
 
 DATA = Path(__file__).parent / "data"
@@ -27,7 +28,7 @@ def test_equal_work_has_an_equal_signature(module):
 
 
 def test_a_clone_keeps_the_work_and_moves_only_what_was_asked(module):
-    probes = ProbeModule(module)
+    probes = ProbeModule(module, V4.space)
     slow = probes.add(Probe("multiply_reduce_fusion", NONE, NONE))
     fast = probes.add(Probe("multiply_reduce_fusion", frozenset({1}), frozenset({(1,)})))
     printed = parse_module(probes.text())
@@ -44,7 +45,7 @@ def test_a_clone_keeps_the_work_and_moves_only_what_was_asked(module):
 
 
 def test_no_computation_is_shared_between_fusions(module):
-    probes = ProbeModule(module)
+    probes = ProbeModule(module, V4.space)
     for i in module.entry.instructions:
         if i.opcode == "fusion":
             probes.add(Probe(i.name, NONE, NONE))
@@ -57,7 +58,7 @@ def test_no_computation_is_shared_between_fusions(module):
 
 
 def test_an_instruction_that_reads_a_tuple_is_refused_and_leaves_no_trace(module):
-    probes = ProbeModule(module)
+    probes = ProbeModule(module, V4.space)
     before = probes.text()
     with pytest.raises(Unprobeable):
         probes.add(Probe("get-tuple-element", NONE, NONE))

@@ -23,7 +23,7 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.tpu import pricing
-from learned_mapping.tpu.compiler import Allocation, Compilation, CompilerError
+from learned_mapping.tpu.compiler import V4, Allocation, Compilation, CompilerError
 from learned_mapping.tpu.extract import assemble, total_cycles
 from learned_mapping.tpu.hlo import leaves, parse_module
 from learned_mapping.tpu.hlo_mapping import write_mapping
@@ -46,7 +46,7 @@ def step():
     allocations = tuple(Allocation(*row) for row in json.loads((DATA / "donated_step.allocations.json").read_text()))
     compilation = Compilation(before, parse_module(before), parse_module(assigned), None, allocations, 0.0)
     hlo = hlo_program(compilation.before)
-    program = assemble(compilation, hlo, {}, name="step", copy_bytes_per_s=1e13).program
+    program = assemble(compilation, hlo, {}, name="step").program.with_memory(copy_bytes_per_s=1e13)
     own = mapping_of_compiler(program, compiler_mapping(hlo, compilation))
     return source(before, program), own, compilation
 
@@ -199,7 +199,7 @@ ENTRY %main (x: f32[256,128]) -> f32[256,128] {
 def loop():
     module = parse_module(TUPLES)
     compilation = Compilation(TUPLES, module, module, None, (), 0.0)
-    return source(TUPLES, assemble(compilation, hlo_program(module), {}, name="loop", copy_bytes_per_s=1e12).program)
+    return source(TUPLES, assemble(compilation, hlo_program(module), {}, name="loop").program)
 
 
 def test_control_flow_reads_and_writes_hbm_and_says_so():
@@ -267,7 +267,7 @@ def test_a_crash_and_a_hang_cost_their_own_probe_alone(monkeypatch, tmp_path):
     (tmp_path / "server.py").write_text(SERVER)
     command = [sys.executable, str(tmp_path / "server.py")]
     start = subprocess.Popen
-    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start([*command, old[-1]], **options))
+    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start([*command, old[-2]], **options))
     monkeypatch.setattr(pricing, "BATCH_SECONDS", 2.0)
     monkeypatch.setattr(pricing, "BATCH", 4)
     names = ["a", "bb", "crash", "ccc", "dddd", "hang", "eeeee", "f", "gg"]
@@ -283,10 +283,10 @@ def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
     monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start(command, **options))
     found, module = written(origin, all_dropped(origin.program))
     with pytest.raises(CompilerError, match="ran past 1 seconds"):
-        check(found, module, whole=False, seconds=1.0)
+        check(found, module, V4, whole=False, seconds=1.0)
     (tmp_path / "server.py").write_text("raise SystemExit('layouts differ')")
     with pytest.raises(CompilerError, match="the TPU compiler failed: layouts differ"):
-        check(found, module, whole=False, seconds=60.0)
+        check(found, module, V4, whole=False, seconds=60.0)
 
 
 def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
@@ -317,9 +317,9 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path):
 
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((1024, 1024), (1024, 2048), (2048, 1024))]
     normal = compile_for_tpu(function, shapes, cycles=True)
-    slow = compile_for_tpu(function, shapes, cycles=True, cmem=False)
+    slow = compile_for_tpu(function, shapes, cycles=True, assign=False)
     hlo = hlo_program(normal.before)
-    program = assemble(normal, hlo, {}, name="step", copy_bytes_per_s=614e9).program
+    program = assemble(normal, hlo, {}, name="step").program
     origin = source(normal.before_text, program)
     cache = PriceCache(tmp_path / "prices.jsonl")
     for mapping, wanted in (

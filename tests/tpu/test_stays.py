@@ -73,7 +73,7 @@ def test_every_buffer_in_cmem_is_in_one_stay_within_its_bounds(compilation):
 def test_the_mapping_breaks_no_rule_but_those_the_compiler_does_not_know(compilation):
     """Would catch intervals or offsets misread: they would break non-overlap, residence or the alias rules."""
     hlo = hlo_program(compilation.before)
-    program = assemble(compilation, hlo, {}, name="step", copy_bytes_per_s=1e15).program
+    program = assemble(compilation, hlo, {}, name="step").program.with_memory(copy_bytes_per_s=1e15)
     mapping = mapping_of_compiler(program, compiler_mapping(hlo, compilation))
     verdict = validate(program, mapping)
     sliced = sum(i.opcode == "async-start" for i in compilation.assigned.entry.instructions)

@@ -71,7 +71,7 @@ def extract(options: Any) -> int:
     hlo_out = check_out(options.hlo, HLO_ENDINGS, []) if options.hlo else None
     from learned_mapping.programs.formats import write_program
     from learned_mapping.programs.trace.user_function import load_example
-    from learned_mapping.tpu.compiler import require_compiler
+    from learned_mapping.tpu.compiler import GENERATIONS, require_compiler
     from learned_mapping.tpu.extract import extract as extract_program
 
     require_compiler()
@@ -80,7 +80,13 @@ def extract(options: Any) -> int:
     name = options.function.rpartition(":")[2]
     with steps_progress("pricing placements", "placement") as progress:
         extracted = extract_program(
-            example.function, example.args, name=name, donate=example.donated, cycles=options.cycles, progress=progress
+            example.function,
+            example.args,
+            name=name,
+            donate=example.donated,
+            cycles=options.cycles,
+            generation=GENERATIONS[options.generation],
+            progress=progress,
         )
     write_program(out, extracted.program)
     if hlo_out is not None:
@@ -110,7 +116,7 @@ def extract(options: Any) -> int:
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
         if options.cycles:
             slow, fast = extracted.compiled_slow_cycles, extracted.compiled_cycles
-            print(f"compiled in full: {slow:,.0f} cycles with CMEM off, {fast:,.0f} with the compiler's mapping")
+            print(f"compiled in full: {slow:,.0f} cycles in HBM, {fast:,.0f} with the compiler's mapping")
         if extracted.unpriced or extracted.inferred:
             print(
                 f"{extracted.unpriced} instructions for which the compiler has no estimate are charged by their bytes "

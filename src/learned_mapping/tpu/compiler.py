@@ -22,8 +22,40 @@ from typing import IO, Any
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.tpu.hlo import Module, parse_module
 
-TOPOLOGY = "v4:2x2x1"  # The generation of paper 1.
-NO_CMEM_FLAG = "--xla_tpu_cmem_memory_space_assignment=false"
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of TPU: what its compiler has to be told, and what its memory assignment may use."""
+
+    name: str
+    topology: str
+    accelerator: str
+    assignment: str  # The compiler's flag for the assignment of the fast memory.
+    space: int  # The fast memory's number in HLO: 3 is CMEM, 1 is VMEM.
+    fast_bytes: int
+    """Of one core, for the assignment: VMEM is 128 MiB, of which instructions keep 16 (v5e) or 32 (v6e) for themselves;
+    found as the most that the compiler's own mappings of programs with too much to hold ever use."""
+    clock_hz: float  # One estimated cycle is 1 / clock_hz seconds.
+    hbm_bytes_per_s: float
+
+    @property
+    def unassigned(self) -> str:
+        """The flag that turns the assignment off."""
+        return f"--{self.assignment}_memory_space_assignment=false"
+
+
+V4 = Generation("v4", "v4:2x2x1", "v4-8", "xla_tpu_cmem", 3, 64 * 2**20, 1.05e9, 614e9)
+"""The generation of paper 1. Clock and HBM bandwidth of TPUv4i (Jouppi et al. 2021, table 1)."""
+GENERATIONS = {
+    each.name: each
+    for each in (
+        V4,
+        Generation("v5e", "v5e:2x2", "v5litepod-4", "xla_vf_vmem", 1, 112 * 2**20, 1.5e9, 819e9),
+        Generation("v6e", "v6e:2x2", "v6e-4", "xla_gf_vmem", 1, 96 * 2**20, 1.75e9, 1640e9),
+    )
+}
+"""Of v5e and v6e the makers publish HBM's bandwidth and the peak of bfloat16, 197 and 918 TFLOP/s; by the compiler a
+large product comes near 131,072 and 524,288 operations a cycle, and the clock is the quotient."""
 
 _BEFORE = "after_optimizations_before_buffer_assignment.txt"
 _ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
@@ -36,7 +68,7 @@ class CompilerError(LearnedMappingError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """One stay of a value in CMEM as the compiler planned it; times count the compiler's own schedule."""
+    """One stay of a value in fast memory as the compiler planned it; times count the compiler's own schedule."""
 
     name: str  # Defining instruction, with a tuple index in braces where the value is part of a tuple.
     bytes: int
@@ -52,9 +84,9 @@ class Compilation:
     before_text: str  # The dump that `before` was read from.
     before: Module  # Scheduled, before memory assignment: the game's instruction sequence.
     assigned: Module
-    """After memory assignment: values in CMEM carry memory space 3, prefetches and evictions are instructions."""
+    """After memory assignment: values in fast memory carry its number, prefetches and evictions are instructions."""
     generated: Module | None  # After code generation, with estimated cycles; None unless asked for.
-    allocations: tuple[Allocation, ...]  # The compiler's own CMEM layout.
+    allocations: tuple[Allocation, ...]  # The compiler's own layout of the fast memory.
     seconds: float
 
 
@@ -63,17 +95,19 @@ def compile_for_tpu(
     arguments: Sequence[Any],
     *,
     donate: Sequence[int] = (),
-    cmem: bool = True,
+    generation: Generation = V4,
+    assign: bool = True,
     cycles: bool = False,
     seconds: float = 300.0,
 ) -> Compilation:
-    """Compiles a JAX function for `TOPOLOGY`.
+    """Compiles a JAX function for a generation of TPU.
 
     Args:
       function: any function that `jax.jit` takes.
       arguments: its arguments, pytrees of `jax.ShapeDtypeStruct`; nothing is allocated.
       donate: numbers of arguments whose memory the results may take over.
-      cmem: whether the compiler may use CMEM; without it everything stays in HBM.
+      generation: one of `GENERATIONS`.
+      assign: whether the compiler may use the fast memory; without it everything stays in HBM.
       cycles: wait for code generation, which alone estimates cycles.
       seconds: wall-clock limit.
 
@@ -86,7 +120,7 @@ def compile_for_tpu(
         exported, donated = _export(function, arguments, donate)
         Path(folder, "function.bin").write_bytes(exported)
         Path(folder, "donated.json").write_text(json.dumps(donated))
-        return _run(Path(folder), cmem=cmem, cycles=cycles, seconds=seconds)
+        return _run(Path(folder), generation, assign=assign, cycles=cycles, seconds=seconds)
 
 
 def require_compiler() -> None:
@@ -96,13 +130,13 @@ def require_compiler() -> None:
             raise InputError("extract", package, f"{what} is not installed: pip install -e '.[tpu]' in the checkout")
 
 
-def compiler_environment(flags: Sequence[str]) -> dict[str, str]:
+def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[str, str]:
     """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags."""
     return dict(
         os.environ,
         TPU_SKIP_MDS_QUERY="1",
         JAX_PLATFORMS="cpu",
-        TPU_ACCELERATOR_TYPE="v4-8",
+        TPU_ACCELERATOR_TYPE=generation.accelerator,
         TPU_WORKER_HOSTNAMES="localhost",
         ALLOW_MULTIPLE_LIBTPU_LOAD="1",
         TPU_MIN_LOG_LEVEL="3",
@@ -130,19 +164,18 @@ def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequ
     return bytes(exported.serialize()), donated
 
 
-def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilation:
+def _run(folder: Path, generation: Generation, *, assign: bool, cycles: bool, seconds: float) -> Compilation:
     dumps = folder / "dumps"
     dumps.mkdir()
     flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
-    if not cmem:
-        flags.append(NO_CMEM_FLAG)
-    environment = compiler_environment(flags)
+    if not assign:
+        flags.append(generation.unassigned)
     wanted = _GENERATED if cycles else _ASSIGNED
     started = time.monotonic()
     with open(folder / "log.txt", "w+") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder)],
-            env=environment, stdout=log, stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder), generation.topology],
+            env=compiler_environment(generation, flags), stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         wait_for(process, dumps, wanted, seconds, log)
     before = dumped(dumps, _BEFORE)
@@ -151,7 +184,7 @@ def _run(folder: Path, *, cmem: bool, cycles: bool, seconds: float) -> Compilati
         before=parse_module(before, _BEFORE),
         assigned=parse_module(dumped(dumps, _ASSIGNED), _ASSIGNED),
         generated=parse_module(dumped(dumps, _GENERATED), _GENERATED) if cycles else None,
-        allocations=_allocations(dumps) if cmem else (),
+        allocations=_allocations(dumps) if assign else (),
         seconds=time.monotonic() - started,
     )
 
@@ -211,7 +244,7 @@ def _allocations(dumps: Path) -> tuple[Allocation, ...]:
 
 
 def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocation, ...]:
-    """The compiler's CMEM layout from its two tables (comma-separated text with a header line)."""
+    """The compiler's layout of the fast memory from its two tables (comma-separated text with a header line)."""
     names = {
         row["buffer_id"]: row["buffer_name"].strip("<>").split(" ", 1)[1].split(" @")[0]
         for row in csv.DictReader(io.StringIO(buffer_info))
@@ -224,14 +257,14 @@ def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocatio
     )
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, topology_name: str) -> None:
     """The compiler's own process: reads a function, compiles it, leaves the dumps."""
     import jax
     import jax.export
     from jax.experimental import topologies
 
     exported = jax.export.deserialize(bytearray((folder / "function.bin").read_bytes()))
-    topology = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY)
+    topology = topologies.get_topology_desc(platform="tpu", topology_name=topology_name)
     sharding = jax.sharding.SingleDeviceSharding(topology.devices[0])
     abstract = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in exported.in_avals]
     arguments, keywords = jax.tree.unflatten(exported.in_tree, abstract)
@@ -241,4 +274,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

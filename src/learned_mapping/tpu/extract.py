@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
-from learned_mapping.tpu.compiler import Compilation, compile_for_tpu
-from learned_mapping.tpu.hlo import CMEM_BYTES, Instruction, Module
+from learned_mapping.tpu.compiler import V4, Compilation, Generation, compile_for_tpu
+from learned_mapping.tpu.hlo import Instruction, Module
 from learned_mapping.tpu.hlo_program import COPIES, HloProgram, hlo_program, placements
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, infer_prices, plan, varied_units, work_key
+from learned_mapping.tpu.latency_tables import complete_table, infer_prices, plan, varied_units, work_key
 from learned_mapping.tpu.pricing import price_in_stages
 from learned_mapping.tpu.stays import CompilerMapping, compiler_mapping
 
-HBM_BYTES_PER_CYCLE = 614e9 / CLOCK_HZ
-"""HBM bandwidth of TPUv4i, 614 GB/s (Jouppi et al. 2021, table 1), for instructions the compiler does not price."""
 SPARSE = frozenset(("gather", "scatter", "dynamic-slice", "dynamic-update-slice"))
 """Opcodes that touch only a part of an array."""
 
@@ -25,13 +23,13 @@ class Extracted:
     """A program with what its compiler knows about it."""
 
     program: Program
-    fast: np.ndarray  # [B] bool, which buffers the compiler itself put into CMEM.
+    fast: np.ndarray  # [B] bool, which buffers the compiler itself put into fast memory.
     compiler: CompilerMapping  # Where and when: the compiler's own solution (`mmap.compiler` makes a mapping of it).
     slow_cycles: float  # Cycles with everything in HBM, by the tables.
     compiler_cycles: float  # Cycles under the compiler's own mapping, by the tables.
     compiled_cycles: float | None
     """Cycles under the compiler's own mapping, by its own full compilation; None where that was not asked for."""
-    compiled_slow_cycles: float | None  # The same with CMEM off.
+    compiled_slow_cycles: float | None  # The same with its memory assignment off.
     unpriced: int
     """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
     inferred: int
@@ -46,7 +44,7 @@ def extract(
     name: str,
     donate: Sequence[int] = (),
     cycles: bool = False,
-    copy_bytes_per_s: float = 614e9,
+    generation: Generation = V4,
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Extracted:
@@ -55,8 +53,8 @@ def extract(
     Args:
       function, arguments, donate: as in `compile_for_tpu`.
       name: the program's name.
-      cycles: also run the full compilation, with CMEM on and off, to compare with.
-      copy_bytes_per_s: bandwidth of the copy engine.
+      cycles: also run the full compilation, with memory assignment on and off, to compare with.
+      generation: of TPU; the copy engine moves at the bandwidth of its HBM.
       known: prices found earlier (`pricing.price`).
       progress: called with (probes done, probes in all).
 
@@ -64,13 +62,15 @@ def extract(
       InputError: the extra ``tpu`` is not installed.
       CompilerError: the compiler fails.
     """
-    compilation = compile_for_tpu(function, arguments, donate=donate, cycles=cycles)
+    compilation = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=cycles)
     program = hlo_program(compilation.before)
-    planned = plan(compilation.before, program, fast_bytes=CMEM_BYTES)
-    prices = price_in_stages(compilation.before_text, program, planned, known=known, progress=progress)
-    extracted = assemble(compilation, program, prices, name=name, copy_bytes_per_s=copy_bytes_per_s)
+    planned = plan(compilation.before, program, fast_bytes=generation.fast_bytes)
+    prices = price_in_stages(
+        compilation.before_text, program, planned, generation=generation, known=known, progress=progress
+    )
+    extracted = assemble(compilation, program, prices, name=name, generation=generation)
     if cycles:
-        slow = compile_for_tpu(function, arguments, donate=donate, cycles=True, cmem=False)
+        slow = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=True, assign=False)
         return replace(extracted, compiled_slow_cycles=total_cycles(slow.generated))
     return extracted
 
@@ -110,23 +110,23 @@ def assemble(
     prices: Mapping[str, Mapping[str, int | None]],
     *,
     name: str,
-    copy_bytes_per_s: float,
+    generation: Generation = V4,
 ) -> Extracted:
     """The game of a compiled program, given the prices of its instructions (cycles, from `pricing.price`)."""
     num_buffers = len(program.buffer_tensor)
     bit = np.full(num_buffers, NOT_VARIED, np.int8)
     offsets, latencies, unpriced, inferred = [0], [], 0, 0
-    guesses = infer_prices(plan(compilation.before, program, fast_bytes=CMEM_BYTES), prices)
+    guesses = infer_prices(plan(compilation.before, program, fast_bytes=generation.fast_bytes), prices)
     fast = placements(program, compilation.assigned) == 1
-    compiler_cycles = 0.0
+    compiler_cycles, per_cycle = 0.0, generation.hbm_bytes_per_s / generation.clock_hz
     for t in range(len(program.instructions)):
-        units = () if program.opaque[t] else varied_units(program, t, CMEM_BYTES)
-        key = "" if program.opaque[t] else work_key(compilation.before, program, t, CMEM_BYTES)
+        units = () if program.opaque[t] else varied_units(program, t, generation.fast_bytes)
+        key = "" if program.opaque[t] else work_key(compilation.before, program, t, generation.fast_bytes)
         sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
         table = None if program.opaque[t] else complete_table(sizes, prices.get(key) or guesses.get(key, {}))
         if table is None:
             unpriced += 1
-            units, table = (), np.array([_moved_bytes(compilation.before, program, t) / HBM_BYTES_PER_CYCLE])
+            units, table = (), np.array([_moved_bytes(compilation.before, program, t) / per_cycle])
         elif key in guesses:
             inferred += 1
         varied = sorted(b for unit in units for b in unit)
@@ -136,14 +136,14 @@ def assemble(
             placed = {b for position, b in enumerate(varied) if entry >> position & 1}
             # An in-place update is fast only when both its buffers are.
             inside = sum(1 << u for u, unit in enumerate(units) if placed.issuperset(unit))
-            latencies.append(table[inside] / CLOCK_HZ)
+            latencies.append(table[inside] / generation.clock_hz)
         chosen = sum(1 << u for u, unit in enumerate(units) if all(fast[b] for b in unit))
         compiler_cycles += float(table[chosen])
         offsets.append(len(latencies))
     result = make_program(
         name=name,
-        fast_bytes=CMEM_BYTES,
-        copy_bytes_per_s=copy_bytes_per_s,
+        fast_bytes=generation.fast_bytes,
+        copy_bytes_per_s=generation.hbm_bytes_per_s,
         instruction_names=[i.name for i in program.instructions],
         instruction_kinds=[i.opcode for i in program.instructions],
         tensor_names=program.tensor_names,
@@ -157,14 +157,15 @@ def assemble(
         buffer_bit=bit,
         latency_offsets=offsets,
         latency_s=latencies,
-        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced, "inferred_instructions": inferred},
+        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced, "inferred_instructions": inferred}
+        | ({} if generation == V4 else {"generation": generation.name}),
     )
     generated = compilation.generated
     return Extracted(
         program=result,
         fast=fast,
         compiler=compiler_mapping(program, compilation),
-        slow_cycles=float(result.slow_s.sum() * CLOCK_HZ),
+        slow_cycles=float(result.slow_s.sum() * generation.clock_hz),
         compiler_cycles=compiler_cycles,
         compiled_cycles=None if generated is None else total_cycles(generated),
         compiled_slow_cycles=None,

@@ -20,8 +20,7 @@ ELEMENT_BITS = {
 }  # fmt: skip
 ALLOCATION_BYTES = 512  # The TPU compiler allocates memory in chunks of this many bytes.
 
-CMEM_SPACE = 3  # The memory space of CMEM on TPU v4; 0 is HBM.
-CMEM_BYTES = 64 * 2**20  # CMEM that one core of a TPU v4 may use.
+FAST_SPACES = (1, 3)  # Memory spaces of fast memory: VMEM (TPU v5e, v6e) and CMEM (v4); 0 is HBM.
 
 NO_ESTIMATE = 2**63 - 1  # The compiler's word for cycles it does not know.
 
@@ -35,6 +34,10 @@ class ArrayShape:
     minor_to_major: tuple[int, ...]
     tiles: tuple[tuple[int, ...], ...]
     memory_space: int = 0
+
+    @property
+    def is_fast(self) -> bool:
+        return self.memory_space in FAST_SPACES
 
     @functools.cached_property
     def bytes(self) -> int:

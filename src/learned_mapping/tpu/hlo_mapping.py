@@ -2,7 +2,7 @@
 would have written, had it decided so.
 
 A tensor has up to two versions, one in HBM and one in fast memory. Which of them the instruction at a step reads is the
-mapping's word. The version in fast memory is the defining instruction's own result (its layout says ``S(3)``) or what
+mapping's word. The version in fast memory is the defining instruction's own result (its layout says so: ``S(3)`` is CMEM, ``S(1)`` VMEM) or what
 a pair ``copy-start`` and ``copy-done`` brings; so is the version in HBM. Pairs stand where the mapping says:
 
 1. Copy of an input held over [s, t] starts before the instruction of step s and is done before that of step t.
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from learned_mapping.hardware.memory_hierarchy import DROP, MappingLike, copies_by_step
 from learned_mapping.programs.program import Program
+from learned_mapping.tpu.compiler import V4, Generation
 from learned_mapping.tpu.hlo import Instruction, Module, leaves
 from learned_mapping.tpu.hlo_probe import ASIDE, Clones, in_fast, placed_line, shape_text, split_shape
 from learned_mapping.tpu.hlo_program import TRANSPARENT, Definition, HloProgram, Resolver
@@ -35,7 +36,9 @@ class Written:
     copies: int  # Pairs of ``copy-start`` and ``copy-done``, write-backs included.
 
 
-def write_mapping(module: Module, hlo: HloProgram, program: Program, mapping: MappingLike) -> Written:
+def write_mapping(
+    module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, generation: Generation = V4
+) -> Written:
     """Writes a mapping into a module.
 
     Args:
@@ -43,17 +46,19 @@ def write_mapping(module: Module, hlo: HloProgram, program: Program, mapping: Ma
       hlo: what `hlo_program` reads from it.
       program: its game; steps, tensors and buffers are those of `hlo`.
       mapping: need not be valid: an input that was never brought to fast memory is left in HBM.
+      generation: whose compiler the module is of.
     """
-    return _Writer(module, hlo, program, mapping).write()
+    return _Writer(module, hlo, program, mapping, generation.space).write()
 
 
 class _Writer:
-    def __init__(self, module: Module, hlo: HloProgram, program: Program, mapping: MappingLike):
+    def __init__(self, module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, space: int):
         self.module, self.hlo, self.program = module, hlo, program
         self.action, self.held_to = mapping.action.tolist(), mapping.end.tolist()
         self.entry = module.entry
         self.resolver = Resolver(module.entry)
-        self.clones = Clones(module, ASIDE)
+        self.clones = Clones(module, space, ASIDE)
+        self.mark = f"S({space})"
         self.tensor = {definition: n for n, definition in enumerate(hlo.tensors)}
         self.lines: list[str] = []
         self.shape: dict[str, str] = {}
@@ -113,7 +118,7 @@ class _Writer:
                     self._leave(b, "it was never brought to fast memory")
                     wanted[n] = False
         operands = [self._operand(name, wanted) for name in instruction.operands]
-        fast_operands = [k for k, name in enumerate(operands) if "S(3)" in self.shape[name]]
+        fast_operands = [k for k, name in enumerate(operands) if self.mark in self.shape[name]]
         line = placed_line(self.clones, instruction, instruction.name, operands, fast_operands, results)
         self._emit(instruction.name, line.split(" = ", 1)[1])
         for index, _ in leaves(instruction.shape):
@@ -144,7 +149,7 @@ class _Writer:
                 self.arriving[b] = self._start(self._in_hbm(n), fast=True)
 
     def _start(self, source: str, *, fast: bool) -> str:
-        there = in_fast(self.shape[source]) if fast else self.shape[source].replace("S(3)", "")
+        there = in_fast(self.shape[source], self.clones.space) if fast else self.shape[source].replace(self.mark, "")
         self.copies += 1
         shape = f"({there}, {self.shape[source]}, u32[]{{:S(2)}})"
         return self._emit(f"mapped-start.{self.copies}", f"{shape} copy-start(%{source})")
@@ -191,9 +196,9 @@ class _Writer:
             if key not in self.made:
                 instruction = self.entry.by_name[bitcast]
                 result = self._original(instruction).replace(f"(%{instruction.operands[0]})", f"(%{found})", 1)
-                if "S(3)" in self.shape[found]:
+                if self.mark in self.shape[found]:
                     text = shape_text("x = " + result)
-                    result = result.replace(text, in_fast(text), 1)
+                    result = result.replace(text, in_fast(text, self.clones.space), 1)
                 again = sum(k[:2] == key[:2] for k in self.made)
                 self.made[key] = self._emit(f"{bitcast}.version.{again}" if again else bitcast, result)
             found = self.made[key]

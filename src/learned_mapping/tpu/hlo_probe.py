@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import CMEM_SPACE, Instruction, Module, parse_shape
+from learned_mapping.tpu.hlo import Instruction, Module, parse_shape
 
 _TEXT = r'[^{}"]|"[^"]*"'
 _DEPTH_1 = rf"(?:{_TEXT}|\{{(?:{_TEXT})*\}})*"
@@ -79,11 +79,12 @@ class Clones:
 
     Args:
       module: where the computations stand.
+      space: the fast memory's number.
       noise: what is left out of every line.
     """
 
-    def __init__(self, module: Module, noise: re.Pattern = _NOISE):
-        self._module, self._noise = module, noise
+    def __init__(self, module: Module, space: int, noise: re.Pattern = _NOISE):
+        self._module, self.space, self._noise = module, space, noise
         self._count = 0
         self.texts: dict[str, str] = {}
         """The computations in HLO text by name; each stands behind those it calls."""
@@ -109,7 +110,7 @@ class Clones:
         for inner in computation.instructions:
             line = self.line(inner)
             for index in sorted(i for n, i in fast if n == inner.name):
-                line = place(line, index)
+                line = place(line, index, self.space)
             if inner.opcode == "fusion":
                 callee = (inner.attribute("calls") or "").lstrip("%")
                 inside = frozenset(k for k, o in enumerate(inner.operands) if (o, ()) in fast)
@@ -138,9 +139,9 @@ class Clones:
 class ProbeModule:
     """Collects probes of a program's module, from before memory assignment, and prints the module that prices them."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module, space: int):
         self._module = module
-        self._clones = Clones(module)
+        self._clones = Clones(module, space)
         self._body: list[str] = []
         self.names: dict[str, Probe] = {}
         """The name of each clone in the printed module."""
@@ -184,7 +185,7 @@ class ProbeModule:
             else:
                 # An uninitialised buffer: no parameter whose layout the compiler would choose, no copy to price.
                 name = f"probe_b{number}_{position}"
-                text = in_fast(text) if position in probe.operands else text
+                text = in_fast(text, self._clones.space) if position in probe.operands else text
                 self._body.append(f'  %{name} = {text} custom-call(), custom_call_target="AllocateBuffer"')
             shared[operand] = name
             operands.append(name)
@@ -204,7 +205,7 @@ def placed_line(
     """An instruction's line under another name, reading other operands, with some of its arrays in fast memory."""
     line = clones.line(instruction).removeprefix("ROOT ")
     for index in fast_results:
-        line = place(line, index)
+        line = place(line, index, clones.space)
     _, end = _shape_span(line)
     head, rest = line[:end], line[end:]
     rest = rest.replace(f"({clones.argument(instruction)})", "(" + ", ".join(f"%{o}" for o in operands) + ")", 1)
@@ -228,26 +229,26 @@ def shape_text(line: str) -> str:
     return line[start:end].strip()
 
 
-def in_fast(text: str) -> str:
-    """The text of an array's shape, moved to fast memory."""
+def in_fast(text: str, space: int) -> str:
+    """The text of an array's shape, moved to the fast memory of that number."""
     match = re.fullmatch(r"([a-z]\w*\[[^\]]*\])\{([\d,]*)(:[^{}]*)?\}", text.strip())
     if match is None:
         raise ValueError(f"no layout in {text[:40]!r}")
     tiling = re.sub(r"S\(\d+\)", "", match.group(3) or ":")
-    return f"{match.group(1)}{{{match.group(2)}{tiling}S({CMEM_SPACE})}}"
+    return f"{match.group(1)}{{{match.group(2)}{tiling}S({space})}}"
 
 
-def place(line: str, index: tuple[int, ...]) -> str:
+def place(line: str, index: tuple[int, ...], space: int) -> str:
     """A line of HLO whose result, or the part of it at `index`, lies in fast memory."""
     start, end = _shape_span(line)
-    return line[:start] + _place_in_shape(line[start:end], index) + line[end:]
+    return line[:start] + _place_in_shape(line[start:end], index, space) + line[end:]
 
 
-def _place_in_shape(text: str, index: tuple[int, ...]) -> str:
+def _place_in_shape(text: str, index: tuple[int, ...], space: int) -> str:
     if not index:
-        return in_fast(text)
+        return in_fast(text, space)
     parts = split_shape(text)
-    parts[index[0]] = _place_in_shape(parts[index[0]], index[1:])
+    parts[index[0]] = _place_in_shape(parts[index[0]], index[1:], space)
     return "(" + ", ".join(parts) + ")"
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import CMEM_SPACE, Computation, Instruction, Module, leaves, parse_index
+from learned_mapping.tpu.hlo import Computation, Instruction, Module, leaves, parse_index
 
 TRANSPARENT = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "optimization-barrier", "after-all")
@@ -129,14 +129,14 @@ def hlo_program(module: Module) -> HloProgram:
 
 
 def placements(program: HloProgram, assigned: Module) -> np.ndarray:
-    """Which buffers the compiler put into CMEM, read from the module after its memory assignment.
+    """Which buffers the compiler put into fast memory, read from the module after its memory assignment.
 
     Args:
       program: the program before assignment.
       assigned: the module after it; instructions keep their names.
 
     Returns:
-      [B] int8: 1 in CMEM, 0 elsewhere, -1 where the instruction did not survive under its name.
+      [B] int8: 1 in fast memory, 0 elsewhere, -1 where the instruction did not survive under its name.
     """
     entry = assigned.entry
     result = np.full(len(program.buffer_tensor), -1, np.int8)
@@ -150,7 +150,7 @@ def placements(program: HloProgram, assigned: Module) -> np.ndarray:
             instruction = entry.by_name[instruction.operands[place]]
         shapes = dict(leaves(instruction.shape))
         if index in shapes:
-            result[b] = shapes[index].memory_space == CMEM_SPACE
+            result[b] = shapes[index].is_fast
     return result
 
 

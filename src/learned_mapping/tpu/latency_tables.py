@@ -21,9 +21,6 @@ from learned_mapping.tpu.hlo import Module
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import HloProgram
 
-CLOCK_HZ = 1.05e9
-"""TensorCore clock of TPU v4 and v4i (Jouppi et al. 2021, table 1: 1,050 MHz): one estimated cycle in seconds."""
-
 Prices = dict[str, dict[str, int | None]]
 """Cycles by signature and by subset (`subset_key`); None where the compiler gives no estimate."""
 Subset = frozenset[int]

@@ -34,18 +34,20 @@ from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import MappingLike, program_latency
 from learned_mapping.programs.program import NOT_VARIED, Program
 from learned_mapping.tpu.compiler import (
-    NO_CMEM_FLAG,
+    GENERATIONS,
+    V4,
     CompilerError,
+    Generation,
     compiler_environment,
     dumped,
     require_compiler,
     wait_for,
 )
-from learned_mapping.tpu.hlo import CMEM_SPACE, Instruction, Module, leaves, parse_module
+from learned_mapping.tpu.hlo import Instruction, Module, leaves, parse_module
 from learned_mapping.tpu.hlo_mapping import Written, write_mapping
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import COPIES, TRANSPARENT, HloProgram, hlo_program
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, Prices, plan
+from learned_mapping.tpu.latency_tables import Prices, plan
 from learned_mapping.tpu.pricing import priced
 
 _REPORT = "after_optimizations-memory-usage-report.txt"
@@ -61,6 +63,18 @@ class Source:
     module: Module
     hlo: HloProgram
     program: Program
+
+    @property
+    def generation(self) -> Generation:
+        return generation_of(self.program)
+
+
+def generation_of(program: Program) -> Generation:
+    """The generation of TPU that a game is of; raises `InputError` for one that is not known."""
+    name = program.metadata.get("generation", V4.name)
+    if name not in GENERATIONS:
+        raise InputError(program.name, "generation", f"{name!r} is none of {', '.join(GENERATIONS)}")
+    return GENERATIONS[name]
 
 
 def source(text: str, program: Program) -> Source:
@@ -124,9 +138,9 @@ class PriceCache:
                 stream.write(json.dumps({key: cycles}) + "\n")
 
 
-def price_key(work: str, operands: list[int], results: list[list[int]]) -> str:
+def price_key(generation: Generation, work: str, operands: list[int], results: list[list[int]]) -> str:
     """The key of a price: what an instruction does (`hlo_probe.signature`), where its arrays lie, which compiler."""
-    key = [_version(), work, sorted(operands), sorted(results)]
+    key = [_version(), work, sorted(operands), sorted(results), *([] if generation == V4 else [generation.name])]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 
@@ -146,7 +160,8 @@ def known_prices(origin: Source, prices: Prices) -> dict[str, int | None]:
         for subset, cycles in prices.get(item.signature, {}).items():
             places = [origin.hlo.buffer_position[b] for u in subset.split(",") if u for b in item.units[int(u)]]
             operands = [place for place, _ in places if place >= 0]
-            found[price_key(work, operands, [list(index) for place, index in places if place < 0])] = cycles
+            results = [list(index) for place, index in places if place < 0]
+            found[price_key(origin.generation, work, operands, results)] = cycles
     return found
 
 
@@ -176,11 +191,11 @@ def price(
     """
     require_compiler()
     began = time.monotonic()
-    written = write_mapping(origin.module, origin.hlo, origin.program, mapping)
+    written = write_mapping(origin.module, origin.hlo, origin.program, mapping, origin.generation)
     module = parse_module(written.text, "written HLO")
     fast_bytes, cycles, compiled = None, {}, 0
     if checked or whole:
-        fast_bytes, generated = check(written, module, whole=whole, seconds=seconds)
+        fast_bytes, generated = check(written, module, origin.generation, whole=whole, seconds=seconds)
         if generated is not None:
             cycles = {i.name: i.estimated_cycles for i in generated.entry.instructions if i.opcode not in COPIES}
             compiled = len(cycles)
@@ -198,10 +213,10 @@ def _alone(
             continue
         operands, results = placed(module, instruction)
         work = signature(origin.module, origin.module.entry.by_name[instruction.name])
-        key = keys[instruction.name] = price_key(work, operands, results)
+        key = keys[instruction.name] = price_key(origin.generation, work, operands, results)
         if key not in cache.prices:
             todo[key] = {"key": key, "instruction": instruction.name, "operands": operands, "results": results}
-    for item, cycles in priced(origin.text, list(todo.values()), progress=progress):
+    for item, cycles in priced(origin.text, list(todo.values()), generation=origin.generation, progress=progress):
         cache.put(item["key"], cycles)
     return {name: cache.prices[key] for name, key in keys.items()}, len(todo)
 
@@ -209,11 +224,13 @@ def _alone(
 def placed(module: Module, instruction: Instruction) -> tuple[list[int], list[list[int]]]:
     """Operands by number and results by index that lie in fast memory."""
     shapes = (module.entry.by_name[name].shape for name in instruction.operands)
-    operands = [k for k, shape in enumerate(shapes) if any(s.memory_space == CMEM_SPACE for _, s in leaves(shape))]
-    return operands, [list(index) for index, s in leaves(instruction.shape) if s.memory_space == CMEM_SPACE]
+    operands = [k for k, shape in enumerate(shapes) if any(s.is_fast for _, s in leaves(shape))]
+    return operands, [list(index) for index, s in leaves(instruction.shape) if s.is_fast]
 
 
-def check(written: Written, module: Module, *, whole: bool, seconds: float) -> tuple[int, Module | None]:
+def check(
+    written: Written, module: Module, generation: Generation, *, whole: bool, seconds: float
+) -> tuple[int, Module | None]:
     """Sends a written program through the compiler's back end, its own assignment off.
 
     Returns:
@@ -227,8 +244,8 @@ def check(written: Written, module: Module, *, whole: bool, seconds: float) -> t
         (folder / "module.txt").write_text(written.text)
         with open(folder / "log.txt", "w+") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "learned_mapping.tpu.pricing", name],
-                env=compiler_environment([NO_CMEM_FLAG]), stdout=log, stderr=subprocess.STDOUT,
+                [sys.executable, "-m", "learned_mapping.tpu.pricing", name, generation.name],
+                env=compiler_environment(generation, [generation.unassigned]), stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
             wait_for(process, folder, _GENERATED if whole else _ASSIGNED, seconds, log)
         assigned = parse_module(dumped(folder, _ASSIGNED), _ASSIGNED)
@@ -236,13 +253,13 @@ def check(written: Written, module: Module, *, whole: bool, seconds: float) -> t
             other = assigned.entry.by_name.get(instruction.name)
             if other is None or placed(assigned, other) != placed(module, instruction):
                 raise CompilerError(f"the compiler moved an array of {instruction.name}")
-        return _fast_bytes(dumped(folder, _REPORT)), parse_module(
+        return _fast_bytes(dumped(folder, _REPORT), generation), parse_module(
             dumped(folder, _GENERATED), _GENERATED
         ) if whole else None
 
 
-def _fast_bytes(report: str) -> int:
-    found = re.findall(rf"\(color={CMEM_SPACE}\)\s*Total bytes: (\d+)", report)
+def _fast_bytes(report: str, generation: Generation) -> int:
+    found = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", report)
     return sum(map(int, found))
 
 
@@ -255,15 +272,16 @@ def with_stalls(program: Program, mapping: MappingLike, price: Price) -> dict[st
     Returns:
       ``serial_cycles`` and ``shared_cycles`` by the two models, and ``stalled_cycles``, the smaller.
     """
-    times = np.array([price.cycles.get(name) or 0 for name in program.instruction_names], float) / CLOCK_HZ
+    clock_hz = generation_of(program).clock_hz
+    times = np.array([price.cycles.get(name) or 0 for name in program.instruction_names], float) / clock_hz
     flat = replace(
         program,
         latency_offsets=np.arange(program.num_instructions + 1),
         latency_s=times,
         buffer_bit=np.full(program.num_buffers, NOT_VARIED, np.int8),
     )
-    serial = program_latency(flat, mapping).total_s * CLOCK_HZ
-    shared = shared_copy_latency(flat, mapping, yields=0.0).total_s * CLOCK_HZ
-    other = price.total - float(times.sum()) * CLOCK_HZ
+    serial = program_latency(flat, mapping).total_s * clock_hz
+    shared = shared_copy_latency(flat, mapping, yields=0.0).total_s * clock_hz
+    other = price.total - float(times.sum()) * clock_hz
     found = {"serial_cycles": serial + other, "shared_cycles": shared + other}
     return found | {"stalled_cycles": min(found.values())}

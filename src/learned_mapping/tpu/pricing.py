@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import LearnedMappingError
-from learned_mapping.tpu.compiler import NO_CMEM_FLAG, TOPOLOGY, compiler_environment
+from learned_mapping.tpu.compiler import GENERATIONS, V4, Generation, compiler_environment
 from learned_mapping.tpu.hlo import Module, parse_module
 from learned_mapping.tpu.hlo_probe import Probe, ProbeModule, Unprobeable
 from learned_mapping.tpu.hlo_program import HloProgram
@@ -49,6 +49,7 @@ def price_in_stages(
     program: HloProgram,
     planned: Sequence[Priceable],
     *,
+    generation: Generation = V4,
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
@@ -58,14 +59,15 @@ def price_in_stages(
       module_text: the module before memory assignment, as dumped.
       program: what it holds.
       planned: from `latency_tables.plan`.
+      generation: whose compiler it is of.
       known: prices found earlier; they are not computed again.
       progress: called with (probes done, probes of this stage).
     """
     ends = [(p, p.ends) for p in worth_a_price(planned)]
-    prices = price(module_text, program, ends, known=known, progress=progress)
+    prices = price(module_text, program, ends, generation=generation, known=known, progress=progress)
     alone = [(p, p.alone) for p in worth_detail(planned, prices, ALONE_SHARE)]
     others = [(p, p.others) for p in worth_detail(planned, prices, OTHERS_SHARE)]
-    return price(module_text, program, [*alone, *others], known=prices, progress=progress)
+    return price(module_text, program, [*alone, *others], generation=generation, known=prices, progress=progress)
 
 
 def price(
@@ -73,6 +75,7 @@ def price(
     program: HloProgram,
     wanted: Iterable[tuple[Priceable, Iterable[Subset]]],
     *,
+    generation: Generation = V4,
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
@@ -82,6 +85,7 @@ def price(
       module_text: the module before memory assignment, as dumped.
       program: what it holds.
       wanted: instructions and the subsets of their units to price.
+      generation: whose compiler it is of.
       known: prices found earlier, by signature and subset; they are not computed again.
       progress: called with (probes done, probes in all).
 
@@ -104,13 +108,17 @@ def price(
                         "results": [list(index) for place, index in positions if place < 0],
                     }
                 )
-    for item, cycles in priced(module_text, todo, progress=progress):
+    for item, cycles in priced(module_text, todo, generation=generation, progress=progress):
         prices[item["signature"]][item["subset"]] = cycles
     return prices
 
 
 def priced(
-    module_text: str, todo: Sequence[dict[str, Any]], *, progress: Callable[[int, int], None] | None = None
+    module_text: str,
+    todo: Sequence[dict[str, Any]],
+    *,
+    generation: Generation = V4,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[dict[str, Any], int | None]]:
     """Prices probes in a process of their own; yields each with its cycles, None where there is no estimate.
 
@@ -121,6 +129,7 @@ def priced(
       module_text: the module before memory assignment, as dumped.
       todo: ``instruction``, a name; ``operands``, the numbers of those in fast memory; ``results``, the indices of
         those there. Other items of a probe are left alone.
+      generation: whose compiler it is of.
       progress: called with (probes done, probes in all).
     """
     total, done = len(todo), 0
@@ -130,11 +139,11 @@ def priced(
         (folder / "module.txt").write_text(module_text)
         while batches:
             (folder / "batches.json").write_text(json.dumps(batches))
-            command = [sys.executable, "-m", "learned_mapping.tpu.pricing", str(folder)]
+            command = [sys.executable, "-m", "learned_mapping.tpu.pricing", str(folder), generation.name]
             finished = 0
             with subprocess.Popen(
                 command,
-                env=compiler_environment([NO_CMEM_FLAG]),
+                env=compiler_environment(generation, [generation.unassigned]),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
@@ -195,15 +204,15 @@ _Compile = _struct(
 
 
 class Backend:
-    """A loaded compiler for `TOPOLOGY`, in a process set up by `compiler_environment`."""
+    """A loaded compiler for a generation of TPU, in a process set up by `compiler_environment`."""
 
-    def __init__(self):
+    def __init__(self, generation: Generation):
         folder = Path(importlib.util.find_spec("libtpu").origin).parent
         library = ctypes.CDLL(str(folder / "libtpu.so"))
         library.GetPjrtApi.restype = ctypes.c_void_p
         self._table = library.GetPjrtApi() + _FUNCTIONS_AT
         self._call(_PLUGIN_INITIALIZE, _Plain())
-        name = TOPOLOGY.encode()
+        name = generation.topology.encode()
         arguments = _Topology(name=name, name_size=len(name))
         self._call(_TOPOLOGY_CREATE, arguments)
         self._topology = arguments.topology
@@ -255,15 +264,15 @@ class Backend:
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, generation: Generation) -> None:
     """The process that prices batches of probes, a line of cycles each; without any it compiles the module itself."""
-    text, backend = (folder / "module.txt").read_text(), Backend()
+    text, backend = (folder / "module.txt").read_text(), Backend(generation)
     if not (folder / "batches.json").exists():
         backend.compile(text, folder)
         return
     module = parse_module(text)
     for batch in json.loads((folder / "batches.json").read_text()):
-        probes = ProbeModule(module)
+        probes = ProbeModule(module, generation.space)
         names: list[str | None] = []
         for item in batch:
             probe = Probe(
@@ -279,4 +288,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), GENERATIONS[sys.argv[2]])

@@ -1,4 +1,4 @@
-"""What the compiler's own memory assignment decided, in the game's terms: which tensor is in CMEM, when and where."""
+"""What the compiler's own memory assignment decided, in the game's terms: which tensor is in fast memory, when and where."""
 
 import bisect
 from collections import defaultdict
@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learned_mapping.tpu.compiler import Allocation, Compilation
-from learned_mapping.tpu.hlo import CMEM_SPACE
 from learned_mapping.tpu.hlo_program import Definition, HloProgram, Resolver, placements
 
 
 @dataclass(frozen=True)
 class Stay:
-    """One stay of a tensor in CMEM. Steps count the game's instructions."""
+    """One stay of a tensor in fast memory. Steps count the game's instructions."""
 
     tensor: int
     buffers: tuple[int, ...]
     """The uses it serves, in order; the first is the output that defines the tensor, or the stay begins by a copy."""
-    offset: int  # Bytes from the start of CMEM.
-    start: int  # First step in CMEM: the defining one, or the first while the copy into CMEM runs.
+    offset: int  # Bytes from the start of fast memory.
+    start: int  # First step in fast memory: the defining one, or the first while the copy into fast memory runs.
     evicted: int | None  # Last step of a copy back to HBM; None where there is none.
 
 
@@ -29,15 +28,15 @@ class CompilerMapping:
 
     stays: tuple[Stay, ...]
     unplaced: int
-    """Buffers that the compiler reads or writes in CMEM though its table of allocations has no place for them."""
+    """Buffers that the compiler reads or writes in fast memory though its table of allocations has no place for them."""
 
 
 def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerMapping:
     """Reads the stays from the module after memory assignment and the compiler's table of allocations.
 
-    In that table a value defined in CMEM starts at its defining instruction; one copied there starts after the
+    In that table a value defined in fast memory starts at its defining instruction; one copied there starts after the
     instruction named, when the copy may begin. Values that share memory (`hlo_program`, rule 4) share their entries. A
-    parameter that the compiler copies to CMEM before the program starts is one of the table's entries without a name.
+    parameter that the compiler copies to fast memory before the program starts is one of the table's entries without a name.
     """
     entry = compilation.before.entry
     time = {instruction.name: i for i, instruction in enumerate(entry.instructions)}
@@ -90,7 +89,7 @@ def _allocation(
 
 
 def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[int, Allocation]:
-    """Parameters in CMEM from the program's start on (XLA's cross-program prefetch); nameless in the table."""
+    """Parameters in fast memory from the program's start on (XLA's cross-program prefetch); nameless in the table."""
     number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
     resolver = Resolver(compilation.assigned.entry)
     nameless = [a for a in compilation.allocations if not a.name]
@@ -124,7 +123,7 @@ def _families(program: HloProgram) -> list[int]:
 
 
 def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
-    """Tensor -> last step of the copy that takes it from where it was defined in CMEM to HBM."""
+    """Tensor -> last step of the copy that takes it from where it was defined in fast memory to HBM."""
     entry = compilation.assigned.entry
     resolver = Resolver(entry)
     number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
@@ -136,7 +135,7 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
         last = max(last, step_of.get(instruction.name, -1))
         if instruction.opcode == "copy-start":
             tensor = number.get(resolver.resolve(instruction.operands[0], ()))
-            if tensor is not None and instruction.shape[0].memory_space != CMEM_SPACE:
+            if tensor is not None and not instruction.shape[0].is_fast:
                 started[instruction.name] = tensor
         elif instruction.opcode == "copy-done" and instruction.operands[0] in started:
             result.setdefault(started[instruction.operands[0]], last)

@@ -37,7 +37,8 @@ from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import Resolver
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, complete_table, subset_key, varied_units
+from learned_mapping.tpu.latency_tables import complete_table, subset_key, varied_units
+from learned_mapping.tpu.price import generation_of, price_key
 
 PROGRAMS = (
     *("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "alexnet_train_batch_32", "inference_mixer"),
@@ -186,8 +187,6 @@ def refined(found: Any, cache: Any) -> Program:
       found: its `tpu.price.Source`.
       cache: its `tpu.price.PriceCache`.
     """
-    from learned_mapping.tpu.price import price_key
-
     program, hlo, entry = found.program, found.hlo, found.module.entry
     latency, resolver = program.latency_s.copy(), Resolver(entry)
     number = {definition: n for n, definition in enumerate(hlo.tensors)}
@@ -207,7 +206,7 @@ def refined(found: Any, cache: Any) -> Program:
             chosen = [b for u, unit in enumerate(units) if inside >> u & 1 for b in unit]
             tensors = {int(hlo.buffer_tensor[b]) for b in chosen if not hlo.buffer_is_output[b]}
             results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
-            key = price_key(work, [k for k, n in enumerate(read) if n in tensors], results)
+            key = price_key(found.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
             if key in cache.prices:
                 prices[subset_key(frozenset(u for u in range(len(units)) if inside >> u & 1))] = cache.prices[key]
         table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
@@ -215,13 +214,13 @@ def refined(found: Any, cache: Any) -> Program:
             inside = sum(
                 1 << u for u, unit in enumerate(units) if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
             )
-            latency[begin + placed] = table[inside] / CLOCK_HZ
+            latency[begin + placed] = table[inside] / found.generation.clock_hz
     return replace(program, latency_s=latency)
 
 
 def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float) -> dict[str, Any]:
     """What a record says of a priced mapping."""
-    table = placed_latency_s(program, mapping.placed) * CLOCK_HZ
+    table = placed_latency_s(program, mapping.placed) * generation_of(program).clock_hz
     known = [
         (name, program.instruction_kinds[t], round(float(table[t])), priced.cycles[name])
         for t, name in enumerate(program.instruction_names)
@@ -247,7 +246,8 @@ def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
     """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
     times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping, yields=0.0).total_s
     plain = float(placed_latency_s(program, mapping.placed).sum())
-    return {"model_cycles": plain * CLOCK_HZ, "model_stalled_cycles": min(times) * CLOCK_HZ}
+    hz = generation_of(program).clock_hz
+    return {"model_cycles": plain * hz, "model_stalled_cycles": min(times) * hz}
 
 
 def assemble_compiler(profile: str, records: list[Record]) -> Record:
