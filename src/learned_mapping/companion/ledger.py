@@ -82,7 +82,7 @@ def ledger_table(profile: str = "full"):
 
 CLOCKED = ("seconds", "solver_time", "repeats")
 """Configurations that a clock decides: such a run cannot end the same twice."""
-OTHER_TASKS = ("mmap.play", "mmap.price")
+OTHER_TASKS = ("mmap.play", "mmap.price", "mmap.generation")
 """Tasks that a clock decides, or that ask a compiler that need not be installed."""
 TOLERANCE = 1e-9
 

@@ -1,4 +1,4 @@
-"""What the compiler's own memory assignment decided, in the game's terms: which tensor is in fast memory, when and where."""
+"""What the compiler's own memory assignment decided, in the game's terms: which tensor is fast, when and where."""
 
 import bisect
 from collections import defaultdict
@@ -28,7 +28,7 @@ class CompilerMapping:
 
     stays: tuple[Stay, ...]
     unplaced: int
-    """Buffers that the compiler reads or writes in fast memory though its table of allocations has no place for them."""
+    """Buffers that the compiler has in fast memory though its table of allocations has no place for them."""
 
 
 def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerMapping:
@@ -36,7 +36,7 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
 
     In that table a value defined in fast memory starts at its defining instruction; one copied there starts after the
     instruction named, when the copy may begin. Values that share memory (`hlo_program`, rule 4) share their entries. A
-    parameter that the compiler copies to fast memory before the program starts is one of the table's entries without a name.
+    parameter that the compiler copies there before the program starts is one of the table's entries without a name.
     """
     entry = compilation.before.entry
     time = {instruction.name: i for i, instruction in enumerate(entry.instructions)}

@@ -29,12 +29,13 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.compiler import legalise
+from learned_mapping.mmap.compiler import legalise, mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping, all_dropped
 from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
+from learned_mapping.tpu.compiler import GENERATIONS, V4
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import Resolver
 from learned_mapping.tpu.latency_tables import complete_table, subset_key, varied_units
@@ -50,7 +51,7 @@ PROGRAMS = (
 )
 """From each family of the sixty, small ones and those of few different instructions, which cost least to price."""
 SMALL = PROGRAMS[:3]
-"""Where a search's candidates are chosen by the compiler's cycles."""
+"""Where a search's candidates are chosen by the compiler's cycles, and which other generations of TPU compile."""
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Where the search plays on the compiler's prices."""
 HBM, XLA, KEPT, GREEDY, SEARCH = "hbm", "xla", "xla-kept", "greedy-tuned", "edit-search"
@@ -178,6 +179,91 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
             judged, best = told | _told(program, mapping, priced, cycles), rank
         judged["rounds"] = rounds
     return judged
+
+
+def plan_generations(profile: str, seeds: int) -> list[Run]:
+    """The small programs on the generations of TPU that are not the paper's; long: they wait for the compiler."""
+    others = [name for name, generation in GENERATIONS.items() if generation != V4 and profile != "quick"]
+    config = {**LIMITS[SEARCH], **LIMITS[GREEDY]}
+    return [
+        Run("mmap.generation", SEARCH, name, {**config, "generation": generation}, long=True)
+        for name in SMALL
+        for generation in others
+    ]
+
+
+def run_generation(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Compiles a workload for a generation of TPU, maps it, and has that generation's compiler price the mappings.
+
+    Args:
+      method: the search.
+      instance: a workload of the compiled set.
+      config: ``generation``; ``seconds`` of the search, ``samples`` of greedy-tuned.
+      seed: of the search.
+
+    Returns:
+      ``buffers``; the cycles of the compiler's own full runs; a record as `run_price`'s for each mapping.
+    """
+    from learned_mapping.tpu.compiler import CompilerError
+    from learned_mapping.tpu.extract import extract
+    from learned_mapping.tpu.price import PriceCache, price, source, with_stalls
+
+    function, arguments, donated = builder("workloads").function_and_arguments(instance)
+    made = extract(
+        function, arguments, name=instance, donate=donated, generation=GENERATIONS[config["generation"]], cycles=True
+    )
+    program, found, cache = made.program, source(made.hlo, made.program), PriceCache()
+    mappings = {
+        HBM: all_dropped(program),
+        XLA: mapping_of_compiler(program, made.compiler),
+        GREEDY: solve(program, GREEDY, samples=config["samples"]).solution,
+        method: solve(program, method, seed=seed, cpu=True, seconds=config["seconds"]).solution,
+    }
+    told = {}
+    for name, mapping in mappings.items():
+        valid = name == XLA or validate(program, mapping, exact=name not in PLANS).valid
+        told[name] = {"judged": name != XLA, "valid": valid, **model_cycles(program, mapping)}
+        try:
+            priced = price(found, mapping, cache)
+        except CompilerError as error:
+            told[name]["failed"] = str(error)
+        else:
+            cycles = with_stalls(program, mapping, priced)["stalled_cycles"]
+            told[name] |= _told(program, mapping, priced, cycles)
+    return {
+        "buffers": program.num_buffers,
+        "fast_bytes": program.fast_bytes,
+        "compiled_cycles": made.compiled_cycles,
+        "compiled_slow_cycles": made.compiled_slow_cycles,
+        "mappings": told,
+    }
+
+
+def assemble_generations(profile: str, records: list[Record]) -> Record:
+    """Per program and generation (``PROGRAM/GENERATION``) the speedups of `MEASURES`, and ``identity`` as in
+    `assemble_compiler`; over all, the largest difference from the compiler's own run, in percent."""
+    made, identities, judged = [], [], []
+    for record in records:
+        result, name = record["result"], f"{record['instance']}/{record['config']['generation']}"
+        mappings = {method: each for method, each in result["mappings"].items() if not each.get("failed")}
+        judged += [{"result": each} for each in result["mappings"].values()]
+        for method, each in mappings.items():
+            values = {metric: mappings[XLA][cycles] / each[cycles] for metric, cycles in MEASURES.items()}
+            made += rows(name, method, values | {c: each[c] for c in MEASURES.values()}, n=1)
+            made.append(row(name, method, "fast_bytes", each["fast_bytes"], n=1, capacity=result["fast_bytes"]))
+        for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
+            if method in mappings:
+                made.append(row(name, method, "identity", mappings[method]["cycles"] / result[key], n=1))
+                identities.append(100 * abs(made[-1]["value"] - 1))
+        made.append(row(name, XLA, "buffers", result["buffers"], n=1))
+    if identities:
+        made.append(row("all", XLA, "identity_percent", max(identities), n=len(identities)))
+        for method in (HBM, GREEDY, SEARCH):
+            for metric in MEASURES:
+                values = [r["value"] for r in made if (r["method"], r["metric"]) == (method, metric)]
+                low, high = bootstrap_interval(values, np.mean)
+                made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
+    return assembled(made) | counted(judged)
 
 
 def refined(found: Any, cache: Any) -> Program:
