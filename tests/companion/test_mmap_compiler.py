@@ -10,13 +10,21 @@ import pytest
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.figures.mmap_results import latency_table, two_prices
-from learned_mapping.companion.mmap.compiler import MEASURES, PROGRAMS, assemble_compiler, plan_compiler, refined
+from learned_mapping.companion.mmap.compiler import (
+    MEASURES,
+    PROGRAMS,
+    assemble_compiler,
+    assemble_generations,
+    plan_compiler,
+    plan_generations,
+    refined,
+)
 from learned_mapping.companion.results import select
-from learned_mapping.tpu.compiler import Compilation
+from learned_mapping.tpu.compiler import GENERATIONS, V4, Compilation
 from learned_mapping.tpu.extract import assemble
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import CLOCK_HZ, plan, subset_key
+from learned_mapping.tpu.latency_tables import plan, subset_key
 from learned_mapping.tpu.price import PriceCache, known_prices, source
 
 DATA = Path(__file__).parents[1] / "tpu" / "data"
@@ -114,6 +122,27 @@ def test_without_any_price_there_is_a_table_all_the_same():
     assert value(made, instance="all", method="all", metric="programs") == 0
 
 
+def test_other_generations_are_compared_with_their_own_compiler():
+    """Would catch speedups over another generation's mapping, a failed mapping counted, or an identity lost."""
+    runs = plan_generations("full", 1)
+    assert {run.config["generation"] for run in runs} == set(GENERATIONS) - {"v4"} and len(runs) == 6
+    records = []
+    for name, scale in (("v5e", 1.0), ("v6e", 3.0)):
+        mappings = {m: record("rnn_0", m, [c * scale for c in cycles])["result"] for m, cycles in CYCLES.items()}
+        if name == "v6e":
+            mappings["greedy-tuned"] = {"judged": True, "valid": True, "failed": "the TPU compiler failed: x"}
+        result = {"buffers": 7, "fast_bytes": 2**26, "compiled_cycles": 1000.0 * scale, "mappings": mappings}
+        result["compiled_slow_cycles"] = 2000.0 * scale * (1.01 if name == "v6e" else 1.0)
+        records.append({"instance": "rnn_0", "method": "edit-search", "config": {"generation": name}, "result": result})
+    made = assemble_generations("full", records)
+    for name in ("v5e", "v6e"):
+        assert value(made, instance=f"rnn_0/{name}", method="edit-search", metric="speedup") == pytest.approx(1.25)
+    assert value(made, instance="all", method="xla", metric="identity_percent") == pytest.approx(100 - 100 / 1.01)
+    assert select(made, instance="all", method="greedy-tuned", metric="speedup")[0]["n"] == 1
+    assert made["invalid"] == 0 and made["validated"] == 6
+    assert assemble_generations("quick", [])["rows"] == []
+
+
 def test_the_identity_is_against_the_compilers_normal_run(made):
     full = compiled.read_checks(compiled.SETS["compiled"].path / compiled.CHECKS)["rnn_0"]["compiled_cycles"]
     assert value(made, instance="rnn_0", method="xla", metric="identity") == pytest.approx(1000 / full)
@@ -139,7 +168,7 @@ def test_refined_tables_have_the_prices_that_are_known():
         for p in planned
     }
     compilation = Compilation(text, module, module, None, (), 0.0)
-    game = assemble(compilation, hlo, prices, name="mlp", copy_bytes_per_s=614e9).program
+    game = assemble(compilation, hlo, prices, name="mlp").program
     found, cache = source(text, game), PriceCache()
     assert np.array_equal(refined(found, cache).latency_s, game.latency_s)
     cache.prices = known_prices(found, prices)
@@ -148,9 +177,9 @@ def test_refined_tables_have_the_prices_that_are_known():
     more = {**prices, item.signature: {**prices[item.signature], "0,2": 12_345}}
     cache.prices = known_prices(found, more)
     changed = refined(found, cache)
-    again = assemble(compilation, hlo, more, name="mlp", copy_bytes_per_s=614e9).program
+    again = assemble(compilation, hlo, more, name="mlp").program
     assert changed.latency_s == pytest.approx(again.latency_s)
-    assert np.isclose(changed.latency_s * CLOCK_HZ, 12_345).sum() == item.count
+    assert np.isclose(changed.latency_s * V4.clock_hz, 12_345).sum() == item.count
 
 
 def test_the_figures_can_be_drawn(made):

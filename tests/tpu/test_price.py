@@ -23,12 +23,12 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.tpu import pricing
-from learned_mapping.tpu.compiler import V4, Allocation, Compilation, CompilerError
+from learned_mapping.tpu.compiler import GENERATIONS, V4, Allocation, Compilation, CompilerError
 from learned_mapping.tpu.extract import assemble, total_cycles
 from learned_mapping.tpu.hlo import leaves, parse_module
 from learned_mapping.tpu.hlo_mapping import write_mapping
 from learned_mapping.tpu.hlo_program import TRANSPARENT, hlo_program, placements
-from learned_mapping.tpu.price import PriceCache, check, placed, price, source, with_stalls
+from learned_mapping.tpu.price import PriceCache, check, generation_of, placed, price, price_key, source, with_stalls
 from learned_mapping.tpu.stays import compiler_mapping
 
 DATA = Path(__file__).parent / "data"
@@ -122,6 +122,28 @@ def test_the_compilers_own_mapping_is_written_as_the_compiler_wrote_it():
     check_same_program(origin.module, module)
     assert np.array_equal(placements(origin.hlo, module) == 1, placements(origin.hlo, compilation.assigned) == 1)
     assert own.placed.sum() > 20
+
+
+@pytest.mark.parametrize("name", ["v5e", "v6e"])
+def test_another_generations_fast_memory_is_written_by_its_own_number(origin, name):
+    """Would catch a mapping for VMEM that is written, or read back, as one for CMEM."""
+    other = replace(origin, program=replace(origin.program, metadata={"generation": name}))
+    mapping = random_mapping(origin, 3)
+    found = write_mapping(origin.module, origin.hlo, origin.program, mapping, other.generation)
+    module = parse_module(found.text)
+    assert "S(3)" not in found.text and "S(1)" in found.text
+    check_same_program(origin.module, module)
+    assert np.array_equal(placements(origin.hlo, module) == 1, mapping.placed)
+    assert written(origin, mapping)[0].text.replace("S(3)", "S(1)") == found.text
+
+
+def test_a_price_is_of_one_generation(origin):
+    """Would catch a price of one TPU taken for another's."""
+    keys = {price_key(generation, "work", [0], [[]]) for generation in GENERATIONS.values()}
+    assert len(keys) == len(GENERATIONS)
+    assert origin.generation == V4
+    with pytest.raises(InputError, match="v9"):
+        generation_of(replace(origin.program, metadata={"generation": "v9"}))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -305,7 +327,8 @@ def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
 
 
 @needs_compiler
-def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path):
+@pytest.mark.parametrize("name", list(GENERATIONS))
+def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
     """Identity on a small step: written by us and compiled whole, priced alone, and by the normal compiler."""
     import jax
     import jax.numpy as jnp
@@ -316,10 +339,11 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path):
         return jnp.tanh(jnp.tanh(x @ w1) @ w2).sum(axis=0)
 
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((1024, 1024), (1024, 2048), (2048, 1024))]
-    normal = compile_for_tpu(function, shapes, cycles=True)
-    slow = compile_for_tpu(function, shapes, cycles=True, assign=False)
+    generation = GENERATIONS[name]
+    normal = compile_for_tpu(function, shapes, cycles=True, generation=generation)
+    slow = compile_for_tpu(function, shapes, cycles=True, assign=False, generation=generation)
     hlo = hlo_program(normal.before)
-    program = assemble(normal, hlo, {}, name="step").program
+    program = assemble(normal, hlo, {}, name="step", generation=generation).program
     origin = source(normal.before_text, program)
     cache = PriceCache(tmp_path / "prices.jsonl")
     for mapping, wanted in (

@@ -2,8 +2,9 @@
 would have written, had it decided so.
 
 A tensor has up to two versions, one in HBM and one in fast memory. Which of them the instruction at a step reads is the
-mapping's word. The version in fast memory is the defining instruction's own result (its layout says so: ``S(3)``
-is CMEM, ``S(1)`` VMEM) or what a pair ``copy-start`` and ``copy-done`` brings; so is the version in HBM. Pairs stand where the mapping says:
+mapping's word. The version in fast memory is the defining instruction's own result (its layout says so: ``S(3)`` is
+CMEM, ``S(1)`` VMEM) or what a pair ``copy-start`` and ``copy-done`` brings; so is the version in HBM. Pairs stand where
+the mapping says:
 
 1. Copy of an input held over [s, t] starts before the instruction of step s and is done before that of step t.
 2. Copy of an output held over [t, e] starts after the instruction of step t and is done after that of step e, or before
