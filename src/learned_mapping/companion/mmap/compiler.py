@@ -271,8 +271,9 @@ def assemble_generations(profile: str, records: list[Record]) -> Record:
         for method in (HBM, GREEDY, SEARCH, ON_PRICES):
             for metric in MEASURES:
                 values = [r["value"] for r in made if (r["method"], r["metric"]) == (method, metric)]
-                low, high = bootstrap_interval(values, np.mean)
-                made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
+                if values:
+                    low, high = bootstrap_interval(values, np.mean)
+                    made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
     return assembled(made) | counted(judged)
 
 
