@@ -17,15 +17,16 @@ from learned_mapping.companion.mmap.compiler import (
     assemble_generations,
     plan_compiler,
     plan_generations,
+    play_on_prices,
     refined,
 )
 from learned_mapping.companion.results import select
-from learned_mapping.tpu.compiler import GENERATIONS, V4, Compilation
+from learned_mapping.tpu.compiler import GENERATIONS, V4, Compilation, CompilerError
 from learned_mapping.tpu.extract import assemble
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
 from learned_mapping.tpu.latency_tables import plan, subset_key
-from learned_mapping.tpu.price import PriceCache, known_prices, source
+from learned_mapping.tpu.price import Price, PriceCache, known_prices, source
 
 DATA = Path(__file__).parents[1] / "tpu" / "data"
 
@@ -189,3 +190,28 @@ def test_the_figures_can_be_drawn(made):
     bars = latency_table(program, "fusion.205").axes[0].patches
     assert [round(bar.get_width(), 1) for bar in bars] == sorted((round(b.get_width(), 1) for b in bars), reverse=True)
     assert len(bars) == 8
+
+
+def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
+    """Would catch the last round kept, one that does not fit, or a refusal of the compiler that ends the search."""
+    text = gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode()
+    module = parse_module(text)
+    compilation = Compilation(text, module, module, None, (), 0.0)
+    found = source(text, assemble(compilation, hlo_program(module), {}, name="mlp").program)
+    size = found.program.fast_bytes
+    answers = iter([(50, size), (10, size + 1), None, (30, size), (40, size)])
+
+    def price(origin, mapping, cache, *, checked):
+        answer = next(answers)
+        if answer is None:
+            raise CompilerError("the TPU compiler failed: x")
+        return Price({"all": answer[0]}, answer[1], (), 0, 1, 0.0)
+
+    monkeypatch.setattr("learned_mapping.tpu.price.price", price)
+    monkeypatch.setattr(
+        "learned_mapping.tpu.price.with_stalls", lambda program, mapping, price: {"stalled_cycles": price.total}
+    )
+    config = {"rounds": 5, "seconds": 0.05, "headroom": 0.125}
+    best = play_on_prices(found, PriceCache(), config, seed=0)
+    assert (best["cycles"], best["failed"], best["valid"]) == (30, "", True)
+    assert best["rounds"] == [[50, size], [10, size + 1], [30, size], [40, size]]

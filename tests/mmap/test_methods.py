@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,13 @@ def test_bad_arguments_are_refused():
         solve(toy_program(), "magic")
     with pytest.raises(InputError, match="above 0"):
         solve(toy_program(), "random", seconds=-1)
+
+
+@pytest.mark.parametrize("method", CLASSICAL)
+def test_a_program_on_which_nothing_saves_time_is_mapped(method):
+    """Would catch a return that divides by a saving of nothing."""
+    program = toy_program()
+    flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
+    found = solve(flat, method, seed=1, samples=30).solution
+    verdict = validate(flat, found, exact=method not in PLANS)
+    assert verdict.valid and verdict.costs["return"] == 0

@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays
+from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays, share
 from learned_mapping.programs.program import Program
 
 
@@ -70,8 +70,7 @@ class Game:
     @property
     def value(self) -> float:
         """The return so far: seconds saved as a fraction of ``program.possible_saving_s``."""
-        saved = float(self.state.game["saved_s"][0])
-        return saved / self.program.possible_saving_s if self.program.possible_saving_s > 0 else 0.0
+        return share(self.program, float(self.state.game["saved_s"][0]))
 
     @property
     def resets(self) -> int:

@@ -93,6 +93,11 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
     )
 
 
+def share(program: Program | ProgramArrays, saved_s: float) -> float:
+    """The return of so many seconds saved; 0 where no placement saves anything."""
+    return saved_s / program.possible_saving_s if program.possible_saving_s > 0 else 0.0
+
+
 NONE = -1
 
 TENSOR = record("end offset rectangle in_hbm_from")

@@ -10,6 +10,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.rules.state import share
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
@@ -115,7 +116,7 @@ class EditSearch:
             else:
                 self.action[:] = self.incumbent.moves["action"]
                 self.best_s = self.saved_s
-            budget.record(self.best_s / program.possible_saving_s, max(int(self.counts[:, PLAYED].sum()) - played, 1))
+            budget.record(share(program, self.best_s), max(int(self.counts[:, PLAYED].sum()) - played, 1))
             chunks += 1
             if chunks % REFRESH == 0:
                 begin(program, state, self.incumbent, self.action)
