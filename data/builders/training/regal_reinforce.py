@@ -103,6 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=720.0, help="length, counted in work, not by a clock")
     parser.add_argument("--baseline", choices=("group", "network"), default="group")
+    parser.add_argument("--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone")
     parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args(arguments)
@@ -113,10 +114,11 @@ def main(arguments: list[str] | None = None) -> int:
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
         start, before = policy.parameters, said["updates"]
     own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
+    own["attributes"] = chosen.attributes
     config = ReinforceConfig(**RECIPES[chosen.data], **own)
     agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
     watch = Watch(chosen.data, chosen.seed)
-    stem = f"reinforce-{chosen.data}-{chosen.seed}"
+    stem = f"{'reinforce' if chosen.attributes == 'all' else 'printed-attributes'}-{chosen.data}-{chosen.seed}"
     state = chosen.out / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(chosen.out / f"{stem}.jsonl", agent.iterations)
@@ -136,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     header = {
         "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "
         f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
+        f"--attributes {chosen.attributes} "
         + (f"--start {chosen.start.name} " if start is not None else "") + f"--out {chosen.out.name}",
         "training_graphs": len(agent.instances), "updates": before + agent.iterations, "updates_before": before,
     }  # fmt: skip

@@ -36,6 +36,8 @@ NODE_FEATURES = (
 )  # fmt: skip
 """Names of the columns of `Features.nodes`."""
 EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")  # Names of the columns of `Features.edges`.
+PRINTED = ("seconds", "output_bytes", "input_bytes", "bytes")
+"""The columns of either that Section 2.1 names: running times of ops and sizes of tensors."""
 
 
 class Features(NamedTuple):
@@ -87,6 +89,12 @@ def features(instance: Instance) -> Features:
         np.asarray(graph.topological_order, np.int32),
         pinned,
     )
+
+
+def printed_alone(nodes: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays with columns for `NODE_FEATURES` and `EDGE_FEATURES`, 0 in those that are not `PRINTED`."""
+    masks = (np.isin(names, PRINTED).astype(np.float32) for names in (NODE_FEATURES, EDGE_FEATURES))
+    return tuple(array * mask for array, mask in zip((nodes, edges), masks))
 
 
 def _edges(instance: Instance, depth: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ import optax
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
-from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.features import features, printed_alone
 from learned_mapping.regal.agent.network import Batch, make_batch
 from learned_mapping.regal.agent.policy import BINS, policy, random_parameters, sample, value
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
@@ -58,6 +58,8 @@ class ReinforceConfig:
     value_rate: float = 1e-3  # Of b(G)'s Adam.
     entropy: float = 4e-3  # Weight of the entropy, a mean over heads and ops.
     baseline: str = "group"  # ``group``, the mean of the graph's other rollouts; or ``network``, b(G).
+    attributes: str = "all"
+    """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the others stay 0."""
     start: str = ""  # Digest of the policy whose weights are the first ones; random weights where there is none.
 
 
@@ -210,6 +212,10 @@ class ReinforceAgent:
             raise InputError("training", "graphs", "there are none")
         self.instances, self.config = list(instances), config
         self.seen = [features(instance) for instance in self.instances]
+        if config.attributes == "printed":
+            self.seen = [
+                f._replace(**dict(zip(("nodes", "edges"), printed_alone(f.nodes, f.edges)))) for f in self.seen
+            ]
         self.sizes = np.array([instance.graph.num_ops for instance in self.instances])
         self.data_digest = hashlib.sha256("".join(i.graph.digest for i in self.instances).encode()).hexdigest()[:16]
         self.iterations = self.rollouts = 0
@@ -217,6 +223,10 @@ class ReinforceAgent:
         batch = self._batch([int(np.argmin(self.sizes))])
         drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]))
         self.parameters, self.value_parameters = drawn if start is None else (start, drawn[1])
+        if config.attributes == "printed":  # and no gradient moves them: their inputs are 0
+            first = [self.parameters[f"{each}_encoder/mlp_0"] for each in ("node", "edge")]
+            for layer, rows in zip(first, printed_alone(*(layer["w"].T for layer in first))):
+                layer["w"] = rows.T
         self.memory, self.value_memory = (_adam.init(each) for each in (self.parameters, drawn[1]))
         self._uniform: dict[tuple[int, int], float] = {}
 
