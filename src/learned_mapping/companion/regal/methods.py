@@ -96,11 +96,15 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
     return found
 
 
-def training_records() -> list[Record]:
-    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained."""
+def training_records(which: str = "reinforce") -> list[Record]:
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained.
+
+    Args:
+      which: ``reinforce``, the networks of the tables, or ``printed-attributes``, which see what the paper names alone.
+    """
     folder, found = data_folder() / "training" / "regal", []
     for dataset in DATASETS:
-        for path in sorted(folder.glob(f"reinforce-{dataset}-*.json")):
+        for path in sorted(folder.glob(f"{which}-{dataset}-*.json")):
             seed = int(path.stem.rpartition("-")[2])
             found.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
     return found
