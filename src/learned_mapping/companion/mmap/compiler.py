@@ -158,20 +158,23 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     return judge(found, cache, method, mapping, exact=method not in (*PLANS, KEPT))
 
 
-def judge(found: Any, cache: Any, method: str, mapping: Mapping, *, exact: bool = True) -> Record:
+def judge(
+    found: Any, cache: Any, method: str, mapping: Mapping, *, game: Program | None = None, exact: bool = True
+) -> Record:
     """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
 
     Args:
       found: the `tpu.price.Source` of the program.
       cache: its `tpu.price.PriceCache`.
       method: what made the mapping; the compiler's own need not keep the rules.
+      game: what it was made for, if not `found.program`: the same with less memory.
       exact: whether the mapping holds nothing longer than its uses need.
     """
     from learned_mapping.tpu.compiler import CompilerError
     from learned_mapping.tpu.price import price, with_stalls
 
     program = found.program
-    valid = method == XLA or validate(program, mapping, exact=exact).valid
+    valid = method == XLA or validate(game or program, mapping, exact=exact).valid
     told = {"judged": method != XLA, "valid": valid, **model_cycles(program, mapping)}
     try:
         priced = price(found, mapping, cache, checked=method != HBM)
@@ -193,7 +196,7 @@ def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) ->
         game = refined(found, cache)
         game = game.with_memory(fast_bytes=round(game.fast_bytes * (1 - config["headroom"])))
         mapping = solve(game, SEARCH, seed=seed + number, cpu=True, seconds=config["seconds"]).solution
-        judged = judge(found, cache, ON_PRICES, mapping)
+        judged = judge(found, cache, ON_PRICES, mapping, game=game)
         if not judged["failed"]:
             rounds.append([judged["stalled_cycles"], judged["fast_bytes"]])
             judged["rank"] = [judged["fast_bytes"] > found.program.fast_bytes, judged["stalled_cycles"]]
@@ -231,7 +234,7 @@ def run_generation(method: str, instance: str, config: dict[str, Any], seed: int
     function, arguments, donated = builder("workloads").function_and_arguments(instance)
     generation = GENERATIONS[config["generation"]]
     made = extract(function, arguments, name=instance, donate=donated, generation=generation, cycles=True)
-    program, found, cache = made.program, source(made.hlo, made.program), PriceCache()
+    program, found, cache = made.program, source(made.hlo, made.program), PriceCache(build_folder() / "prices.jsonl")
     mappings = {
         HBM: all_dropped(program),
         XLA: mapping_of_compiler(program, made.compiler),
