@@ -8,7 +8,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
 from learned_mapping.regal.agent.network import make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
 from learned_mapping.regal.agent.reinforce import (
@@ -124,6 +124,20 @@ def test_it_learns_what_pays(instances, monkeypatch):
         agent = ReinforceAgent(instances, config(baseline=baseline))
         rewards = [agent.iterate(lambda: False)["reward"] for _ in range(40)]
         assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.1
+
+
+def test_the_papers_attributes_alone_stay_alone(instances):
+    """Would catch a weight for another attribute that moves, or that the policy reads when it is used."""
+    agent = ReinforceAgent(instances, config(attributes="printed"))
+    for _ in range(3):
+        agent.iterate(lambda: False)
+    for module, names in (("node_encoder/mlp_0", NODE_FEATURES), ("edge_encoder/mlp_0", EDGE_FEATURES)):
+        moved = np.abs(np.asarray(agent.parameters[module]["w"])).sum(axis=1) > 0
+        assert np.array_equal(moved, np.isin(names, PRINTED))
+    batch = agent._batch([0])
+    policy = Policy(jax.tree.map(np.asarray, agent.parameters), "runtime", "x", 0)
+    seen = probabilities(agent.parameters, batch)[: agent.sizes[0]]
+    np.testing.assert_allclose(policy.probabilities(instances[0]), seen, atol=1e-4)
 
 
 def test_policies_are_stored(instances, tmp_path):
