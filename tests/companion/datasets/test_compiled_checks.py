@@ -10,8 +10,8 @@ import pytest
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import builder
-from learned_mapping.tpu.compiler import Compilation
-from learned_mapping.tpu.hlo import CMEM_BYTES, parse_module
+from learned_mapping.tpu.compiler import V4, Compilation
+from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
 from learned_mapping.tpu.latency_tables import plan, subset_key
 
@@ -36,7 +36,7 @@ def cycles(item, subset, overlap: float = 0.0) -> int:
 @pytest.mark.parametrize(("overlap", "exact"), [(0.0, True), (0.1, False)])
 def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, overlap, exact):
     """Would catch placements among those judged that the table was made from, and errors of the wrong sign or scale."""
-    planned = plan(compilation.before, hlo_program(compilation.before), fast_bytes=CMEM_BYTES)
+    planned = plan(compilation.before, hlo_program(compilation.before), fast_bytes=V4.fast_bytes)
     prices = {
         p.signature: {subset_key(s): cycles(p, s, overlap) for s in (*p.ends, *p.alone)} for p in planned if p.units
     }
