@@ -8,6 +8,7 @@
 when they are asked for.
 """
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,12 @@ from learned_mapping.folders import use_cache
 
 __version__ = "0.1.0"
 
+PARTS = "2"
+"""Into how many parts XLA cuts a sum on a CPU. Left to itself it takes the cores it sees, and the rounding with them:
+a policy's samples would then depend on the machine, and on ``taskset``. An own ``NPROC`` in the environment goes first."""
+
 use_cache()
+os.environ.setdefault("NPROC", PARTS)
 
 
 def lazily(package: str, **homes: str) -> Callable[[str], Any]:
