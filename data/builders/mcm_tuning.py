@@ -28,7 +28,7 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays
-from learned_mapping.mcm.searches.even_cut import MOVED, SPREAD, balanced_start, near_balanced
+from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, annealing
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
@@ -83,16 +83,20 @@ def annealing_parameters() -> dict[str, Any]:
     return {**facts, "best": max(grid, key=lambda row: row["balance"]), "grid": grid}
 
 
+BEGUN = {"start": True, "moved": 3.0, "follow": 0.5}
+LEARNT = {**BEGUN, "epochs": 4, "entropy": 0.01}
 POLICIES = (
     {"start": False, "epochs": 10, "entropy": 0.01}, {"start": False, "epochs": 4, "entropy": 0.1},
-    *({"start": True, "learning": False, "moved": m} for m in (10.0, 50.0)),
-    *({"start": True, "epochs": 4, "entropy": 0.05, "moved": m} for m in (10.0, 50.0, 100.0)),
-    {"start": True, "epochs": 10, "entropy": 0.02, "moved": 50.0},
-    {"start": True, "epochs": 4, "entropy": 0.05, "moved": 50.0, "iterations": 2},
-    {"start": True, "epochs": 4, "entropy": 0.05, "moved": 50.0, "mode": "sample"},
+    {"start": False, "epochs": 10, "entropy": 0.01, "iterations": 2},
+    {"start": False, "epochs": 10, "entropy": 0.01, "iterations": 4},
+    *({**BEGUN, "learning": False, **change} for change in ({}, {"moved": 10.0}, {"follow": 0.0}, {"follow": 0.8})),
+    *({**LEARNT, **change} for change in (
+        {}, {"moved": 10.0}, {"follow": 0.0}, {"follow": 0.8}, {"epochs": 10}, {"entropy": 0.05},
+        {"learning_rate": 3e-4}, {"credit": "candidate"}, {"mode": "sample"}, {"iterations": 2}, {"iterations": 4},
+    )),
 )  # fmt: skip
-"""Settings of paper 2's policy from scratch; where it begins about the even cut also without learning."""
-POLICY_SAMPLES, POLICY_SEEDS = 1000, 2
+"""Settings of paper 2's policy from scratch; where it has a start also without learning."""
+POLICY_SAMPLES, POLICY_SEEDS = 1000, 3
 
 
 def policy_parameters() -> dict[str, Any]:
@@ -100,16 +104,18 @@ def policy_parameters() -> dict[str, Any]:
     grid = []
     for settings in POLICIES:
         point = dict(settings)
-        start, learning, moved = point.pop("start"), point.pop("learning", True), point.pop("moved", MOVED)
-        logs = []
+        begun, learning = point.pop("start"), point.pop("learning", True)
+        starting, logs, seconds = {name: point.pop(name) for name in ("moved", "follow") if name in point}, [], 0.0
         for name, seed in itertools.product(names("validation"), range(POLICY_SEEDS)):
             task, rng = Task(load_graph(name), ChipPackage(chips=chips(name))), np.random.default_rng(seed)
-            begin = balanced_start(task.model, task.arrays) if start else None
-            policy, budget = make_policy(agent_config(**point)), Budget(samples=POLICY_SAMPLES, cpu=True)
-            env = PartitionEnv(task.model, task.arrays, begin, moved)
+            policy, budget = make_policy(agent_config(begun=begun, **point)), Budget(samples=POLICY_SAMPLES, cpu=True)
+            env = PartitionEnv(task.model, task.arrays, Start(task.model, task.arrays, **starting) if begun else None)
             learn(policy, new_learned(policy, rng), env, rng, budget, learning=learning)
             logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
-        grid.append({**settings, "over_optimum": float(np.exp(np.mean(logs))), "seconds": budget.seconds})
+            seconds += budget.seconds
+        spread = float(np.exp(np.std(np.mean(np.reshape(logs, (-1, POLICY_SEEDS)), axis=0))))
+        found = {"over_optimum": float(np.exp(np.mean(logs))), "factor_between_seeds": spread, "seconds": seconds}
+        grid.append({**settings, **found})
         say(grid[-1])
     facts = {"graphs": list(names("validation")), "samples": POLICY_SAMPLES, "seeds": POLICY_SEEDS}
     return {**facts, "best": max(grid, key=lambda row: row["over_optimum"]), "grid": grid}

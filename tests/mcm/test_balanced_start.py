@@ -14,7 +14,8 @@ from learned_mapping.mcm.agent.network import ChipPolicy
 from learned_mapping.mcm.agent.ppo import new_key
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.searches.even_cut import MOVED, balanced_start, log_weights
+from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.even_cut import MOVED, Start, balanced_start, log_weights
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.silicon import PROBLEM, solve
 from learned_mapping.programs.synthetic import random_graph
@@ -52,15 +53,28 @@ def test_annealing_begins_at_the_start_and_never_returns_less(model):
 def test_the_policy_begins_about_the_start(model):
     """Catches a start that the network's output drowns, and one that reaches an environment without a start."""
     arrays = repair_arrays(model.graph)
-    start, policy = balanced_start(model, arrays), ChipPolicy(AgentConfig(layers=1, width=8))
+    policy = ChipPolicy(AgentConfig(layers=1, width=8, begun=True))
     parameters = policy.new_parameters(np.random.default_rng(0))
     kept = {}
-    for given in (None, start):
-        env = PartitionEnv(model, arrays, given)
-        key = new_key(np.random.default_rng(2))
-        actions, _ = policy.act(parameters, policy.context(env), key, count=20)
-        kept[given is None] = float(np.mean(np.asarray(actions.chosen)[:, -1, :80] == start))
-    assert kept[False] == pytest.approx(1 - MOVED / 80, abs=0.05) and kept[True] < 0.4
+    for given in (None, Start(model, arrays)):
+        env, rng = PartitionEnv(model, arrays, given), np.random.default_rng(2)
+        begun = policy.begin(env, rng)
+        actions, _ = policy.act(parameters, policy.context(env), begun, new_key(rng))
+        np.testing.assert_array_equal(np.asarray(actions.previous)[:, 0], begun)
+        kept[given is None] = float(np.mean(np.asarray(actions.chosen)[:, -1, :80] == begun[:, :80]))
+    assert kept[False] == pytest.approx(1 - MOVED / 80, abs=0.05) and kept[True] == 0.0
+
+
+def test_a_share_of_the_samples_begins_at_the_best_so_far(model):
+    """Catches a best partition that is forgotten, or followed before there is one, and a start that is no partition."""
+    arrays = repair_arrays(model.graph)
+    start, rng = Start(model, arrays, follow=0.5), np.random.default_rng(0)
+    best = balanced_start(model, arrays)
+    for known in (None, best):
+        drawn = start.draw(rng, 20, known)
+        assert drawn.shape == (20, 80) and all(is_valid(row, model.graph.op_edges) for row in drawn)
+        same = (drawn == best).all(1)
+        assert same[:10].all() == (known is not None) and not same[10:].all()
 
 
 def test_learners_learn_from_measurements_on_silicon():

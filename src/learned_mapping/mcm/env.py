@@ -25,7 +25,7 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphW
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.searches.even_cut import MOVED
+from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping.mcm.searches.greedy import naive_greedy
 
 
@@ -43,17 +43,15 @@ class PartitionEnv:
     Args:
       model: the graph, a package, and what judges a partition in `rollout`: `ChipModel` or `SiliconModel`.
       arrays: of the repair, where they are known already.
-      start: [N] chips about which a policy begins, see `searches.even_cut`; none where None.
-      moved: m there, about how many ops leave their chip of `start`.
+      start: where a policy's samples begin; nowhere where None.
       repair: who makes actions valid; the compiled engine under the chain rule where None.
       candidates: how a candidate is repaired, by Algorithm 2 (``fix``) or ``nearest``.
     """
 
     def __init__(
-        self, model: ChipModel, arrays: RepairArrays | None = None, start: np.ndarray | None = None,
-        moved: float = MOVED, repair: Repair | None = None, candidates: str = "fix",
+        self, model: ChipModel, arrays: RepairArrays | None = None, start: Start | None = None,
+        repair: Repair | None = None, candidates: str = "fix",
     ):  # fmt: skip
-        self.moved = moved
         self.model, self.graph, self.start = model, model.graph, start
         self.chips, self.num_ops = model.package.chips, model.graph.num_ops
         self.arrays = repair_arrays(model.graph) if arrays is None else arrays

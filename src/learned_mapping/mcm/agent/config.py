@@ -21,6 +21,7 @@ class AgentConfig:
     layers: int = 3  # GraphSAGE layers.
     width: int = 48  # Of every layer, of the policy network as well.
     iterations: int = 1  # T of Eq. 7.
+    begun: bool = False  # Whether samples begin at some y^(0), which the network then sees.
     mode: str = FIX  # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
     credit: str = REPAIRED
     """Whose log-probability a reward is credited to: ``repaired`` is y', ``candidate`` the policy's own y.
@@ -75,6 +76,6 @@ def config_from_json(value: dict, source: object) -> AgentConfig:
     known = {field.name: type(field.default) for field in dataclasses.fields(AgentConfig)}
     value = {name: entry for name, entry in value.items() if name not in RETIRED}
     for name, entry in value.items():
-        if name not in known or not isinstance(entry, known[name]) or isinstance(entry, bool):
+        if name not in known or type(entry) is not known[name]:
             raise InputError(source, f"config.{name}", f"unknown, or of a wrong type: {entry!r}")
     return check_config(AgentConfig(**value), source)

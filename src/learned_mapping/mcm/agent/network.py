@@ -4,6 +4,9 @@ GraphSAGE over the ops, a policy network of two layers, and a value (Section 4.1
 
     p(y^(t) | G) = Π_i p(y_i^(t) | h_G, y^(t-1)),    t = 1, ..., T                                    (Eq. 7)
 
+The paper does not say what y^(0) is. Where an environment has a start it is drawn from there, and the logits of y^(t)
+also fall with the distance from y^(t-1): a network of zeros stays near it. Else the network is told of none.
+
 A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose throughput is the reward.
 """
 
@@ -21,10 +24,10 @@ from learned_mapping.learning.networks import draw_parameters, layer_norm, mlp
 from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
 from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.searches.even_cut import log_weights
+from learned_mapping.mcm.searches.even_cut import pull_of
 
 ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
-STATE = 5  # Numbers per op that tell of the assignment of the iteration before.
+FURTHEST = 3.0  # Chips between an op and its neighbours, from here on the same.
 
 
 def graph_sage(graph: GraphFeatures, config: AgentConfig) -> jax.Array:
@@ -51,19 +54,26 @@ def value(h: jax.Array, graph: GraphFeatures, config: AgentConfig) -> jax.Array:
 
 
 def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
-    """[n, STATE] what op i is told of y^(t-1) [n]: all 0 where there is none (entries below 0).
+    """[n, 10] what op i is told of y^(t-1) [n]: all 0 where there is none (entries below 0).
 
-    Its chip's position, the means of its producers' and consumers' positions relative to it, its chip's share of the
-    graph's time against an even one, and 1.
+    Its chip's position, the means of its producers' and consumers' positions relative to it, how many chips lie between
+    it and the nearest of either, the time of its chip against an even share, that of its chip and of the ones before
+    and behind against the busiest, and 1.
     """
     n, known = previous.shape[0], (previous >= 0).astype(jnp.float32) * graph.mask
-    place = jnp.maximum(previous, 0) / jnp.maximum(graph.chips - 1.0, 1.0)
-    before = jraph.segment_mean(place[graph.producers] - place[graph.consumers], graph.consumers, n)
-    behind = jraph.segment_mean(place[graph.consumers] - place[graph.producers], graph.producers, n)
-    seconds = (10.0 ** (4.0 * graph.ops[:, 0])) * graph.mask  # over an even share, as `graph_features` has it
     chip = jnp.maximum(previous, 0)
-    load = jax.ops.segment_sum(seconds, chip, num_segments=n)[chip]  # chips in use are fewer than ops
-    return jnp.stack([place, before, behind, jnp.log1p(load), jnp.ones(n)], axis=-1) * known[:, None]
+    at, last = chip.astype(jnp.float32), jnp.maximum(graph.chips - 1.0, 1.0)
+    step = at[graph.consumers] - at[graph.producers]
+    before = jraph.segment_mean(-step, graph.consumers, n) / last
+    behind = jraph.segment_mean(step, graph.producers, n) / last
+    room = [jraph.segment_min(jnp.abs(step), ends, n) for ends in (graph.consumers, graph.producers)]
+    gaps = [jnp.clip(gap, 0.0, FURTHEST) / FURTHEST for gap in room]
+    seconds = (10.0 ** (4.0 * graph.ops[:, 0])) * graph.mask  # over an even share, as `graph_features` has it
+    load = jax.ops.segment_sum(seconds, chip, num_segments=n)  # chips in use are fewer than ops
+    busiest = jnp.maximum(load.max(), 1e-6)
+    beside = [load[jnp.clip(chip + move, 0, graph.chips.astype(int) - 1)] / busiest for move in (-1, 0, 1)]
+    told = [at / last, before, behind, *gaps, jnp.log1p(load[chip]), *beside, jnp.ones(n)]
+    return jnp.stack(told, axis=-1) * known[:, None]
 
 
 def chip_logits(
@@ -78,7 +88,7 @@ def chip_logits(
         no chip.
     """
     x = jnp.broadcast_to(hk.Linear(config.width, name="policy_0")(h), (*previous.shape, config.width))
-    if config.iterations > 1:
+    if config.iterations > 1 or config.begun:
         states = jax.vmap(chip_state, (0, None))(previous, graph)
         x = x + hk.Linear(config.width, False, name="policy_state")(states)
     x = jax.nn.relu(x)
@@ -87,7 +97,6 @@ def chip_logits(
 
 
 MASKED = -1e9
-NO_PRIOR = np.zeros((1, 1), np.float32)
 MAX_ENTRIES = 2**25  # Ops times chips of the largest graph this policy takes: its logits are held for every rollout.
 
 
@@ -98,7 +107,7 @@ class ChipContext(NamedTuple):
     reading: np.ndarray
     """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
     allowed: np.ndarray  # [P] float32, 1 for a chip there is.
-    prior: np.ndarray  # [n, P] float32, added to the logits where an environment has a start; [1, 1] of 0 else.
+    pull: np.ndarray  # [] float32, λ of `searches.even_cut`: what a chip further from y^(t-1) costs; 0 without a start.
 
 
 class ChipActions(NamedTuple):
@@ -125,13 +134,14 @@ class ChipPolicy:
     def __init__(self, config: AgentConfig):
         self.config = config
         self._network = hk.without_apply_rng(hk.transform(self._forward))
-        self.act = jax.jit(self._act, static_argnames="count")
+        self.act = jax.jit(self._act)
 
     def _forward(self, context: ChipContext, previous: jax.Array) -> tuple[jax.Array, jax.Array]:
         """([B, n, P] log-probabilities, [] value)."""
         h = graph_sage(context.graph, self.config)
         logits = chip_logits(h, previous, context.graph, context.reading, self.config)
-        logits = jnp.where(context.allowed > 0, logits + context.prior, MASKED)
+        away = jnp.abs(jnp.arange(logits.shape[-1]) - previous[..., None]) * (previous >= 0)[..., None]
+        logits = jnp.where(context.allowed > 0, logits - context.pull * away, MASKED)
         return jax.nn.log_softmax(logits), value(h, context.graph, self.config)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
@@ -140,7 +150,7 @@ class ChipPolicy:
             np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
             np.ones(8, np.float32), np.float32(2),
         )  # fmt: skip
-        context = ChipContext(graph, *reading_of(2), NO_PRIOR)
+        context = ChipContext(graph, *reading_of(2), np.float32(0))
         shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 
@@ -151,15 +161,18 @@ class ChipPolicy:
         if rows * columns > MAX_ENTRIES:
             fault = f"{env.num_ops} ops on {env.chips} chips are too many for a policy over chips"
             raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
-        prior = NO_PRIOR
-        if env.start is not None:
-            prior = np.zeros((rows, columns), np.float32)
-            prior[: env.num_ops, : env.chips] = log_weights(env.start, env.chips, env.moved)
-        return ChipContext(env.features, reading, allowed, prior)
+        pull = 0.0 if env.start is None else pull_of(env.num_ops, env.start.moved)
+        return ChipContext(env.features, reading, allowed, np.float32(pull))
 
-    def _act(self, parameters: Any, context: ChipContext, key: jax.Array, count: int):
-        """`count` samples: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""
-        previous = jnp.full((count, context.graph.ops.shape[0]), -1, jnp.int32)
+    def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> np.ndarray:
+        """[B, n] int32, y^(0) of a batch: the environment's start, or -1 where it has none."""
+        found = np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
+        if env.start is not None:
+            found[:, : env.num_ops] = env.start.draw(rng, len(found), best)
+        return found
+
+    def _act(self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array):
+        """A sample for each y^(0) [B, n] of `begin`: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""
         before, chosen = [], []
         for step in range(self.config.iterations):
             logs, _ = self._network.apply(parameters, context, previous)

@@ -145,9 +145,14 @@ def rollouts(
     env: PartitionEnv,
     rng: np.random.Generator,
     count: int | None = None,
+    best: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, ChipActions]:
-    """([B, N] int32 valid partitions, [B] their throughput, what was sampled); of the first `count` samples alone."""
-    sampled = policy.act(parameters, context, new_key(rng), count=policy.config.rollouts)
+    """([B, N] int32 valid partitions, [B] their throughput, what was sampled); of the first `count` samples alone.
+
+    Args:
+      best: [N] the best partition so far, at which an environment's start may have samples begin.
+    """
+    sampled = policy.act(parameters, context, policy.begin(env, rng, best), new_key(rng))
     return *env.rollout(policy.choice(env, sampled), rng, count), sampled[0]
 
 
@@ -172,7 +177,8 @@ def learn(
 def _compile(policy: ChipPolicy, learned: Learned, context: ChipContext, env: PartitionEnv, learning: bool) -> None:
     """Samples a batch and learns from it, for nothing: what that compiles no limit in seconds has to pay for."""
     count, key = policy.config.rollouts, jax.random.PRNGKey(0)
-    actions, _ = jax.block_until_ready(policy.act(learned.parameters, context, key, count=count))
+    begun = policy.begin(env, np.random.default_rng(0))
+    actions, _ = jax.block_until_ready(policy.act(learned.parameters, context, begun, key))
     if learning:
         found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
         learn(policy, learned, context, policy.credited(actions, found), np.ones(count), np.random.default_rng(0))
@@ -207,7 +213,10 @@ def run(
         budget.spent_before(since - budget.seconds)
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.spent():
-        found, throughput, actions = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples)
+        known = best if best.any() else None
+        found, throughput, actions = rollouts(
+            policy, learned.parameters, context, env, rng, budget.remaining_samples, known
+        )
         for assignment, value in zip(found, throughput):
             if budget.record(value):
                 best = assignment.copy()
@@ -299,7 +308,7 @@ def learn_unsolved(
     learned, context, edges = new_learned(policy, rng), policy.context(env), env.graph.op_edges
     drawn, valid, first, best, broken = 0, 0, None, 0.0, []
     while drawn < samples:
-        actions, _ = policy.act(learned.parameters, context, new_key(rng), count=config.rollouts)
+        actions, _ = policy.act(learned.parameters, context, policy.begin(env, rng), new_key(rng))
         found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
         rewards = np.zeros(len(found))
         for i, assignment in enumerate(found):

@@ -75,10 +75,14 @@ def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
     return even_cut(model.op_seconds, late_order(model.graph), arrays, model.package.chips)
 
 
+def pull_of(ops: int, moved: float) -> float:
+    """λ under which about `moved` of the ops, at most `MOST_MOVED` of them, leave their chip."""
+    return float(np.log(2 * ops / min(moved, MOST_MOVED * ops)))
+
+
 def log_weights(start: np.ndarray, chips: int, moved: float = MOVED) -> np.ndarray:
     """[N, C] float64, -λ |c - s_i|, with m = `moved`."""
-    moved = min(moved, MOST_MOVED * len(start))
-    return -np.log(2 * len(start) / moved) * np.abs(np.arange(chips) - np.asarray(start)[:, None])
+    return -pull_of(len(start), moved) * np.abs(np.arange(chips) - np.asarray(start)[:, None])
 
 
 def near_balanced(
@@ -96,6 +100,25 @@ def near_balanced(
         seconds = model.op_seconds * np.exp(s * rng.standard_normal(graph.num_ops))
         row[:] = even_cut(seconds, random_order(graph, rng), arrays, chips)
     return found
+
+
+class Start:
+    """Where a policy's samples begin: near-balanced partitions, and the best partition so far.
+
+    Args:
+      model, arrays: the graph on a package.
+      moved: m, about how many ops leave their chip of the partition a sample begins at.
+      follow: the share of a batch that begins at the best partition so far, once there is one.
+    """
+
+    def __init__(self, model: ChipModel, arrays: RepairArrays, moved: float = MOVED, follow: float = 0.0):
+        self._model, self._arrays, self.moved, self.follow = model, arrays, moved, follow
+
+    def draw(self, rng: np.random.Generator, count: int, best: np.ndarray | None = None) -> np.ndarray:
+        """[B, N] int32, where each of `count` samples begins."""
+        following = 0 if best is None else round(self.follow * count)
+        drawn = near_balanced(self._model, self._arrays, rng, count - following)
+        return drawn if not following else np.concatenate([np.tile(best, (following, 1)), drawn])
 
 
 def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
