@@ -52,7 +52,7 @@ def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
     ``optimum_s`` is the least time between two results under the chain rule on ``chips`` chips, by the method that
     ``proof`` names: dynamic programming over ideals, or CP-SAT, which rounds times to a billionth of their sum. It is
     None where neither proves it (``exact`` false). The greedy rules are so many per cent above it, or else above
-    ``bound_s``, which no partition beats.
+    ``bound_s``, which no partition beats. ``parameters`` is None for a graph that does not state them.
 
     Args:
       graph: as traced.
@@ -76,7 +76,7 @@ def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
         "edges": graph.num_edges,
         "edges_folded": folded.num_edges,
         "gflop": round(float(graph.op_flop.sum()) / 1e9, 3),
-        "parameters": int(graph.metadata["parameters"]),
+        "parameters": graph.metadata.get("parameters"),
         "activation_bytes": int(graph.tensor_bytes.sum()),
         "longest_chain_chips": longest_chain(folded),
         "chips": chips,
