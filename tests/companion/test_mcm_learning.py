@@ -7,6 +7,7 @@ import pytest
 
 from learned_mapping.companion.artifact import PROFILES
 from learned_mapping.companion.figures.mcm import curves
+from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import learning as mcm_learning
 from learned_mapping.companion.mcm import learning_bert as mcm_learning_bert
 from learned_mapping.companion.mcm import silicon as mcm_memory
@@ -45,6 +46,12 @@ def test_figure_5_by_hand():
     rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
     ratio = rows["all", "rl", "ratio", None]
     assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
+    assert (ratio["low"], ratio["high"]) == pytest.approx((0.5, 2.0)) and ratio["graphs"] == 2  # one graph drawn twice
+    over = rows["all", "rl", "over_careful", None]
+    assert [over[end] for end in ("low", "value", "high")] == pytest.approx([1.5, 3**0.5, 2.0])
+    assert rows["all", "sa", "over_optimum", None]["value"] == pytest.approx(0.75**0.5)
+    assert rows["all", "sa", "graphs_above_careful", None]["value"] == 1
+    assert rows["all", "rl", "graphs_above_careful", None]["value"] == 2
     assert rows["a", "rl", "improvement", None]["value"] == 3 and rows["b", "rl", "over_optimum", None]["value"] == 1
     assert rows["all", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
     assert rows["all", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
@@ -67,6 +74,34 @@ def test_figure_6_with_what_never_runs():
     assert rows["random", "measured_over_optimum", None]["curve"]["y"] == [0.0, 0.0, 0.0]
     assert rows["random", "samples", "2.55"]["value"] is None
     assert rows["finetune", "samples", "105% of the optimum"]["value"] == 2
+
+
+def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
+    """Catches a method left out, other samples, and a quick run that opens the set."""
+    runs, before = mcm_learning.plan_headroom("full", 5), mcm_learning.plan_fig5("full", 5)
+    assert {r.instance for r in runs} == set(graphs.names(of=graphs.HEADROOM))
+    assert not {r.instance for r in runs} & {r.instance for r in before}
+    kinds = [{(r.task, r.method, str(r.config), r.seed) for r in each} for each in (runs, before)]
+    assert kinds[0] == kinds[1] and len(runs) == len(before) == 16 * (3 + 9 * 5)
+    quick = mcm_learning.plan_headroom("quick", 1)
+    assert quick == mcm_learning.plan_fig5("quick", 1) and {r.instance for r in quick} <= set(graphs.names())
+
+
+def test_headroom_tells_every_method_by_hand():
+    """Catches rows that the page or its sentence asks for and the assembly lacks."""
+    values = {"greedy-naive": 1.0, "greedy-careful": 2.0, "optimum": 4.0}
+    values |= {method: 2.0 + i / 4 for i, method in enumerate(mcm_learning.SEARCHES)}
+    records = [record(m, g, v, chips=8) for g in "ab" for m, v in values.items()]
+    for each in records:
+        each["config"] = {"network": "quick"}
+    found = mcm_learning.assemble_headroom("full", records)
+    rows = {(r["method"], r["metric"], r.get("baseline")): r for r in found["rows"] if r["instance"] == "all"}
+    for method, value in values.items():
+        assert rows[method, "over_careful", None]["value"] == pytest.approx(value / 2)
+        assert rows[method, "over_optimum", None]["value"] == pytest.approx(value / 4)
+        assert rows[method, "graphs_above_careful", None]["value"] == (2 if value > 2 else 0)
+    assert {(m, "ratio", other) for m, other in mcm_learning.CONTRASTS} <= set(rows)
+    assert found["validated"] == len(records) and found["invalid"] == 0
 
 
 @pytest.mark.parametrize("plan", [mcm_learning.plan_fig5, mcm_learning_bert.plan_fig6, mcm_memory.plan_memory])

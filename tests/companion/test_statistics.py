@@ -126,6 +126,18 @@ def test_contrasts_of_means_by_hand():
         mean_difference({"a": [1.0]}, {"b": [1.0]})
 
 
+def test_a_ratio_over_tasks_counts_their_spread():
+    """One run each: the whole interval comes from the tasks, drawn alike for both methods whatever their order."""
+    ours, theirs = {"a": [2.0], "b": [8.0], "c": [4.0]}, {"c": [1.0], "b": [1.0], "a": [1.0]}
+    value, low, high = mean_ratio(ours, theirs, over_tasks=True)
+    assert (value, low, high) == pytest.approx((4.0, 2.0, 8.0))
+    same = {"a": [3.0], "b": [12.0], "c": [6.0]}
+    assert mean_ratio(same, ours, over_tasks=True) == pytest.approx((1.5, 1.5, 1.5))
+    runs = {"a": [1.0, 3.0], "b": [2.0, 2.0], "c": [1.0, 3.0]}
+    _, low, high = mean_ratio(runs, {task: [2.0, 2.0] for task in "abc"}, over_tasks=True)
+    assert 0.5 <= low < 1 < high <= 1.5
+
+
 def test_a_contrast_lies_within_its_interval():
     """And the interval widens with the spread of either method: catches one that resamples just one of them."""
     narrow = {"a": [1.0, 1.1, 0.9]}

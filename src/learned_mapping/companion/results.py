@@ -154,7 +154,8 @@ def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[st
 
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
-"""Paper -> the data sets its artifacts are made from."""
+DATA |= {"mcm.headroom": ("mcm-headroom",)}
+"""Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
 def _made_by(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -175,8 +176,9 @@ def run_of(record: dict[str, Any]) -> Run:
 
 
 def _data_of(artifact_id: str) -> dict[str, str]:
-    """Data set -> digest of its content, for the sets that an artifact's paper is measured on."""
-    return {name: data_digest(name) for name in DATA.get(artifact_id.partition(".")[0], ())}
+    """Data set -> digest of its content, for the sets that an artifact, or else its paper, is measured on."""
+    sets = DATA.get(artifact_id, DATA.get(artifact_id.partition(".")[0], ()))
+    return {name: data_digest(name) for name in sets}
 
 
 def data_digest(name: str) -> str:

@@ -54,20 +54,26 @@ def bootstrap_interval(
     return _percentiles(statistic(pooled, axis=-1))
 
 
-def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Means over tasks drawn anew and, within each, over its runs drawn anew.
+def drawn_tasks(count: int) -> np.ndarray:
+    """[`RESAMPLES`, count] numbers of tasks drawn anew; the same at every call, so that all methods share them."""
+    return np.random.default_rng(0).integers(0, count, size=(RESAMPLES, count))
+
+
+def drawn_anew(values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """[b, n, runs, ...] values of the tasks drawn and, within each, of its runs drawn anew.
 
     Args:
-      scores: task -> values, of every task as many.
-      tasks: [b, n] numbers of the tasks drawn, in the order of `scores`; shared by methods that are compared.
+      values: [tasks, runs, ...].
+      tasks: [b, n] numbers of the tasks drawn, as of `drawn_tasks`; shared by methods that are compared.
       generator: draws the runs.
-
-    Returns:
-      [b].
     """
-    values = np.array(list(scores.values()), dtype=np.float64)
     runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
-    return values[tasks[..., None], runs].mean(axis=(1, 2))
+    return values[tasks[..., None], runs]
+
+
+def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """[b] means over what is `drawn_anew` of the values of each task, of every task as many."""
+    return drawn_anew(np.array(list(scores.values()), dtype=np.float64), tasks, generator).mean(axis=(1, 2))
 
 
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
@@ -86,8 +92,12 @@ def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float
     return _percentiles(np.mean(wins, axis=0))
 
 
-def mean_ratio(scores: Scores, baseline: Scores) -> tuple[float, float, float] | None:
+def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float] | None:
     """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
+
+    Args:
+      scores, baseline: of the two methods.
+      over_tasks: draw the tasks anew too, the same for both methods, not only the runs of each.
 
     Returns:
       (value, low, high), or None where a run's value is not positive: its ratio would say nothing.
@@ -95,6 +105,11 @@ def mean_ratio(scores: Scores, baseline: Scores) -> tuple[float, float, float] |
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
     found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
+    if over_tasks:
+        tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
+        pair = (np.array([each[task] for task in scores], float) for each in (scores, baseline))
+        ours, theirs = (np.log(drawn_anew(each, tasks, generator).mean(axis=2)).mean(axis=1) for each in pair)
+        found = found[0], *_percentiles(ours - theirs)
     value, low, high = (float(np.exp(end)) for end in found)
     return value, low, high
 

@@ -108,18 +108,28 @@ def gap_row(
     return row(instance, method, metric, value, low=low, high=high, n=len(pooled), **more)
 
 
-def ratio_rows(instance: str, scores: Mapping[str, Scores], pairs: Iterable[tuple[str, str]], **more: Any) -> list[Row]:
+def ratio_rows(
+    instance: str,
+    scores: Mapping[str, Scores],
+    pairs: Iterable[tuple[str, str]],
+    *,
+    over_tasks: bool = False,
+    **more: Any,
+) -> list[Row]:
     """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says something.
 
     Args:
       instance: of the rows.
       scores: method -> task -> the values of its runs.
       pairs: who is compared with whom.
+      over_tasks: as of `mean_ratio`: intervals over tasks and runs.
       **more: further cells of the rows.
     """
     found = []
     for ours, other in pairs:
-        ratio = mean_ratio(scores[ours], scores[other]) if {ours, other} <= set(scores) else None
+        ratio = None
+        if {ours, other} <= set(scores):
+            ratio = mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
         if ratio is not None:
             value, low, high = ratio
             runs = len(next(iter(scores[ours].values())))

@@ -1,35 +1,43 @@
-"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the set ``mcm-graphs``.
+"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the sets of `OWN`.
 
 Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which `load_graph` returns.
 """
 
 from functools import lru_cache
 
-from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 
-
-def manifest() -> Manifest:
-    """Of the set ``mcm-graphs``; raises `InputError` where it is missing or damaged."""
-    return stored_manifest("mcm-graphs")
+PLAIN, HEADROOM = OWN = ("mcm-graphs", "mcm-headroom")  # No graph of the second has the name of one of the first.
 
 
-def names(split: str | None = None) -> tuple[str, ...]:
+def manifest(of: str = PLAIN) -> Manifest:
+    """Of a set; raises `InputError` where it is missing or damaged."""
+    return stored_manifest(of)
+
+
+def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
     """The set's graphs of a split, ``train``, ``validation`` or ``test``, in order; all where None."""
-    return tuple(item.name for item in manifest().items if split in (None, item.split))
+    return tuple(item.name for item in manifest(of).items if split in (None, item.split))
 
 
 def chips(name: str) -> int:
-    """How many chips a graph of the set is partitioned over, by a rule that looks at the graph alone."""
-    return int(manifest().item(name).facts["chips"])
+    """How many chips a graph of either set is partitioned over, by a rule that looks at the graph alone."""
+    _, item = _found(name) or (PLAIN, manifest().item(name))
+    return int(item.facts["chips"])
+
+
+def _found(name: str) -> tuple[str, Item] | None:
+    """The set that has a graph of this name, and its item; None where neither has."""
+    return next(((of, item) for of in OWN for item in manifest(of).items if item.name == name), None)
 
 
 @lru_cache(maxsize=128)
 def load_graph(name: str) -> ComputationGraph:
-    """The graph of this name, of the set or of ``data/graphs``, cheap sources folded; raises `InputError` for none."""
-    file = next((item.file for item in manifest().items if item.name == name), None)
-    path = SETS["graphs"].path / f"{name}.json.gz" if file is None else SETS["mcm-graphs"].path / file
+    """The graph of this name, of a set or of ``data/graphs``, cheap sources folded; raises `InputError` for none."""
+    found = _found(name)
+    path = SETS[found[0]].path / found[1].file if found else SETS["graphs"].path / f"{name}.json.gz"
     return fold_cheap_sources(read_graph(path))

@@ -36,7 +36,7 @@ def _budget(config: Record) -> Budget:
 
 
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A method on a graph of the set ``mcm-graphs``, on its own number of chips, judged by the analytical model."""
+    """A method on a graph of a set of `graphs.OWN`, on its own number of chips, judged by the analytical model."""
     return _judged(PROBLEM.method(method, config.get("network", "full")).run, _task(instance), config, seed)
 
 

@@ -1,12 +1,13 @@
 """Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the tables of levels."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.display import Html, grid
-from learned_mapping.companion.statistics import RESAMPLES
+from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
 from learned_mapping.companion.table import Record, Row, row
 
 LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
@@ -36,16 +37,21 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
 
 def resampled_means(logs: np.ndarray) -> np.ndarray:
     """[resamples, samples] geometric means over graphs and seeds, the seeds of each graph drawn anew."""
-    graphs, seeds, _ = logs.shape
-    rng, found = np.random.default_rng(0), []
-    for _ in range(RESAMPLES // 4):
-        chosen = rng.integers(0, seeds, (graphs, seeds))
-        found.append(np.exp(logs[np.arange(graphs)[:, None], chosen].mean((0, 1))))
-    return np.array(found)
+    rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]
+    return np.array([np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)])
+
+
+def end_row(instance: str, method: str, metric: str, logs: np.ndarray, **more: Any) -> Row:
+    """The geometric mean after the last sample, with the interval over graphs and seeds, all drawn anew."""
+    (graphs, seeds, samples), last = logs.shape, logs[..., -1]
+    means = drawn_anew(last, drawn_tasks(graphs), np.random.default_rng(1)).mean((1, 2))
+    low, high = np.exp(np.percentile(means, (2.5, 97.5)))
+    more |= {"low": low, "high": high, "n": seeds, "graphs": graphs, "samples": samples}
+    return row(instance, method, metric, np.exp(last.mean()), **more)
 
 
 def level_row(method: str, level: float, target: str, logs: np.ndarray, instance: str) -> Row:
-    """Samples until the geometric mean reaches a level: None where it does not, with the interval over the seeds.
+    """Samples until the geometric mean reaches a level, None where it does not; the interval is over seeds.
 
     ``censored`` and its ends count one more than the budget where a level is not reached, so that a ratio is a bound.
     """

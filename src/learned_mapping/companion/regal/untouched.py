@@ -15,7 +15,7 @@ from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, costs_of, outcomes
-from learned_mapping.companion.statistics import CONFIDENCE, RESAMPLES, resampled_means
+from learned_mapping.companion.statistics import CONFIDENCE, drawn_tasks, resampled_means
 from learned_mapping.companion.table import Record, Row, assembled, row
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -71,7 +71,7 @@ def _rows(dataset: str, table: pandas.DataFrame) -> Iterator[Row]:
         method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in graphs}
         for method, known in costs.items()
     }
-    tasks = np.random.default_rng(0).integers(0, len(graphs), size=(RESAMPLES, len(graphs)))
+    tasks = drawn_tasks(len(graphs))
     mean = {method: float(np.mean(list(each.values()))) for method, each in logs.items()}
     drawn = {method: resampled_means(each, tasks, np.random.default_rng(1)) for method, each in logs.items()}
     for method in logs:
