@@ -14,10 +14,10 @@ from scipy.sparse.csgraph import connected_components
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.kernel import (
     FIX,
-    LOWER,
     MAX_GENERAL_CHIPS,
     NEAREST,
     SAMPLE,
+    Links,
     Neighbours,
     RepairArrays,
     repair_many,
@@ -47,14 +47,15 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     in_main = component == max(range(len(sizes)), key=lambda c: (depth[component == c].max(), sizes[c], -c))
     anchors = np.flatnonzero(in_main & np.array([not before for before in producers]))
     anchors = np.sort(anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)])
-    before, near_lists = _csr(_reversed(after)), _csr(near)
+    before = _links(_reversed(after), near)
     # The largest chip of each op when an anchor has chip 0: one more along an edge, none against it.
-    reach = np.full((len(anchors), n), n, np.int32)
+    reach = np.full((len(anchors), n + 1), -n, np.int32)
+    reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
-        tighten(before, near_lists, anchor, 0, LOWER, row, np.empty((2, n + 1), np.int32))
+        tighten(before, anchor, 0, row, np.empty((2, n), np.int32))
     return RepairArrays(
-        _csr(after), before, near_lists, _csr(_reversed(near)), _csr(successors), _csr(producers), _csr([[]] * n),
-        in_main, anchors.astype(np.int32), reach,
+        _links(after, _reversed(near)), before, _csr(successors), _csr(producers), _csr([[]] * n),
+        in_main, anchors.astype(np.int32), -reach[:, :n],
     )  # fmt: skip
 
 
@@ -148,3 +149,8 @@ def _reversed(lists: Lists) -> Lists:
 def _csr(lists: Lists) -> Neighbours:
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int32)
     return Neighbours(offsets, np.array([v for targets in lists for v in targets], np.int32))
+
+
+def _links(same: Lists, onward: Lists) -> Links:
+    first = np.array([targets[0] if targets else len(same) for targets in same], np.int32)
+    return Links(first, _csr([targets[1:] for targets in same]), _csr(onward))

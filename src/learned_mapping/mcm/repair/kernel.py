@@ -11,7 +11,6 @@ from numba import njit
 SAMPLE, FIX, NEAREST = 0, 1, 2
 """Modes: Algorithm 1; Algorithm 2; the chip of the domain nearest to the candidate's, which draws nothing."""
 MAX_GENERAL_CHIPS = 63  # The general strength keeps sets of chips in 64-bit words.
-LOWER, RAISE = 1, -1  # What `tighten` does with bounds: lowers the largest chips, raises the smallest.
 
 
 class Neighbours(NamedTuple):
@@ -21,13 +20,19 @@ class Neighbours(NamedTuple):
     ops: np.ndarray  # int32.
 
 
+class Links(NamedTuple):
+    """What follows when the bound of an op rises: constraints without those that others imply."""
+
+    first: np.ndarray  # [N] int32, an op whose bound is at least as large; N where there is none.
+    same: Neighbours  # The other ops whose bound is at least as large.
+    onward: Neighbours  # Ops whose bound is at least as large less one.
+
+
 class RepairArrays(NamedTuple):
     """A graph as the kernels read it."""
 
-    after: Neighbours  # u -> v with f(u) <= f(v), implied ones dropped.
-    before: Neighbours  # The same, v -> u.
-    near: Neighbours  # u -> v with f(v) <= f(u) + 1, implied ones dropped.
-    far: Neighbours  # The same, v -> u.
+    after: Links  # For the smallest chips: f(v) >= f(u) along an edge u -> v, f(u) >= f(v) - 1 against it.
+    before: Links  # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
     successors: Neighbours  # All edges, u -> v.
     predecessors: Neighbours  # All edges, v -> u.
     none: Neighbours  # No edge.
@@ -40,9 +45,9 @@ class Workspace(NamedTuple):
     """Scratch of one repair after another: N ops, C chips, S anchors."""
 
     order: np.ndarray  # [N] int32, T of the algorithms.
-    lows: np.ndarray  # [N] int32, the smallest chip of each op's domain.
-    highs: np.ndarray  # [N] int32, the largest.
-    queue: np.ndarray  # [2, N + 1] int32.
+    lows: np.ndarray  # [N + 1] int32, the smallest chip of each op's domain; at the end a bound nothing raises.
+    drops: np.ndarray  # [N + 1] int32, the same of the largest, negated: a smaller domain raises both.
+    queue: np.ndarray  # [2, N] int32.
     alive: np.ndarray  # [S] int32, anchors that can still have chip 0.
     direct: np.ndarray  # [C] uint64, bit b of entry a: there is a chip edge from a to b.
     trial: np.ndarray  # [C] uint64, the same with the edges of one more op.
@@ -51,37 +56,39 @@ class Workspace(NamedTuple):
 
 
 @njit(cache=True)
-def tighten(same, onward, op, value, step, bounds, queue):
-    """bounds[op] = value, and what follows: the same bound along `same`, one of value + step along `onward`.
+def tighten(links, op, value, bounds, queue):
+    """bounds[op] = value, and what follows from it along `links`; `bounds` is `lows` or `drops`, `queue` scratch.
 
-    Raising lows (`RAISE`): f(v) >= f(u) along `after`, f(p) >= f(u) - 1 along `far`. Lowering highs (`LOWER`):
-    f(p) <= f(u) along `before`, f(v) <= f(u) + 1 along `near`. Levels of equal value one by one, so that no op changes
-    twice. `queue` is scratch.
+    Levels of equal value one by one, so that no op changes twice.
     """
-    current, following = queue[0], queue[1]
+    first, same, onward, row = links.first, links.same, links.onward, 0
     bounds[op] = value
-    current[0] = op
+    queue[0, 0] = op
     count = 1
     while count > 0:
         waiting = 0
         while count > 0:
             count -= 1
-            u = current[count]
-            for k in range(same.offsets[u], same.offsets[u + 1]):
-                v = same.ops[k]
-                if step * bounds[v] > step * value:
-                    bounds[v] = value
-                    current[count] = v
-                    count += 1
-            for k in range(onward.offsets[u], onward.offsets[u + 1]):
-                v = onward.ops[k]
-                if step * bounds[v] > step * value + 1:
-                    bounds[v] = value + step
-                    following[waiting] = v
-                    waiting += 1
-        value += step
-        current, following = following, current
-        count = waiting
+            u = queue[row, count]
+            while True:
+                for k in range(same.offsets[u], same.offsets[u + 1]):
+                    v = same.ops[k]
+                    if bounds[v] < value:
+                        bounds[v] = value
+                        queue[row, count] = v
+                        count += 1
+                for k in range(onward.offsets[u], onward.offsets[u + 1]):
+                    v = onward.ops[k]
+                    if bounds[v] < value - 1:
+                        bounds[v] = value - 1
+                        queue[1 - row, waiting] = v
+                        waiting += 1
+                u = first[u]
+                if bounds[u] >= value:
+                    break
+                bounds[u] = value
+        value -= 1
+        row, count = 1 - row, waiting
 
 
 @njit(cache=True)
@@ -122,13 +129,13 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
     Bounds propagation is complete for difference constraints, and Eq. 3 is a set of alternatives (some anchor on chip
     0) of which at least one always stays open: an op's domain ends at the largest chip any open anchor allows.
     """
-    n, lows, highs, alive = len(out), work.lows, work.highs, work.alive
-    lows[:] = 0
-    highs[:] = chips - 1
+    n, lows, drops, alive = len(out), work.lows, work.drops, work.alive
+    lows[:n] = 0
+    drops[:n] = 1 - chips
     open_anchors = len(arrays.anchors)
     alive[:] = np.arange(open_anchors)
     if open_anchors == 1:
-        tighten(arrays.before, arrays.near, arrays.anchors[0], 0, LOWER, highs, work.queue)
+        tighten(arrays.before, arrays.anchors[0], 0, drops, work.queue)
     passes = 2 if mode == FIX else 1
     components = 1 if arrays.in_main.all() else 2
     for last in range(2 - passes, 2):
@@ -141,11 +148,11 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                         top = max(top, lows[v])
                 for v in range(n):
                     if not arrays.in_main[v]:
-                        highs[v] = min(highs[v], top)
+                        drops[v] = max(drops[v], -top)
                         lows[v] = min(lows[v], top)
             for i in range(n):
                 u = work.order[i]
-                low, high = lows[u], highs[u]
+                low, high = lows[u], -drops[u]
                 if low == high or arrays.in_main[u] != (part == 0):
                     continue
                 if open_anchors > 1 and part == 0:
@@ -160,7 +167,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                     if mode == FIX and chip != candidate[u]:
                         continue
                 if chip > lows[u]:
-                    tighten(arrays.after, arrays.far, u, chip, RAISE, lows, work.queue)
+                    tighten(arrays.after, u, chip, lows, work.queue)
                     if open_anchors > 1 and part == 0:
                         s = 0
                         while s < open_anchors:
@@ -170,11 +177,10 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                             else:
                                 s += 1
                         if open_anchors == 1:
-                            anchor = arrays.anchors[alive[0]]
-                            tighten(arrays.before, arrays.near, anchor, 0, LOWER, highs, work.queue)
-                if chip < highs[u]:
-                    tighten(arrays.before, arrays.near, u, chip, LOWER, highs, work.queue)
-    out[:] = lows
+                            tighten(arrays.before, arrays.anchors[alive[0]], 0, drops, work.queue)
+                if chip < -drops[u]:
+                    tighten(arrays.before, u, -chip, drops, work.queue)
+    out[:] = lows[:n]
 
 
 @njit(cache=True)
@@ -254,10 +260,12 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
     Only f(u) <= f(v) is propagated, Eq. 4 is tested value by value. Chip ids are squeezed together at the end (Eq. 3),
     which keeps order and chip edges.
     """
-    n, lows, highs, untried, edges = len(out), work.lows, work.highs, work.untried, work.direct
+    n, lows, drops, untried, edges = len(out), work.lows, work.drops, work.untried, work.direct
     before, behind = arrays.predecessors, arrays.successors
-    lows[:] = 0
-    highs[:] = chips - 1
+    after_only = Links(arrays.after.first, arrays.after.same, arrays.none)
+    before_only = Links(arrays.before.first, arrays.before.same, arrays.none)
+    lows[:n] = 0
+    drops[:n] = 1 - chips
     out[:] = -1
     edges[:] = 0
     for last in range(1 if mode != FIX else 0, 2):
@@ -265,7 +273,7 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
             u = work.order[i]
             if out[u] >= 0:
                 continue
-            low, high = lows[u], highs[u]
+            low, high = lows[u], -drops[u]
             chip, left, placed = -1, high - low + 1, False
             if not last:
                 chip = candidate[u]
@@ -289,9 +297,9 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
                 return False
             out[u] = chip
             if chip > lows[u]:
-                tighten(arrays.after, arrays.none, u, chip, RAISE, lows, work.queue)
-            if chip < highs[u]:
-                tighten(arrays.before, arrays.none, u, chip, LOWER, highs, work.queue)
+                tighten(after_only, u, chip, lows, work.queue)
+            if chip < -drops[u]:
+                tighten(before_only, u, -chip, drops, work.queue)
     used = np.zeros(chips, np.int32)
     for u in range(n):
         used[out[u]] = 1
@@ -313,7 +321,7 @@ def repair_many(arrays, chips, mode, attempts, candidates, weights, given, rng, 
     """
     n = out.shape[1]
     work = Workspace(
-        np.arange(n).astype(np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty((2, n + 1), np.int32),
+        np.arange(n).astype(np.int32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32), np.empty((2, n), np.int32),
         np.empty(len(arrays.anchors), np.int32), np.empty(chips, np.uint64), np.empty(chips, np.uint64),
         np.empty(chips, np.uint64), np.empty(chips),
     )  # fmt: skip
