@@ -5,6 +5,7 @@ repair ever fails; ``general`` keeps Eq. 4 itself, restarts at a dead end, and f
 attempts are used up. `solver` is the same procedure in plain Python, with the paper's interface.
 """
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -52,10 +53,9 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     reach = np.full((len(anchors), n + 1), -n, np.int32)
     reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
-        tighten(before, anchor, 0, row, np.empty((2, n), np.int32))
+        tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
     return RepairArrays(
-        _links(after, _reversed(near)), before, _csr(successors), _csr(producers), _csr([[]] * n),
-        in_main, anchors.astype(np.int32), -reach[:, :n],
+        _links(after, _reversed(near)), before, _csr(successors), _csr(producers), in_main, anchors.astype(np.int32), -reach[:, :n],
     )  # fmt: skip
 
 
@@ -147,10 +147,14 @@ def _reversed(lists: Lists) -> Lists:
 
 
 def _csr(lists: Lists) -> Neighbours:
-    offsets = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int32)
-    return Neighbours(offsets, np.array([v for targets in lists for v in targets], np.int32))
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.uint32)
+    return Neighbours(offsets, np.array([v for targets in lists for v in targets], np.uint32))
 
 
 def _links(same: Lists, onward: Lists) -> Links:
-    first = np.array([targets[0] if targets else len(same) for targets in same], np.int32)
-    return Links(first, _csr([targets[1:] for targets in same]), _csr(onward))
+    n = len(same)
+    rows = [list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)]
+    more = [row for own in rows for row in own[1:]]
+    offsets = n + np.cumsum([0] + [len(own) - 1 for own in rows])
+    table = np.array([own[0] for own in rows] + more, np.uint32)
+    return Links(offsets.astype(np.uint32), *np.ascontiguousarray(table.T))

@@ -21,11 +21,14 @@ class Neighbours(NamedTuple):
 
 
 class Links(NamedTuple):
-    """What follows when the bound of an op rises: constraints without those that others imply."""
+    """What follows when the bound of op u rises, without what others imply, for rows k = u and those from N on.
 
-    first: np.ndarray  # [N] int32, an op whose bound is at least as large; N where there is none.
-    same: Neighbours  # The other ops whose bound is at least as large.
-    onward: Neighbours  # Ops whose bound is at least as large less one.
+    Op u has row u and the rows ``offsets[u]:offsets[u + 1]``; an entry of N stands for no op.
+    """
+
+    offsets: np.ndarray  # [N + 1] int32, N <= offsets[u] <= R.
+    same: np.ndarray  # [R] int32, an op whose bound is at least as large.
+    onward: np.ndarray  # [R] int32, an op whose bound is at least as large less one.
 
 
 class RepairArrays(NamedTuple):
@@ -35,7 +38,6 @@ class RepairArrays(NamedTuple):
     before: Links  # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
     successors: Neighbours  # All edges, u -> v.
     predecessors: Neighbours  # All edges, v -> u.
-    none: Neighbours  # No edge.
     in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
     anchors: np.ndarray  # [S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3).
     anchor_reach: np.ndarray  # [S, N] int32, the largest chip each op can have when the anchor has chip 0.
@@ -56,12 +58,12 @@ class Workspace(NamedTuple):
 
 
 @njit(cache=True)
-def tighten(links, op, value, bounds, queue):
+def tighten(links, op, value, gap, bounds, queue):
     """bounds[op] = value, and what follows from it along `links`; `bounds` is `lows` or `drops`, `queue` scratch.
 
-    Levels of equal value one by one, so that no op changes twice.
+    `gap` is how much smaller a bound onward may be. Levels of equal value one by one, so that no op changes twice.
     """
-    first, same, onward, row = links.first, links.same, links.onward, 0
+    offsets, same, onward, row = links.offsets, links.same, links.onward, 0
     bounds[op] = value
     queue[0, 0] = op
     count = 1
@@ -71,23 +73,27 @@ def tighten(links, op, value, bounds, queue):
             count -= 1
             u = queue[row, count]
             while True:
-                for k in range(same.offsets[u], same.offsets[u + 1]):
-                    v = same.ops[k]
+                for k in range(offsets[u], offsets[u + 1]):
+                    v = same[k]
                     if bounds[v] < value:
                         bounds[v] = value
                         queue[row, count] = v
                         count += 1
-                for k in range(onward.offsets[u], onward.offsets[u + 1]):
-                    v = onward.ops[k]
-                    if bounds[v] < value - 1:
-                        bounds[v] = value - 1
+                    v = onward[k]
+                    if bounds[v] < value - gap:
+                        bounds[v] = value - gap
                         queue[1 - row, waiting] = v
                         waiting += 1
-                u = first[u]
+                v = onward[u]
+                if bounds[v] < value - gap:
+                    bounds[v] = value - gap
+                    queue[1 - row, waiting] = v
+                    waiting += 1
+                u = same[u]
                 if bounds[u] >= value:
                     break
                 bounds[u] = value
-        value -= 1
+        value -= gap
         row, count = 1 - row, waiting
 
 
@@ -135,7 +141,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
     open_anchors = len(arrays.anchors)
     alive[:] = np.arange(open_anchors)
     if open_anchors == 1:
-        tighten(arrays.before, arrays.anchors[0], 0, drops, work.queue)
+        tighten(arrays.before, arrays.anchors[0], 0, 1, drops, work.queue)
     passes = 2 if mode == FIX else 1
     components = 1 if arrays.in_main.all() else 2
     for last in range(2 - passes, 2):
@@ -167,7 +173,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                     if mode == FIX and chip != candidate[u]:
                         continue
                 if chip > lows[u]:
-                    tighten(arrays.after, u, chip, lows, work.queue)
+                    tighten(arrays.after, u, chip, 1, lows, work.queue)
                     if open_anchors > 1 and part == 0:
                         s = 0
                         while s < open_anchors:
@@ -177,9 +183,9 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                             else:
                                 s += 1
                         if open_anchors == 1:
-                            tighten(arrays.before, arrays.anchors[alive[0]], 0, drops, work.queue)
+                            tighten(arrays.before, arrays.anchors[alive[0]], 0, 1, drops, work.queue)
                 if chip < -drops[u]:
-                    tighten(arrays.before, u, -chip, drops, work.queue)
+                    tighten(arrays.before, u, -chip, 1, drops, work.queue)
     out[:] = lows[:n]
 
 
@@ -262,8 +268,6 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
     """
     n, lows, drops, untried, edges = len(out), work.lows, work.drops, work.untried, work.direct
     before, behind = arrays.predecessors, arrays.successors
-    after_only = Links(arrays.after.first, arrays.after.same, arrays.none)
-    before_only = Links(arrays.before.first, arrays.before.same, arrays.none)
     lows[:n] = 0
     drops[:n] = 1 - chips
     out[:] = -1
@@ -297,9 +301,9 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
                 return False
             out[u] = chip
             if chip > lows[u]:
-                tighten(after_only, u, chip, lows, work.queue)
+                tighten(arrays.after, u, chip, chips, lows, work.queue)
             if chip < -drops[u]:
-                tighten(before_only, u, -chip, drops, work.queue)
+                tighten(arrays.before, u, -chip, chips, drops, work.queue)
     used = np.zeros(chips, np.int32)
     for u in range(n):
         used[out[u]] = 1
@@ -321,7 +325,7 @@ def repair_many(arrays, chips, mode, attempts, candidates, weights, given, rng, 
     """
     n = out.shape[1]
     work = Workspace(
-        np.arange(n).astype(np.int32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32), np.empty((2, n), np.int32),
+        np.arange(n).astype(np.uint32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32), np.empty((2, n), np.uint32),
         np.empty(len(arrays.anchors), np.int32), np.empty(chips, np.uint64), np.empty(chips, np.uint64),
         np.empty(chips, np.uint64), np.empty(chips),
     )  # fmt: skip
