@@ -55,7 +55,7 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
     return RepairArrays(
-        _links(after, _reversed(near)), before, _csr(successors), _csr(producers), in_main, anchors.astype(np.int32), -reach[:, :n],
+        _links(after, _reversed(near)), before, _csr([near + far for near, far in zip(producers, successors)]), in_main, anchors.astype(np.int32), -reach[:, :n],
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from numba import njit
 
 SAMPLE, FIX, NEAREST = 0, 1, 2
 """Modes: Algorithm 1; Algorithm 2; the chip of the domain nearest to the candidate's, which draws nothing."""
-MAX_GENERAL_CHIPS = 63  # The general strength keeps sets of chips in 64-bit words.
+MAX_GENERAL_CHIPS = 63
+"""The general strength keeps sets of chips in 64-bit words; the last bit stands for ops without a chip."""
 
 
 class Neighbours(NamedTuple):
@@ -36,8 +37,7 @@ class RepairArrays(NamedTuple):
 
     after: Links  # For the smallest chips: f(v) >= f(u) along an edge u -> v, f(u) >= f(v) - 1 against it.
     before: Links  # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
-    successors: Neighbours  # All edges, u -> v.
-    predecessors: Neighbours  # All edges, v -> u.
+    joined: Neighbours  # The ops that share an edge with u.
     in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
     anchors: np.ndarray  # [S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3).
     anchor_reach: np.ndarray  # [S, N] int32, the largest chip each op can have when the anchor has chip 0.
@@ -209,36 +209,44 @@ def triangle_free(direct, reach):
 
 
 @njit(cache=True)
-def place(before, behind, u, chip, out, direct, trial, reach):
-    """Whether op u on `chip` keeps Eq. 4 with the ops that have chips in `out`; `direct` [C] then notes its edges."""
-    new, one = np.uint64(0), np.uint64(1)
-    trial[:] = direct
-    for k in range(before.offsets[u], before.offsets[u + 1]):
-        a = out[before.ops[k]]
-        if a >= 0 and a != chip:
-            new |= one << np.uint64(chip) & ~trial[a]
-            trial[a] |= one << np.uint64(chip)
-    for k in range(behind.offsets[u], behind.offsets[u + 1]):
-        b = out[behind.ops[k]]
-        if b >= 0 and b != chip:
-            new |= one << np.uint64(b) & ~trial[chip]
-            trial[chip] |= one << np.uint64(b)
+def place(joined, u, chip, out, direct, trial, reach):
+    """Whether op u on `chip` keeps Eq. 4 with the ops that have chips in `out`; `direct` [C] then notes its edges.
+
+    Its producers must have no larger chips, its consumers no smaller ones. `trial` equals `direct` before and after.
+    """
+    one, others = np.uint64(1), np.uint64(0)
+    for k in range(joined.offsets[u], joined.offsets[u + 1]):
+        others |= one << np.uint64(out[joined.ops[k]])
+    bit = one << np.uint64(chip)
+    others &= ~(bit | one << np.uint64(MAX_GENERAL_CHIPS))
+    if not others:
+        return True
+    trial[chip] |= others & ~(bit - one)
+    new = trial[chip] != direct[chip]
+    for a in range(chip):
+        if others >> np.uint64(a) & one and not trial[a] & bit:
+            trial[a] |= bit
+            new = True
     if not new:
         return True
-    if not triangle_free(trial, reach):
-        return False
-    direct[:] = trial
-    return True
+    free = triangle_free(trial, reach)
+    if free:
+        direct[:] = trial
+    else:
+        trial[:] = direct
+    return free
 
 
 @njit(cache=True)
 def draw_untried(low, high, left, untried, rng):
     """One of the `left` chips in low..high not tried yet: by weight, uniform where only weights of zero are left."""
+    r = rng.random()
+    if low == high:
+        return low
     total = 0.0
     for c in range(low, high + 1):
         if untried[c] > 0.0:
             total += untried[c]
-    r = rng.random()
     chip = -1
     if total > 0.0:
         r *= total
@@ -267,21 +275,21 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
     which keeps order and chip edges.
     """
     n, lows, drops, untried, edges = len(out), work.lows, work.drops, work.untried, work.direct
-    before, behind = arrays.predecessors, arrays.successors
     lows[:n] = 0
     drops[:n] = 1 - chips
-    out[:] = -1
+    out[:] = MAX_GENERAL_CHIPS
     edges[:] = 0
+    work.trial[:] = 0
     for last in range(1 if mode != FIX else 0, 2):
         for i in range(n):
             u = work.order[i]
-            if out[u] >= 0:
+            if out[u] < MAX_GENERAL_CHIPS:
                 continue
             low, high = lows[u], -drops[u]
             chip, left, placed = -1, high - low + 1, False
             if not last:
                 chip = candidate[u]
-                if chip < low or chip > high or not place(before, behind, u, chip, out, edges, work.trial, work.reach):
+                if chip < low or chip > high or not place(arrays.joined, u, chip, out, edges, work.trial, work.reach):
                     continue
                 placed = True
             for c in range(low, high + 1):
@@ -294,7 +302,7 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
                             chip = c
                 else:
                     chip = draw_untried(low, high, left, untried, rng)
-                placed = place(before, behind, u, chip, out, edges, work.trial, work.reach)
+                placed = place(arrays.joined, u, chip, out, edges, work.trial, work.reach)
                 untried[chip] = -1.0
                 left -= 1
             if not placed:
