@@ -106,23 +106,23 @@ def shuffle(order, rng):
 
 
 @njit(cache=True)
-def draw(low, high, weights, rng):
-    """A chip in low..high by `weights` restricted to it; uniform where `weights` is empty or zero there."""
+def draw(low, high, u, weights, rng):
+    """A chip in low..high for op u by its `weights` [N, C] there; uniform where there are none or only zeros."""
     if low == high:
         return low
     r = rng.random()
     if len(weights) > 0:
         total = 0.0
         for chip in range(low, high + 1):
-            total += weights[chip]
+            total += weights[u, chip]
         if total > 0.0:
             r *= total
             for chip in range(low, high + 1):
-                r -= weights[chip]
+                r -= weights[u, chip]
                 if r < 0.0:
                     return chip
             for chip in range(high, low, -1):  # rounding used up the total
-                if weights[chip] > 0.0:
+                if weights[u, chip] > 0.0:
                     return chip
             return low
     return low + int(r * (high - low + 1))
@@ -167,7 +167,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                         limit = max(limit, arrays.anchor_reach[alive[s], u])
                     high = min(high, limit)
                 if last and mode != NEAREST:
-                    chip = draw(low, high, weights[u] if len(weights) > 0 else weights.ravel(), rng)
+                    chip = draw(low, high, u, weights, rng)
                 else:
                     chip = min(max(candidate[u], low), high)
                     if mode == FIX and chip != candidate[u]:
@@ -209,19 +209,14 @@ def triangle_free(direct, reach):
 
 
 @njit(cache=True)
-def place(joined, u, chip, out, direct, trial, reach):
-    """Whether op u on `chip` keeps Eq. 4 with the ops that have chips in `out`; `direct` [C] then notes its edges.
+def fits(chip, others, direct, trial, reach):
+    """Whether an op on `chip` keeps Eq. 4 beside neighbours on `others`, a set of chips; `direct` then notes its edges.
 
-    Its producers must have no larger chips, its consumers no smaller ones. `trial` equals `direct` before and after.
+    Those before `chip` are its producers', those behind it its consumers'. `trial` equals `direct` before and after.
     """
-    one, others = np.uint64(1), np.uint64(0)
-    for k in range(joined.offsets[u], joined.offsets[u + 1]):
-        others |= one << np.uint64(out[joined.ops[k]])
+    one = np.uint64(1)
     bit = one << np.uint64(chip)
-    others &= ~(bit | one << np.uint64(MAX_GENERAL_CHIPS))
-    if not others:
-        return True
-    trial[chip] |= others & ~(bit - one)
+    trial[chip] |= others & ~(bit | bit - one)
     new = trial[chip] != direct[chip]
     for a in range(chip):
         if others >> np.uint64(a) & one and not trial[a] & bit:
@@ -240,13 +235,11 @@ def place(joined, u, chip, out, direct, trial, reach):
 @njit(cache=True)
 def draw_untried(low, high, left, untried, rng):
     """One of the `left` chips in low..high not tried yet: by weight, uniform where only weights of zero are left."""
-    r = rng.random()
-    if low == high:
-        return low
     total = 0.0
     for c in range(low, high + 1):
         if untried[c] > 0.0:
             total += untried[c]
+    r = rng.random()
     chip = -1
     if total > 0.0:
         r *= total
@@ -275,6 +268,8 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
     which keeps order and chip edges.
     """
     n, lows, drops, untried, edges = len(out), work.lows, work.drops, work.untried, work.direct
+    joined, one = arrays.joined, np.uint64(1)
+    decided = ~(one << np.uint64(MAX_GENERAL_CHIPS))
     lows[:n] = 0
     drops[:n] = 1 - chips
     out[:] = MAX_GENERAL_CHIPS
@@ -286,23 +281,34 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
             if out[u] < MAX_GENERAL_CHIPS:
                 continue
             low, high = lows[u], -drops[u]
-            chip, left, placed = -1, high - low + 1, False
+            chip, left, placed = np.int64(low), high - low + 1, False
             if not last:
-                chip = candidate[u]
-                if chip < low or chip > high or not place(arrays.joined, u, chip, out, edges, work.trial, work.reach):
+                chip = np.int64(candidate[u])
+                if chip < low or chip > high:
                     continue
-                placed = True
-            for c in range(low, high + 1):
-                untried[c] = weights[u, c] if len(weights) > 0 else 1.0
+            others = np.uint64(0)
+            for k in range(joined.offsets[u], joined.offsets[u + 1]):
+                others |= one << np.uint64(out[joined.ops[k]])
+            others &= decided
+            if not last:
+                placed = not others & ~(one << np.uint64(chip)) or fits(chip, others, edges, work.trial, work.reach)
+                if not placed:
+                    continue
+            elif low < high:
+                for c in range(low, high + 1):
+                    untried[c] = weights[u, c] if len(weights) > 0 else 1.0
             while not placed and left > 0:
-                if mode == NEAREST:
+                if low == high:
+                    if mode != NEAREST:
+                        rng.random()  # as for a choice
+                elif mode == NEAREST:
                     chip = -1
                     for c in range(low, high + 1):
                         if untried[c] >= 0.0 and (chip < 0 or abs(c - candidate[u]) < abs(chip - candidate[u])):
                             chip = c
                 else:
                     chip = draw_untried(low, high, left, untried, rng)
-                placed = place(arrays.joined, u, chip, out, edges, work.trial, work.reach)
+                placed = not others & ~(one << np.uint64(chip)) or fits(chip, others, edges, work.trial, work.reach)
                 untried[chip] = -1.0
                 left -= 1
             if not placed:
