@@ -54,9 +54,9 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
-    return RepairArrays(
-        _links(after, _reversed(near)), before, _csr([near + far for near, far in zip(producers, successors)]), in_main, anchors.astype(np.int32), -reach[:, :n],
-    )  # fmt: skip
+    joined = _csr([mine + yours for mine, yours in zip(producers, successors)])
+    raised = _links(after, _reversed(near))
+    return RepairArrays(raised, before, joined, in_main, anchors.astype(np.int32), -reach[:, :n])
 
 
 def repair_batch(

@@ -15,10 +15,13 @@ MAX_GENERAL_CHIPS = 63
 
 
 class Neighbours(NamedTuple):
-    """Lists of ops: those of op u are ``ops[offsets[u]:offsets[u + 1]]``."""
+    """Lists of ops: those of op u are ``ops[offsets[u]:offsets[u + 1]]``.
 
-    offsets: np.ndarray  # [N + 1] int32.
-    ops: np.ndarray  # int32.
+    Numbers of ops are unsigned here and below: an index that can be negative costs the compiled loops half their speed.
+    """
+
+    offsets: np.ndarray  # [N + 1] uint32.
+    ops: np.ndarray  # uint32.
 
 
 class Links(NamedTuple):
@@ -27,9 +30,9 @@ class Links(NamedTuple):
     Op u has row u and the rows ``offsets[u]:offsets[u + 1]``; an entry of N stands for no op.
     """
 
-    offsets: np.ndarray  # [N + 1] int32, N <= offsets[u] <= R.
-    same: np.ndarray  # [R] int32, an op whose bound is at least as large.
-    onward: np.ndarray  # [R] int32, an op whose bound is at least as large less one.
+    offsets: np.ndarray  # [N + 1] uint32, from N to R.
+    same: np.ndarray  # [R] uint32, an op whose bound is at least as large.
+    onward: np.ndarray  # [R] uint32, an op whose bound is at least as large less one.
 
 
 class RepairArrays(NamedTuple):
@@ -46,10 +49,10 @@ class RepairArrays(NamedTuple):
 class Workspace(NamedTuple):
     """Scratch of one repair after another: N ops, C chips, S anchors."""
 
-    order: np.ndarray  # [N] int32, T of the algorithms.
+    order: np.ndarray  # [N] uint32, T of the algorithms.
     lows: np.ndarray  # [N + 1] int32, the smallest chip of each op's domain; at the end a bound nothing raises.
     drops: np.ndarray  # [N + 1] int32, the same of the largest, negated: a smaller domain raises both.
-    queue: np.ndarray  # [2, N] int32.
+    queue: np.ndarray  # [2, N] uint32.
     alive: np.ndarray  # [S] int32, anchors that can still have chip 0.
     direct: np.ndarray  # [C] uint64, bit b of entry a: there is a chip edge from a to b.
     trial: np.ndarray  # [C] uint64, the same with the edges of one more op.
@@ -281,38 +284,33 @@ def general_attempt(arrays, chips, mode, candidate, weights, rng, out, work):
             if out[u] < MAX_GENERAL_CHIPS:
                 continue
             low, high = lows[u], -drops[u]
-            chip, left, placed = np.int64(low), high - low + 1, False
-            if not last:
-                chip = np.int64(candidate[u])
-                if chip < low or chip > high:
-                    continue
+            if not last and not low <= candidate[u] <= high:
+                continue
             others = np.uint64(0)
             for k in range(joined.offsets[u], joined.offsets[u + 1]):
                 others |= one << np.uint64(out[joined.ops[k]])
             others &= decided
-            if not last:
-                placed = not others & ~(one << np.uint64(chip)) or fits(chip, others, edges, work.trial, work.reach)
-                if not placed:
-                    continue
-            elif low < high:
+            chip, left, placed = np.int64(low if last else candidate[u]), high - low + 1 if last else 1, False
+            if left > 1:
                 for c in range(low, high + 1):
                     untried[c] = weights[u, c] if len(weights) > 0 else 1.0
             while not placed and left > 0:
-                if low == high:
-                    if mode != NEAREST:
-                        rng.random()  # as for a choice
-                elif mode == NEAREST:
+                if low == high and last and mode != NEAREST:
+                    rng.random()  # what a choice takes
+                elif last and mode != NEAREST:
+                    chip = draw_untried(low, high, left, untried, rng)
+                elif last and low < high:
                     chip = -1
                     for c in range(low, high + 1):
                         if untried[c] >= 0.0 and (chip < 0 or abs(c - candidate[u]) < abs(chip - candidate[u])):
                             chip = c
-                else:
-                    chip = draw_untried(low, high, left, untried, rng)
                 placed = not others & ~(one << np.uint64(chip)) or fits(chip, others, edges, work.trial, work.reach)
                 untried[chip] = -1.0
                 left -= 1
-            if not placed:
+            if not placed and last:
                 return False
+            if not placed:
+                continue
             out[u] = chip
             if chip > lows[u]:
                 tighten(arrays.after, u, chip, chips, lows, work.queue)
@@ -339,9 +337,9 @@ def repair_many(arrays, chips, mode, attempts, candidates, weights, given, rng, 
     """
     n = out.shape[1]
     work = Workspace(
-        np.arange(n).astype(np.uint32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32), np.empty((2, n), np.uint32),
-        np.empty(len(arrays.anchors), np.int32), np.empty(chips, np.uint64), np.empty(chips, np.uint64),
-        np.empty(chips, np.uint64), np.empty(chips),
+        np.arange(n).astype(np.uint32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32),
+        np.empty((2, n), np.uint32), np.empty(len(arrays.anchors), np.int32), np.empty(chips, np.uint64),
+        np.empty(chips, np.uint64), np.empty(chips, np.uint64), np.empty(chips),
     )  # fmt: skip
     for b in range(len(out)):
         candidate = candidates[b % len(candidates)] if len(candidates) > 0 else np.empty(0, np.int32)
