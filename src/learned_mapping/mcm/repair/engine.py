@@ -49,14 +49,14 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     anchors = np.flatnonzero(in_main & np.array([not before for before in producers]))
     anchors = np.sort(anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)])
     before = _links(_reversed(after), near)
-    # The largest chip of each op when an anchor has chip 0: one more along an edge, none against it.
+    # The largest chip of each op when an anchor has chip 0, negated: one more along an edge, none against it.
     reach = np.full((len(anchors), n + 1), -n, np.int32)
     reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
+    np.negative(reach, out=reach)
     joined = _csr([mine + yours for mine, yours in zip(producers, successors)])
-    raised = _links(after, _reversed(near))
-    return RepairArrays(raised, before, joined, in_main, anchors.astype(np.int32), -reach[:, :n])
+    return RepairArrays(_links(after, _reversed(near)), before, joined, in_main, anchors.astype(np.int32), reach)
 
 
 def repair_batch(

@@ -43,7 +43,7 @@ class RepairArrays(NamedTuple):
     joined: Neighbours  # The ops that share an edge with u.
     in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
     anchors: np.ndarray  # [S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3).
-    anchor_reach: np.ndarray  # [S, N] int32, the largest chip each op can have when the anchor has chip 0.
+    anchor_reach: np.ndarray  # [S, N + 1] int32, the largest chip each op can have when the anchor has chip 0.
 
 
 class Workspace(NamedTuple):
