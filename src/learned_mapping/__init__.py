@@ -18,8 +18,8 @@ from learned_mapping.folders import use_cache
 __version__ = "0.1.0"
 
 PARTS = "2"
-"""Into how many parts XLA cuts a sum on a CPU. Left to itself it takes the cores it sees, and the rounding with them:
-a policy's samples would then depend on the machine, and on ``taskset``. An own ``NPROC`` in the environment goes first."""
+"""Into how many parts XLA cuts a sum on a CPU. Left to itself it takes the cores it sees, and the rounding with them: a
+policy's samples would depend on the machine, and on ``taskset``. An own ``NPROC`` in the environment goes first."""
 
 use_cache()
 os.environ.setdefault("NPROC", PARTS)

@@ -24,10 +24,7 @@ def test_one_core_and_all_cores_give_the_same_bits():
         pytest.skip("one core only")
     cores = sorted(os.sched_getaffinity(0))
     free = {name: value for name, value in os.environ.items() if name != "NPROC"}
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", GRADIENT, ",".join(map(str, of))], capture_output=True, check=True, text=True, env=free
-        ).stdout
-        for of in (cores[:1], cores)
-    }
+    command, options = [sys.executable, "-c", GRADIENT], {"check": True, "text": True, "env": free}
+    choices = [",".join(map(str, of)) for of in (cores[:1], cores)]
+    found = {subprocess.run([*command, of], stdout=subprocess.PIPE, **options).stdout for of in choices}
     assert len(found) == 1 and len(found.pop()) == 65

@@ -25,7 +25,7 @@ PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
     "mmap": (),
-    "mcm": ("chips", "fold", "start", "repair", "strength", "hardware"),
+    "mcm": ("chips", "fold", "start", "repair", "strength", "iterations", "hardware"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
 }
 """What a paper's problem takes; an option of another paper is refused."""

@@ -20,7 +20,12 @@ from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.searches.stochastic import annealing, random_search, unconstrained_search
+from learned_mapping.mcm.searches.stochastic import (
+    annealing,
+    annealing_from_balance,
+    random_search,
+    unconstrained_search,
+)
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
@@ -45,18 +50,17 @@ class Task:
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
       repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
       strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
+      settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
     """
-
-    balanced = BALANCED  # Settings of a policy with a start.
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
-        strength: str = CHAIN,
+        strength: str = CHAIN, **settings: Any,
     ):  # fmt: skip
         if repair not in REPAIRS:
             raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
-        self._repair, self._strength = repair, check_strength(strength)
+        self._repair, self._strength, self.settings = repair, check_strength(strength), settings
 
     @cached_property
     def arrays(self) -> RepairArrays:
@@ -138,7 +142,7 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     from learned_mapping.mcm.env import PartitionEnv
     from learned_mapping.mcm.searches.even_cut import Start
 
-    changes = dict(task.balanced) if balanced else {}
+    changes = (BALANCED if balanced else {}) | task.settings
     starting = {name: changes.pop(name) for name in ("moved", "follow") if name in changes}
     start = Start(task.model, task.arrays, **starting) if balanced else None
     env = PartitionEnv(task.model, task.arrays, start, task.repair)
@@ -150,7 +154,7 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
-    name = f"{kind} {balanced} {profile} {task.graph.digest} {task.model.package}"
+    name = f"{kind} {balanced} {profile} {task.settings} {task.graph.digest} {task.model.package}"
     return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
 
@@ -184,6 +188,10 @@ METHODS: dict[str, Method] = {
     "costs-cem": Method(
         "an exact programme over corrected costs, which a cross-entropy search chooses",
         searched(lambda task, rng, budget: cross_entropy(task.model, rng, budget)),
+    ),
+    "sa-balanced": Method(
+        "simulated annealing that begins at the even cut of the model's costs",
+        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
     ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing", searched(_unconstrained)
@@ -242,6 +250,7 @@ class Partitioning(Problem):
         start: str | None = None,
         repair: str = ENGINE,
         strength: str = CHAIN,
+        iterations: int | None = None,
         **options: Any,
     ) -> Task:
         """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
@@ -251,12 +260,14 @@ class Partitioning(Problem):
           package: the chips; overrides `chips`.
           start: None, or the rule whose partition a search judges first.
           repair, strength: as in `Task`.
+          iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
         """
         if start is not None and start not in STARTS:
             raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
         package = ChipPackage(chips=chips) if package is None else package
         check_package(package)
-        return Task(instance, package, start, repair, strength)
+        settings = {} if iterations is None else {"iterations": iterations}
+        return Task(instance, package, start, repair, strength, **settings)
 
     def toy(self) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph

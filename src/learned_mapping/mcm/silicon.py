@@ -13,7 +13,6 @@ from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searche
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
-from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import RULE, Found, Method, Result
 from learned_mapping.programs.graph import ComputationGraph
@@ -32,10 +31,6 @@ OWN_METHODS: dict[str, Method] = {
         "even cuts of random orders by perturbed costs",
         searched(lambda task, rng, budget: balanced_search(task.model, task.arrays, rng, budget)),
     ),
-    "sa-balanced": Method(
-        "simulated annealing that begins at the even cut of the model's costs",
-        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
-    ),
     "class-search": Method(
         "cross-entropy search over a cost factor per class of ops, cut evenly",
         searched(lambda task, rng, budget: class_search(task.model, task.arrays, rng, budget)),
@@ -50,10 +45,8 @@ class SiliconTask(Task):
     ``ran`` has a truth value per measurement so far: whether the partition ran.
     """
 
-    balanced = {}  # As they are: on silicon a start any wider gives partitions that do not run.
-
-    def __init__(self, graph: ComputationGraph, package: ChipPackage, **repair: str):
-        super().__init__(graph, package, **repair)
+    def __init__(self, graph: ComputationGraph, package: ChipPackage, **options: Any):
+        super().__init__(graph, package, **options)
         self.silicon, self.ran = Silicon(graph, package), []
 
     def measure_with(self, rng: np.random.Generator) -> None:
@@ -87,7 +80,7 @@ class PartitioningOnSilicon(Partitioning):
         if options.get("start") is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        chosen = {name: options[name] for name in ("repair", "strength") if name in options}
+        chosen = {name: options[name] for name in ("repair", "strength", "iterations") if options.get(name) is not None}
         return SiliconTask(instance, package, **chosen)
 
     def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:

@@ -35,6 +35,7 @@ RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
     "random",
     "sa",
+    "sa-balanced",
     "rl",
     "rl-balanced",
     "rl-balanced-frozen",
@@ -50,6 +51,7 @@ MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru
 MODES = ({"mode": "fix", "credit": "repaired"}, {"mode": "fix", "credit": "candidate"},
          {"mode": "sample", "credit": "repaired"})  # fmt: skip
 MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
+ITERATED, ITERATIONS = ("rl", "rl-balanced"), (1, 2, 4)  # Who is played with which T of Eq. 7.
 UNCONSTRAINED_SAMPLES, SOLVER_SECONDS = 2000, {"quick": 1.0, "full": 10.0}
 LEVELS = (1.60, 1.70, 1.80)  # The paper's.
 LOW_LEVELS = (1.10, 1.20, 1.30)  # Ours: what the paper's policy reaches in the samples of the profile ``full``.
@@ -58,8 +60,8 @@ LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
     ("rl", "random"), ("rl", "sa"), ("rl-balanced", "rl-balanced-frozen"), ("rl-balanced", "sa"),
-    ("rl-balanced", "rl"), ("finetune", "rl"), ("finetune", "zeroshot"), ("costs-cem", "rl"),
-    ("costs-cem", "costs-random"), ("costs-cem", "sa"),
+    ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"), ("finetune", "rl"),
+    ("finetune", "zeroshot"), ("costs-cem", "rl"), ("costs-cem", "costs-random"), ("costs-cem", "sa"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {
@@ -189,6 +191,43 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
             found += summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
         found += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
     return assembled(found, valid=table.valid)
+
+
+def plan_iterations(profile: str, seeds: int) -> list[Run]:
+    """The policy from scratch with T of Eq. 7, as it is and with a start, on the graphs of ``mcm.modes``."""
+    base = {"samples": SAMPLES[profile], "network": profile}
+    arms = [(method, turns) for method in ITERATED for turns in ITERATIONS]
+    names = of_profile(MODE_GRAPHS, profile)
+    return [
+        run
+        for name in names
+        for method, turns in arms
+        for run in sweep("mcm.mode", [method], [name], base | {"iterations": turns}, seeds)
+    ]
+
+
+def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
+    """By T: throughput over that of T = 1, with as many samples, and in the CPU seconds that T = 1 takes for them."""
+    table, found = frame(records), []
+    for method, mine in table.groupby("method", sort=False):
+        plain = mine[mine.config_iterations == 1].set_index(["instance", "seed"])
+        baseline = {name: part.throughput.tolist() for name, part in plain.groupby("instance", sort=False)}
+        for turns, runs in mine.groupby("config_iterations", sort=False):
+            limits = [plain.seconds[name, seed] for name, seed in zip(runs.instance, runs.seed)]
+            timely = [_best_within(curve, limit) for curve, limit in zip(runs.curve, limits)]
+            for equal, values in (("samples", runs.throughput.tolist()), ("seconds", timely)):
+                here = runs.assign(reached=values).groupby("instance", sort=False).reached
+                scores = {method: {name: part.tolist() for name, part in here}, "T = 1": baseline}
+                found += ratio_rows(INSTANCE, scores, [(method, "T = 1")], iterations=turns, equal=equal)
+            found.append(summary_row(INSTANCE, method, "seconds", runs.seconds, iterations=turns))
+        found += learning_rows(INSTANCE, method, [r for r in records if r["method"] == method])
+    return assembled(found, valid=table.valid)
+
+
+def _best_within(curve: Record, seconds: float) -> float:
+    """The best value of a curve of `Budget` after so many seconds; its first where it has none by then."""
+    reached = [y for x, y in zip(curve["x"], curve["y"]) if x <= seconds]
+    return reached[-1] if reached else curve["y"][0]
 
 
 def _table1_graphs(profile: str) -> Sequence[str]:

@@ -9,11 +9,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.mcm.graphs import chips, load_graph
 from learned_mapping.hardware.chip_package import MIB, ChipPackage
 from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
-from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.agent.ppo import run as learn
-from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import PROBLEM, Task, searched
+from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.methods import PROBLEM, Task
 from learned_mapping.mcm.rules.constraints import valid_count
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
@@ -41,15 +38,10 @@ def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """The paper's policy from scratch, with ``config["mode"]`` and ``config["credit"]``."""
-    chosen = agent_config(config["network"], mode=config["mode"], credit=config["credit"])
-
-    def run(task: Task, rng: np.random.Generator, budget: Budget):
-        policy = make_policy(chosen)
-        env = PartitionEnv(task.model, task.arrays)
-        return learn(policy, new_learned(policy, rng), env, rng, budget, learning=True)[0]
-
-    return _judged(searched(run), _task(instance), config, seed)
+    """A policy from scratch, with the settings of `AgentConfig` that ``config`` has: mode, credit, iterations."""
+    settings = {name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__}
+    task = Task(load_graph(instance), ChipPackage(chips=chips(instance)), **settings)
+    return _judged(PROBLEM.method(method, config["network"]).run, task, config, seed)
 
 
 def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:

@@ -172,7 +172,7 @@ class ChipPolicy:
         return found
 
     def _act(self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array):
-        """A sample for each y^(0) [B, n] of `begin`: (ChipActions, [B, n, P] log-probabilities of the last iteration)."""
+        """A sample for each y^(0) [B, n] of `begin`: (ChipActions, [B, n, P] last iteration's log-probabilities)."""
         before, chosen = [], []
         for step in range(self.config.iterations):
             logs, _ = self._network.apply(parameters, context, previous)

@@ -52,7 +52,7 @@ def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Bud
 
 @dataclass(frozen=True)
 class AnnealingParameters:
-    """Chosen on synthetic graphs alone, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
+    """Chosen on the five validation graphs, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
 
     redrawn: float = 0.5  # Share of the ops whose distribution an iteration redraws.
     concentration: float = 0.1
@@ -61,7 +61,14 @@ class AnnealingParameters:
     end_temperature: float = 0.001  # The same at the end of the budget; geometric between.
 
 
-REDRAWN = 0.01  # Share of the ops whose row an iteration of `annealing_from_balance` redraws, at least one.
+@dataclass(frozen=True)
+class BalancedParameters:
+    """Of `annealing_from_balance`; chosen on the five validation graphs, with the same record."""
+
+    redrawn: float = 0.01  # Share of the ops that an iteration moves to a chip beside theirs, at least one.
+    moved: float = 10.0  # m of `even_cut`: about how many ops leave their chip before the repair.
+    start_temperature: float = 0.02
+    end_temperature: float = 0.001
 
 
 def annealing(
@@ -88,15 +95,16 @@ def annealing(
 
 
 def annealing_from_balance(
-    model: ChipModel, arrays: RepairArrays, repair: Repair, rng: np.random.Generator, budget: Budget
-) -> np.ndarray:
-    """[N] int32, the fastest partition sampled; the first sample is the even cut s of the model's costs itself.
+    model: ChipModel, arrays: RepairArrays, repair: Repair, rng: np.random.Generator, budget: Budget,
+    *, parameters: BalancedParameters = BalancedParameters(),
+) -> np.ndarray:  # fmt: skip
+    """[N] int32, the fastest partition sampled; the first sample is the even cut of the model's costs itself.
 
-    As `annealing`, but the distributions are those of `even_cut` about centres, at first s; a row is redrawn by moving
-    its centre to a chip beside it.
+    The state is the partition accepted last. Each iteration moves some of its ops to a chip beside theirs and has the
+    solver SAMPLE about that, with the distributions of `even_cut`.
     """
     chips, n = model.package.chips, model.graph.num_ops
-    count = max(1, round(REDRAWN * n))
+    count = max(1, round(parameters.redrawn * n))
 
     def propose(centre: np.ndarray) -> np.ndarray:
         ops = rng.choice(n, count, replace=False)
@@ -105,8 +113,8 @@ def annealing_from_balance(
         return proposed
 
     start = balanced_start(model, arrays)
-    weights = lambda centre: np.exp(log_weights(centre, chips))  # noqa: E731
-    return _anneal(model, repair, rng, budget, propose, weights, start, AnnealingParameters())
+    weights = lambda centre: np.exp(log_weights(centre, chips, parameters.moved))  # noqa: E731
+    return _anneal(model, repair, rng, budget, propose, weights, start, parameters)
 
 
 def _anneal(
@@ -117,9 +125,12 @@ def _anneal(
     propose: Callable[[np.ndarray | None], np.ndarray],
     weights_of: Callable[[np.ndarray], np.ndarray],
     start: np.ndarray | None,
-    parameters: AnnealingParameters,
+    parameters: AnnealingParameters | BalancedParameters,
 ) -> np.ndarray:
-    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives."""
+    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives.
+
+    With a start the state is the accepted partition, without one the distributions it was drawn from.
+    """
     state, accepted, best = start, None, np.zeros(model.graph.num_ops, np.int32)
     if start is not None:
         accepted, best = model.throughput(start), start
@@ -135,7 +146,7 @@ def _anneal(
         temperature = parameters.start_temperature * cooling ** min(_progress(budget), 1.0)
         loss = 0.0 if accepted is None else (accepted - throughput) / max(accepted, 1e-300)
         if loss <= 0 or rng.random() < np.exp(-loss / temperature):
-            state, accepted = proposed, throughput
+            state, accepted = proposed if start is None else assignment, throughput
     return best
 
 
