@@ -42,9 +42,9 @@ def test_what_solve_writes_check_accepts(capsys, folder, method):
 
 
 def test_what_fits_no_chip_is_not_written(capsys, folder):
-    """A partition whose weights exceed the memory breaks no static rule; silicon refuses it."""
+    """A partition whose tensors exceed the memory breaks no static rule; silicon refuses it."""
     heavy = json.loads(json.dumps(GRAPH))
-    heavy["ops"][1]["weight_bytes"] = 2**28
+    heavy["tensors"][1]["bytes"] = 2**28
     (folder / "graph.json").write_text(json.dumps(heavy))
     arguments = ["graph.json", "--method", "greedy-careful", "--chips", "2", "--out", "p.json"]
     code, _, err = run(capsys, "solve", "mcm", *arguments, "--hardware", "silicon")

@@ -27,6 +27,7 @@ def test_the_silicon_has_the_parameters_of_its_record():
     assert record["candidates"][int(np.argmin(distance))] == record["best"]
     assert record["target"] == {"pearson": PAPER["pearson"], "invalid": PAPER["invalid_percent"] / 100}
     assert SRAM_BYTES == record["sram_mib"] * MIB and list(SPREAD) == record["spread"]
+    assert abs(record["invalid"] - record["target"]["invalid"]) < 0.01 and 0.2 < record["uniform_runs"] < 0.9
     for name, value in dataclasses.asdict(SiliconParameters()).items():
         assert value == record["best"].get(name, value), name
     assert set(record["best"]) == {*builder("mcm_tuning").RANGES, "pearson"}
@@ -68,7 +69,7 @@ def test_rows_by_hand():
         "measured": [2.0, 4.0, 0.0],
     }
     assert rows["near-balanced", "invalid_percent", None]["value"] == pytest.approx(100 / 3)
-    fits = [rows["near-optimal", "fits_percent", m]["value"] for m in (64, 66, 72, 90.0)]
+    fits = [rows["near-optimal", "fits_percent", m]["value"] for m in (64, 68, 72, 90.0)]
     assert fits == pytest.approx([0.0, 100 / 3, 200 / 3, 200 / 3])
     assert rows["class-search", "over_optimum", None]["value"] == 2.0
     assert rows["optimum", "over_random_balanced", None]["value"] == 0.5
@@ -78,12 +79,12 @@ def test_rows_by_hand():
 def test_runs_of_a_small_graph():
     """Catches a run that cannot be performed in another process, and draws that depend on more than the seed."""
     config = {"chips": 3, "partitions": 4, "samples": 5}
-    task = {"instance": "squeezenet_inference", "config": config, "seed": 1}
+    task = {"instance": "resnet_14", "config": config, "seed": 1}
     for method in mcm_silicon.SAMPLERS:
         outcomes = [perform(task | {"task": "silicon.sample", "method": method}) for _ in range(2)]
         assert outcomes[0]["result"] == outcomes[1]["result"], outcomes
         assert outcomes[0]["result"]["broken"] == 0
-    for method in ("random", "sa"):  # whose partitions seldom fit
+    for method in ("random", "sa"):
         assert perform(task | {"task": "silicon.measure", "method": method})["result"]["valid"]
     for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
         found = perform(task | {"task": "silicon.measure", "method": method})["result"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import OP_CLASSES, ChipModel, ChipPackage, op_classes
+from learned_mapping.hardware.chip_package import MIB, OP_CLASSES, ChipModel, ChipPackage, op_classes
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
 from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
@@ -99,7 +99,8 @@ def test_searches_run_on_silicon_unchanged(search):
     """Catches a method that needs more of a model than `throughput`, or judges by more samples than it counts."""
     graph = random_graph(np.random.default_rng(1), "layered", 40)
     task = Task(graph, ChipPackage(chips=4))
-    silicon, repairs = Silicon(graph, ChipPackage(chips=4)), task.arrays if search is class_search else task.repair
+    silicon = Silicon(graph, ChipPackage(chips=4, sram_bytes=256 * MIB))
+    repairs = task.arrays if search is class_search else task.repair
     found = []
     for _ in range(2):
         model, budget = SiliconModel(silicon, np.random.default_rng(5)), Budget(samples=30)
@@ -111,13 +112,13 @@ def test_searches_run_on_silicon_unchanged(search):
 
 
 def test_too_little_memory_is_named_with_its_chip():
-    """Catches a partition judged by the analytical model's memory: the buffers of links count here."""
+    """Catches a partition judged by the analytical model's memory: the buffers of links count here, weights do not."""
     graph = random_graph(np.random.default_rng(1), "layered", 40)
     assignment = near_balanced(
         ChipModel(graph, ChipPackage(chips=4)), repair_arrays(graph), np.random.default_rng(0), 1
     )[0]
     roomy = Silicon(graph, ChipPackage(chips=4))
-    peaks = roomy.stages(assignment).peak_bytes
+    peaks = roomy.stages(assignment).needed_bytes
     silicon = Silicon(graph, dataclasses.replace(roomy.package, sram_bytes=float(np.sort(peaks)[-1] - 1)))
     verdict = validate_on_silicon(make_partition(assignment, 4), silicon)
     assert [v.culprits for v in verdict.violations] == [(f"chip {np.argmax(peaks)}",)]

@@ -5,20 +5,22 @@ it, `Silicon.measure`, and never its equations. Chip d runs its ops u in the gra
 
     r_u   = the roofline of `chip_package` without the overhead; the given seconds, where the graph states them
     t_u   = r_u slowdown(class of u) (1 + half_efficiency_s / r_u)^efficiency_exponent + launch_s
-    x_u   = max(0, (live bytes while u runs / sram_bytes - spill_from) / (1 - spill_from))
-    c_d   = Σ t_u (1 + spill_slowdown x_u²) + switch_s (number of times the class changes from one op to the next)
+    s_d   = max(0, bytes of the chip's weights - sram_bytes / 2) / link_bytes_per_s
+    c_d   = Σ t_u + s_d + switch_s (number of times the class changes from one op to the next)
     b_d   = bytes over link d -> d + 1 / link_bytes_per_s + message_s (number of tensors over it)
     t_d   = c_d + contention c_d (b_{d-1} + b_d) / (c_d + b_{d-1} + b_d) + sync_s          (t_d = sync_s where c_d = 0)
     runtime = max over d of t_d and b_d,   throughput = exp(noise z) / runtime,   z standard normal, one per measurement
 
-Bytes and tensors over a link are counted as in `chip_package`; program inputs take no time. Live bytes are those of
-`chip_package.chip_memory` (weights stay; tensors live from production or arrival to their last use or, where they go on
-to another chip, to the end of the chip's turn) and a second buffer, held all the time, for each tensor that arrives or
-leaves, since the neighbours work on other results. A partition is invalid, and its throughput zero, where the live
-bytes of a chip exceed `sram_bytes` (the function H of Eq. 5) or an edge runs backwards (Eq. 2).
+Half of a chip's memory is for weights. Those beyond it stay in the host's memory and come over a link for every result,
+as weights that an Edge TPU cannot cache do: they cost time, s_d, and break nothing. The other half is for tensors, which have
+nowhere else to be. They live as in `chip_package.chip_memory`, from production or arrival to their last use or, where
+they go on to another chip, to the end of the chip's turn; each that arrives or leaves has a second buffer all the time,
+since the neighbours work on other results. A partition is invalid, and its throughput zero, where a chip's tensors ever
+exceed sram_bytes / 2 (the function H of Eq. 5) or an edge runs backwards (Eq. 2). The model sees neither half.
 
-An op that looks up rows of a table (a word embedding) does not hold it: no chip could. The table stays in the host's
-memory, and the rows come over a link: r_u counts its activations, plus output bytes / link_bytes_per_s.
+Bytes and tensors over a link are counted as in `chip_package`; program inputs take no time.
+An op that looks up rows of a table (a word embedding) never holds it: the table stays in the host's memory, and only
+the rows come over a link. r_u counts its activations, plus output bytes / link_bytes_per_s.
 """
 
 import dataclasses
@@ -48,23 +50,21 @@ LOOKUPS = frozenset({"gather", "dynamic_slice"})  # Kinds of ops that read some 
 class SiliconParameters:
     """How chips differ from the analytical model.
 
-    Chosen by `experiments.mcm_silicon_calibration`; `data/mcm/silicon.json` is the record.
+    Chosen by `builders.mcm_tuning`; `data/mcm/silicon.json` is the record.
     """
 
-    attention: float = 1.54
+    attention: float = 1.93
     """Slowdown of products of activations; those of activations and weights are the reference, 1."""
-    elementwise: float = 1.65  # Slowdown of arithmetic op by op.
-    transcendental: float = 1.76  # Slowdown of exponentials, powers and roots.
-    reduction: float = 2.18  # Slowdown of sums and maxima.
-    movement: float = 1.1  # Slowdown of copies that compute nothing.
-    half_efficiency_s: float = 4.61e-06  # Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's.
-    efficiency_exponent: float = 0.715  # 0 is an efficiency that does not depend on size.
-    launch_s: float = 5.42e-07  # Seconds to start an op.
-    switch_s: float = 1.18e-07  # Seconds to change from one class of ops to another.
-    spill_from: float = 0.828  # Share of the memory from which live bytes slow an op down.
-    spill_slowdown: float = 0.596  # Relative slowdown of an op while the memory is full.
-    contention: float = 0.839  # Share of the links' time that a chip much busier than its links loses.
-    message_s: float = 1.22e-06  # Seconds a tensor takes on a link beside those of its bytes.
+    elementwise: float = 1.41  # Slowdown of arithmetic op by op.
+    transcendental: float = 1.87  # Slowdown of exponentials, powers and roots.
+    reduction: float = 1.6  # Slowdown of sums and maxima.
+    movement: float = 1.91  # Slowdown of copies that compute nothing.
+    half_efficiency_s: float = 2.58e-06  # Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's.
+    efficiency_exponent: float = 0.695  # 0 is an efficiency that does not depend on size.
+    launch_s: float = 7.67e-07  # Seconds to start an op.
+    switch_s: float = 1.55e-07  # Seconds to change from one class of ops to another.
+    contention: float = 0.402  # Share of the links' time that a chip much busier than its links loses.
+    message_s: float = 4.62e-06  # Seconds a tensor takes on a link beside those of its bytes.
     sync_s: float = 5e-6  # Seconds every chip waits for the others, per result.
     noise: float = 0.01  # Standard deviation of the logarithm of a measured throughput.
 
@@ -74,8 +74,8 @@ class SiliconParameters:
         return np.array([getattr(self, name, 1.0) for name in OP_CLASSES])
 
 
-SRAM_BYTES = 90.0 * MIB
-"""Memory of a chip, bytes, from the same record. Our graphs hold 32-bit numbers: half of this at the paper's 16."""
+SRAM_BYTES = 90.0625 * MIB
+"""Memory of a chip, both halves, bytes, from the same record. Our graphs hold 32-bit numbers: half of this at the paper's 16."""
 
 
 def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> ChipPackage:
@@ -90,8 +90,6 @@ def check_parameters(parameters: SiliconParameters, source: object = "silicon") 
         positive = field.name in OP_CLASSES
         if not (0 < value if positive else 0 <= value) or value == float("inf"):
             raise InputError(source, field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
-    if not parameters.spill_from < 1:
-        raise InputError(source, "spill_from", f"must be below 1, got {parameters.spill_from}")
 
 
 class Stages(NamedTuple):
@@ -99,7 +97,7 @@ class Stages(NamedTuple):
 
     chip_s: np.ndarray  # [C] float64, t_d.
     link_s: np.ndarray  # [C] float64, b_d.
-    peak_bytes: np.ndarray  # [C] float64.
+    needed_bytes: np.ndarray  # [C] float64, twice the most bytes of tensors ever held: the memory they ask for.
 
 
 class Silicon:
@@ -139,13 +137,13 @@ class Silicon:
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second without noise, 0 where invalid: for reports, not for a search."""
         stages = self.stages(assignment)
-        if stages is None or np.any(stages.peak_bytes > self.package.sram_bytes):
+        if stages is None or np.any(stages.needed_bytes > self.package.sram_bytes):
             return 0.0
         runtime = max(float(stages.chip_s.max()), float(stages.link_s.max()))
         return 1.0 / runtime if runtime > 0 else 0.0
 
     def stages(self, assignment: np.ndarray) -> Stages | None:
-        """Every stage's seconds, whether it fits the memory or not; None where an edge runs backwards.
+        """Every stage's seconds, whether its tensors fit the memory or not; None where an edge runs backwards.
 
         Raises:
           InputError: not one chip id in 0..C-1 per op.
@@ -157,17 +155,16 @@ class Silicon:
             raise InputError("assignment", "", fault)
         if assignment.min() < 0 or assignment.max() >= chips:
             raise InputError("assignment", "", f"there are chips outside [0, {chips - 1}]")
-        compute, link_bytes, messages, peak = schedule(
-            self._arrays, assignment.astype(np.int32), chips, p.switch_s, self.package.sram_bytes, p.spill_from,
-            p.spill_slowdown,
-        )  # fmt: skip
+        compute, link_bytes, messages, peak = schedule(self._arrays, assignment.astype(np.int32), chips, p.switch_s)
         if link_bytes[0] < 0:
             return None
+        weights = np.bincount(assignment, self._arrays.resident, chips)
+        compute += np.maximum(weights - self.package.sram_bytes / 2, 0.0) / self.package.link_bytes_per_s
         link = link_bytes / self.package.link_bytes_per_s + p.message_s * messages
         sides = link + np.concatenate([[0.0], link[:-1]])
         together = np.where(compute > 0, compute + sides, 1.0)
         chip = compute + p.contention * compute * sides / together + p.sync_s
-        return Stages(chip, link, peak)
+        return Stages(chip, link, 2 * peak)
 
 
 class SiliconModel(ChipModel):
@@ -243,9 +240,9 @@ class ScheduleArrays(NamedTuple):
 
     order: np.ndarray  # [N] int32 topological order, which every chip follows.
     position: np.ndarray  # [N] int32, the place of each op in it.
-    seconds: np.ndarray  # [N] float64, seconds of each op on a chip with memory to spare.
+    seconds: np.ndarray  # [N] float64, seconds of each op.
     unit: np.ndarray  # [N] int64 class of each op; -1 for an op that occupies no unit.
-    resident: np.ndarray  # [N] float64 bytes of weights each op keeps on its chip.
+    resident: np.ndarray  # [N] float64 bytes of weights each op has on its chip.
     output_bytes: np.ndarray  # [N] float64 bytes of the tensors each op makes.
     tensor_producer: np.ndarray  # [M] int32.
     tensor_bytes: np.ndarray  # [M] float64.
@@ -255,18 +252,16 @@ class ScheduleArrays(NamedTuple):
 
 
 @njit(cache=True)
-def schedule(arrays, assignment, chips, switch_s, sram_bytes, spill_from, spill_slowdown):
+def schedule(arrays, assignment, chips, switch_s):
     """Runs every chip's ops in order.
 
     Returns:
-      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes); the first
-      link's bytes are -1 where an edge runs back to an earlier chip.
+      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes of tensors); the
+      first link's bytes are -1 where an edge runs back to an earlier chip.
     """
     n, tensors = len(arrays.order), len(arrays.tensor_producer)
     compute, link_bytes, messages = np.zeros(chips), np.zeros(chips + 1), np.zeros(chips + 1)
     held, freed = np.zeros(chips), np.zeros(n)
-    for op in range(n):
-        held[assignment[op]] += arrays.resident[op]
     last_use, stamp = np.zeros(chips, np.int64), np.full(chips, -1, np.int64)
     there = np.empty(chips, np.int64)
     for t in range(tensors):
@@ -309,9 +304,7 @@ def schedule(arrays, assignment, chips, switch_s, sram_bytes, spill_from, spill_
         held[chip] += arrays.output_bytes[op]
         peak[chip] = max(peak[chip], held[chip])
         if arrays.unit[op] >= 0:
-            excess = (held[chip] / sram_bytes - spill_from) / (1.0 - spill_from)
-            slower = 1.0 + spill_slowdown * max(excess, 0.0) ** 2
-            compute[chip] += arrays.seconds[op] * slower
+            compute[chip] += arrays.seconds[op]
             if unit[chip] >= 0 and unit[chip] != arrays.unit[op]:
                 compute[chip] += switch_s
             unit[chip] = arrays.unit[op]

@@ -175,24 +175,25 @@ def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
 
 
 def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int | None = LISTED) -> Verdict:
-    """The validator's verdict, and whether every chip's memory holds what the silicon keeps there (H of Eq. 5).
+    """The validator's verdict, and whether half of every chip's memory holds its tensors (H of Eq. 5).
 
     Returns:
-      A verdict with the costs of `validate`, but ``peak_bytes`` as the silicon needs them; and ``silicon_throughput``,
-      without noise, 0 where the partition does not fit.
+      A verdict with the costs of `validate`, but ``peak_bytes`` is twice the tensors of the fullest chip; and
+      ``silicon_throughput``, without noise, 0 where the partition does not fit.
     """
     graph, package = silicon.graph, silicon.package
     verdict = validate(graph, partition, package, listed=listed)
     if not verdict.costs:  # wrong ids, or an edge that runs backwards
         return verdict
     f = [int(chip) for chip in partition.assignment]
-    chip_s, link_s, peak = stages_by_definition(graph, f, package, silicon.parameters)
+    chip_s, link_s, needed = stages_by_definition(graph, f, package, silicon.parameters)
     broken = Violations(listed)
     for d in range(package.chips):
-        if peak[d] > package.sram_bytes:
-            broken.add("Eq. 5 on silicon", (f"chip {d}",), f"needs {peak[d]} bytes, has {int(package.sram_bytes)}")
+        if needed[d] > package.sram_bytes:
+            detail = f"needs {needed[d]} bytes, half of them for tensors, has {int(package.sram_bytes)}"
+            broken.add("Eq. 5 on silicon", (f"chip {d}",), detail)
     runtime = max(*chip_s, *link_s)
-    costs = {**verdict.costs, "peak_bytes": float(max(peak))}
+    costs = {**verdict.costs, "peak_bytes": float(max(needed))}
     costs["silicon_throughput"] = 1.0 / runtime if runtime > 0 and not broken else 0.0
     return Verdict((*verdict.violations, *broken.all()), costs)
 
@@ -200,7 +201,7 @@ def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int |
 def stages_by_definition(
     graph: ComputationGraph, f: list[int], package: ChipPackage, parameters: SiliconParameters
 ) -> tuple[list[float], list[float], list[int]]:
-    """([C] t_d, [C] b_d, [C] peak bytes) of an assignment that obeys Eq. 2."""
+    """([C] t_d, [C] b_d, [C] bytes of memory needed) of an assignment that obeys Eq. 2."""
     chips = package.chips
     arrives: list[set[int]] = [set() for _ in range(chips)]
     leaves: list[set[int]] = [set() for _ in range(chips)]
@@ -225,26 +226,24 @@ def stages_by_definition(
         key = (tensor, f[consumer])
         last[key] = max(last.get(key, 0), rank[consumer])
     traffic, names = bytes_of_ops(graph), [OP_CLASSES[index] for index in op_classes(graph)]
-    chip_s, peaks = [], []
+    chip_s, needed = [], []
     for chip in range(chips):
-        live, peak = _live_bytes(graph, chip, ops[chip], made[chip], arrives[chip], leaves[chip], last)
-        compute, before = 0.0, ""
-        for op, held in live:
+        weights = sum(int(graph.op_weight_bytes[op]) for op in ops[chip] if graph.op_kinds[op] not in LOOKUPS)
+        compute, before = max(0.0, weights - package.sram_bytes / 2) / package.link_bytes_per_s, ""
+        for op in ops[chip]:
             if graph.op_kinds[op] == "input" and graph.op_seconds is None:
                 continue
-            fullness = (held / package.sram_bytes - parameters.spill_from) / (1 - parameters.spill_from)
-            seconds = _op_seconds(graph, op, names[op], traffic[op], package, parameters)
-            compute += seconds * (1 + parameters.spill_slowdown * max(0.0, fullness) ** 2)
+            compute += _op_seconds(graph, op, names[op], traffic[op], package, parameters)
             compute += parameters.switch_s if before not in ("", names[op]) else 0.0
             before = names[op]
         links = link_s[chip] + (link_s[chip - 1] if chip else 0.0)
         waiting = parameters.contention * compute * links / (compute + links) if compute else 0.0
         chip_s.append(compute + waiting + parameters.sync_s)
-        peaks.append(peak)
-    return chip_s, link_s, peaks
+        needed.append(2 * _peak_bytes(graph, chip, ops[chip], made[chip], arrives[chip], leaves[chip], last))
+    return chip_s, link_s, needed
 
 
-def _live_bytes(
+def _peak_bytes(
     graph: ComputationGraph,
     chip: int,
     mine: list[int],
@@ -252,10 +251,9 @@ def _live_bytes(
     arrives: set[int],
     leaves: set[int],
     last: dict[tuple[int, int], int],
-) -> tuple[list[tuple[int, int]], int]:
-    """A chip's ops in order, each with the bytes held while it runs; and the most bytes ever held."""
+) -> int:
+    """The most bytes of tensors a chip holds while it runs its ops in order."""
     rank = {op: i for i, op in enumerate(mine)}
-    weights = sum(int(graph.op_weight_bytes[op]) for op in mine if graph.op_kinds[op] not in LOOKUPS)
     change = [0] * (len(mine) + 2)  # of the bytes of what lives here, from one op to the next
     for tensor in [*arrives, *made]:
         size, first, kept = int(graph.tensor_bytes[tensor]), 0, False
@@ -265,8 +263,7 @@ def _live_bytes(
         change[first] += size
         change[(len(mine) if kept else last.get((tensor, chip), first)) + 1] -= size
     buffers = sum(int(graph.tensor_bytes[t]) for t in arrives) + sum(int(graph.tensor_bytes[t]) for t in leaves)
-    held = [weights + buffers + live for live in accumulate(change[: len(mine)])]
-    return list(zip(mine, held)), max(held, default=0)
+    return buffers + max(accumulate(change[: len(mine)]), default=0)
 
 
 def _op_seconds(
