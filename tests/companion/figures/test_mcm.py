@@ -105,4 +105,4 @@ def test_bars_say_what_does_not_fit():
     ]
     axes = method_bars({"rows": rows}).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["optimum", "class-search", "sa"]
-    assert [text.get_text() for text in axes.texts] == ["1.000", "1.070", "does not fit"]
+    assert [text.get_text() for text in axes.texts] == ["1.000", "1.070", "does not run"]

@@ -109,7 +109,7 @@ def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[st
 
 def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
     """The valid partitions of the first seed of a result of ``mcm.fig7``, run times over the smallest of their kind."""
-    (row,) = (r for r in result["rows"] if r["metric"] == "pearson")
+    (row,) = (r for r in result["rows"] if "scatter" in r)
     predicted, measured = (np.array(row["scatter"][name]) for name in ("predicted", "measured"))
     valid = measured > 0
     x, y = predicted[valid] / predicted[valid].min(), measured[valid] / measured[valid].min()
@@ -129,7 +129,7 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
     figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
     bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
-        write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not fit", row["high"], place)
+        write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place)
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
     axes.set(xlabel="throughput on silicon over the static optimum's", xlim=(0, 1.25))
     name_rows(axes, [row["method"] for row in rows])

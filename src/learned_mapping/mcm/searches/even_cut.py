@@ -1,8 +1,8 @@
 """Cutting an order of the ops into as many runs as there are chips, evenly by what each op is taken to cost.
 
 Costs need not be those of the model: perturbed, they give *near-balanced* random partitions; corrected class by class,
-they are what `costs.class_search` searches over. On silicon uniform distributions give no partition that fits, so
-searches begin about the even cut s of the model's own costs, with the distribution
+they are what `costs.class_search` searches over. Uniform distributions leave some chip far too much work, so
+searches also begin about the even cut s of the model's own costs, with the distribution
 
     p_i(c) ∝ exp(-λ |c - s_i|),    λ = log(2 N / m),
 
