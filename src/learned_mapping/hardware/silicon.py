@@ -12,13 +12,14 @@ it, `Silicon.measure`, and never its equations. Chip d runs its ops u in the gra
     runtime = max over d of t_d and b_d,   throughput = exp(noise z) / runtime,   z standard normal, one per measurement
 
 Half of a chip's memory is for weights. Those beyond it stay in the host's memory and come over a link for every result,
-as weights that an Edge TPU cannot cache do: they cost time, s_d, and break nothing. The other half is for tensors, which have
-nowhere else to be. They live as in `chip_package.chip_memory`, from production or arrival to their last use or, where
-they go on to another chip, to the end of the chip's turn; each that arrives or leaves has a second buffer all the time,
-since the neighbours work on other results. A partition is invalid, and its throughput zero, where a chip's tensors ever
-exceed sram_bytes / 2 (the function H of Eq. 5) or an edge runs backwards (Eq. 2). The model sees neither half.
+as weights that an Edge TPU cannot cache do: they cost time, s_d, and break nothing. The other half is for tensors,
+which have nowhere else to be. They live as in `chip_package.chip_memory`, from production or arrival to their last use
+or, where they go on to another chip, to the end of the chip's turn; each that arrives or leaves has a second buffer all
+the time, since the neighbours work on other results. A partition is invalid, and its throughput zero, where a chip's
+tensors ever exceed sram_bytes / 2 (the function H of Eq. 5) or an edge runs backwards (Eq. 2).
 
 Bytes and tensors over a link are counted as in `chip_package`; program inputs take no time.
+
 An op that looks up rows of a table (a word embedding) never holds it: the table stays in the host's memory, and only
 the rows come over a link. r_u counts its activations, plus output bytes / link_bytes_per_s.
 """
@@ -75,7 +76,7 @@ class SiliconParameters:
 
 
 SRAM_BYTES = 90.0625 * MIB
-"""Memory of a chip, both halves, bytes, from the same record. Our graphs hold 32-bit numbers: half of this at the paper's 16."""
+"""Memory of a chip, both halves, bytes, from the same record. Half of it at the paper's 16 bits a number."""
 
 
 def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> ChipPackage:
@@ -256,8 +257,8 @@ def schedule(arrays, assignment, chips, switch_s):
     """Runs every chip's ops in order.
 
     Returns:
-      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes of tensors); the
-      first link's bytes are -1 where an edge runs back to an earlier chip.
+      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes of tensors);
+      the first link's bytes are -1 where an edge runs back to an earlier chip.
     """
     n, tensors = len(arrays.order), len(arrays.tensor_producer)
     compute, link_bytes, messages = np.zeros(chips), np.zeros(chips + 1), np.zeros(chips + 1)

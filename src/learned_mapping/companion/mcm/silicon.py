@@ -100,7 +100,7 @@ def _with_costs(model: ChipModel, seconds: np.ndarray) -> ChipModel:
 
 
 def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """Random partitions: predicted and measured milliseconds, 0 where invalid, and the memory the fullest chip needs."""
+    """Random partitions: predicted and measured milliseconds, 0 where invalid, and what memory each needs."""
     graph, package = load_graph(instance), silicon_package(int(config["chips"]))
     silicon, model = Silicon(graph, package), ChipModel(graph, package)
     rng, arrays, count = np.random.default_rng(seed + SEED_OFFSET), repair_arrays(graph), int(config["partitions"])
