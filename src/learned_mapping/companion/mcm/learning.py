@@ -195,7 +195,7 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
 
 def plan_iterations(profile: str, seeds: int) -> list[Run]:
     """The policy from scratch with T of Eq. 7, as it is and with a start, on the graphs of ``mcm.modes``."""
-    base = {"samples": SAMPLES[profile], "network": profile}
+    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     arms = [(method, turns) for method in ITERATED for turns in ITERATIONS]
     names = of_profile(MODE_GRAPHS, profile)
     return [

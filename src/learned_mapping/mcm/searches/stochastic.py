@@ -54,10 +54,10 @@ def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Bud
 class AnnealingParameters:
     """Chosen on the five validation graphs, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
 
-    redrawn: float = 0.5  # Share of the ops whose distribution an iteration redraws.
-    concentration: float = 0.1
+    redrawn: float = 0.2  # Share of the ops whose distribution an iteration redraws.
+    concentration: float = 0.5
     """Parameter of the symmetric Dirichlet distribution new rows come from; small ones favour few chips."""
-    start_temperature: float = 0.2  # Relative loss of throughput that is accepted with probability 1/e at the start.
+    start_temperature: float = 0.005  # Relative loss of throughput that is accepted with probability 1/e at the start.
     end_temperature: float = 0.001  # The same at the end of the budget; geometric between.
 
 
@@ -66,8 +66,8 @@ class BalancedParameters:
     """Of `annealing_from_balance`; chosen on the five validation graphs, with the same record."""
 
     redrawn: float = 0.01  # Share of the ops that an iteration moves to a chip beside theirs, at least one.
-    moved: float = 10.0  # m of `even_cut`: about how many ops leave their chip before the repair.
-    start_temperature: float = 0.02
+    moved: float = 3.0  # m of `even_cut`: about how many ops leave their chip before the repair.
+    start_temperature: float = 0.005
     end_temperature: float = 0.001
 
 
