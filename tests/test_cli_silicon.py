@@ -67,3 +67,37 @@ def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
     code, _, err = run(capsys, "solve", "mcm", *arguments, "--start", "greedy-careful", *hardware)
     assert (code, "--start" in err) == ((2, True) if hardware else (0, False)), err
     assert (folder / "p.json").exists() == (not hardware)
+
+
+@pytest.mark.parametrize("hardware", ["analytical", "silicon"])
+def test_a_package_of_ones_own(capsys, folder, hardware):
+    """Catches a file that is read and not used, and a judge who forgets it."""
+    (folder / "slow.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}')
+    arguments = ["graph.json", "--method", "greedy-careful", "--hardware", hardware, "--json", "--out", "p.json"]
+    costs = []
+    for chosen in (["--chips", "2"], ["--package", "slow.json"]):
+        code, out, err = run(capsys, "solve", "mcm", *arguments, *chosen)
+        assert code == 0, err
+        costs.append(json.loads(out)["costs"])
+    assert costs[1]["runtime_s"] > 10 * costs[0]["runtime_s"]
+    code, out, err = run(capsys, "check", "graph.json", "p.json", "--json")
+    assert code == 0 and json.loads(out)["costs"] == costs[1], err
+
+
+@pytest.mark.parametrize(
+    "fault, field",
+    [({"chips": 0}, "chips"), ({"flops": 1}, "flops"), ({"link_bytes_per_s": 0}, "link_bytes_per_s"),
+     ({"schema": "learned-mapping/graph/1"}, "schema"), ({"op_overhead_s": "fast"}, "op_overhead_s")],
+)  # fmt: skip
+def test_a_package_that_cannot_be_is_named(capsys, folder, fault, field):
+    (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | fault))
+    arguments = ["graph.json", "--method", "greedy-careful", "--package", "odd.json", "--out", "p.json"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments)
+    assert code == 2 and "odd.json" in err and field in err and not (folder / "p.json").exists()
+
+
+def test_chips_are_said_once(capsys, folder):
+    (folder / "two.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2}')
+    arguments = ["graph.json", "--method", "greedy-careful", "--package", "two.json", "--chips", "3", "--out", "p.json"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments)
+    assert code == 2 and "--chips" in err

@@ -82,7 +82,7 @@ def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
     assert {r.instance for r in runs} == set(graphs.names(of=graphs.HEADROOM))
     assert not {r.instance for r in runs} & {r.instance for r in before}
     kinds = [{(r.task, r.method, str(r.config), r.seed) for r in each} for each in (runs, before)]
-    assert kinds[0] == kinds[1] and len(runs) == len(before) == 16 * (3 + 9 * 5)
+    assert kinds[0] == kinds[1] and len(runs) == len(before) == 16 * (3 + 10 * 5)
     quick = mcm_learning.plan_headroom("quick", 1)
     assert quick == mcm_learning.plan_fig5("quick", 1) and {r.instance for r in quick} <= set(graphs.names())
 
@@ -102,6 +102,23 @@ def test_headroom_tells_every_method_by_hand():
         assert rows[method, "graphs_above_careful", None]["value"] == (2 if value > 2 else 0)
     assert {(m, "ratio", other) for m, other in mcm_learning.CONTRASTS} <= set(rows)
     assert found["validated"] == len(records) and found["invalid"] == 0
+
+
+def test_iterations_at_equal_samples_and_at_equal_time_by_hand():
+    """Catches a longer run that is read at its own end, and one that is compared with another graph's or seed's."""
+    records = []
+    for seed, turns, ends in ((0, 1, (1.0, 2.0)), (1, 1, (1.0, 4.0)), (0, 2, (1.5, 3.0)), (1, 2, (6.0, 6.0))):
+        made = record("rl", "resnet_18", ends[1], chips=8, seconds=10.0 * turns)
+        made["seed"], made["config"] = seed, {"iterations": turns, "network": "quick", "samples": 40}
+        made["result"] |= {
+            "samples": 40,
+            "curve": {"x": [5.0, 15.0, 20.0], "samples": [1, 2, 2], "y": [*ends, ends[1]]},
+        }
+        records.append(made)
+    found = mcm_learning.assemble_iterations("full", records)["rows"]
+    ratio = {r["equal"]: r["value"] for r in found if r["metric"] == "ratio" and r["iterations"] == 2}
+    assert ratio == {"samples": pytest.approx(4.5 / 3.0), "seconds": pytest.approx(3.75 / 3.0)}
+    assert mcm_learning.plan_iterations("full", 5)[0].config["iterations"] == 1
 
 
 @pytest.mark.parametrize("plan", [mcm_learning.plan_fig5, mcm_learning_bert.plan_fig6, mcm_memory.plan_memory])

@@ -5,6 +5,7 @@ has method, seed, samples, the options of the problem that were given, and the n
 of its file.
 """
 
+import dataclasses
 import hashlib
 import sys
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
     "mmap": (),
-    "mcm": ("chips", "fold", "start", "repair", "strength", "iterations", "hardware"),
+    "mcm": ("chips", "package", "fold", "start", "repair", "strength", "iterations", "hardware"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
 }
 """What a paper's problem takes; an option of another paper is refused."""
@@ -43,7 +44,14 @@ def _problem(options: Any) -> Problem:
 def _hardware(options: Any) -> dict[str, Any]:
     """The options that were given, as `Problem.task` takes them."""
     given = {name: getattr(options, name, None) for name in OPTIONS[options.paper] if name not in ("fold", "hardware")}
-    return {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(given.get("package"), str):
+        if "chips" in given:
+            raise InputError("--chips", "", "is said by the package's file")
+        from learned_mapping.hardware.chip_package import read_package
+
+        given["package"] = read_package(given["package"])
+    return given
 
 
 def _folded(graph: Any) -> Any:
@@ -76,7 +84,8 @@ def solve(options: Any) -> int:
         instance = _folded(instance)
     elif options.paper == "mcm":
         _tell_of_weights(instance)
-    task = paper.task(instance, **_hardware(options))
+    chosen = _hardware(options)
+    task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     method = options.method
@@ -96,7 +105,8 @@ def solve(options: Any) -> int:
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
-    given = _hardware(options) | {name: True for name in ("fold",) if options.fold}
+    given = chosen | {name: True for name in ("fold",) if options.fold}
+    given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
     paper.write_solution(
         out, result.solution, instance, made_of(method, by, options.seed, result.samples, given, network)
@@ -170,7 +180,9 @@ def check(options: Any) -> int:
     instance = _judged_instance(options.paper, files[1], given)
     solution = chosen.read_solution(files[1], instance)
     hardware = _hardware(options)
-    if options.paper == "mcm":
+    if "package" in hardware:
+        hardware["package"] = dataclasses.replace(hardware["package"], chips=solution.chips)
+    elif options.paper == "mcm":
         hardware["chips"] = solution.chips
     elif options.paper == "regal":
         hardware["devices"] = solution.devices
@@ -268,4 +280,8 @@ def judged_options(path: str) -> dict[str, Any]:
     found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
     if "memory_gib" in given:
         found["memory_gib"] = given["memory_gib"].number(1e-9, MOST_GIB)
+    if "package" in given:
+        from learned_mapping.hardware.chip_package import package_of
+
+        found["package"] = package_of(given["package"])
     return found

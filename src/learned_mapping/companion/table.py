@@ -26,10 +26,10 @@ Record = dict[str, Any]
 
 
 def frame(records: Sequence[Record]) -> pandas.DataFrame:
-    """A line per record: ``instance``, ``method``, the cells of its result, and of its config (``config_X``)."""
+    """A line per record: instance, method and seed, the cells of its result, and of its config (``config_X``)."""
     lines = [
         {**{f"config_{name}": cell for name, cell in record["config"].items()}, **record["result"]}
-        | {name: record.get(name) for name in ("instance", "method")}
+        | {name: record.get(name) for name in ("instance", "method", "seed")}
         for record in records
     ]
     return pandas.DataFrame(lines, dtype=object).infer_objects()

@@ -11,6 +11,7 @@ links are busy:
     runtime = max_d t_d,   throughput = 1 / runtime
 """
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,9 +21,11 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.json_io import Node, read_json
 
 MIB = 2**20
 MAX_CHIPS = 4096
+MAX_NUMBER = 1e30  # Of any field of a package.
 
 
 @jax.tree_util.register_dataclass
@@ -44,6 +47,28 @@ class ChipPackage:
     weight_bytes_per_s: float = 512e9  # Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory.
     link_bytes_per_s: float = 32e9  # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s").
     op_overhead_s: float = 5e-7  # Fixed time of every op but program inputs, seconds; our assumption.
+
+
+def package_of(node: Node) -> ChipPackage:
+    """A package from a JSON object with any of its fields; the others keep their defaults.
+
+    Raises:
+      InputError: a field that a package has not, or a value that it cannot have.
+    """
+    names = [each.name for each in dataclasses.fields(ChipPackage)]
+    given = node.object((), ("schema", *names))
+    found = {name: given[name].number(0, MAX_NUMBER) for name in names[1:] if name in given}
+    if "chips" in given:
+        found["chips"] = given["chips"].integer(1, MAX_CHIPS)
+    for name in names[1:-1]:
+        if found.get(name) == 0:
+            given[name].fail("must be above 0")
+    return ChipPackage(**found)
+
+
+def read_package(path: str) -> ChipPackage:
+    """The package of a file of schema ``learned-mapping/package/1``; raises `InputError`."""
+    return package_of(read_json(path, "package"))
 
 
 def check_package(package: ChipPackage) -> None:
