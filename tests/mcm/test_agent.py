@@ -173,11 +173,11 @@ def test_training_resumes_to_the_same_numbers(tmp_path):
     again = agent()
     assert resume(again, tmp_path / "state.npz") and again.iterations == 2
     train(again, lambda: False, log=Log(None))
-    assert sorted(again.snapshots) == sorted(whole.snapshots) == [2, 5]
+    assert sorted(again.snapshots) == sorted(whole.snapshots) == [0, 2, 5]
     for a, b in zip(jax.tree_util.tree_leaves(again.learned), jax.tree_util.tree_leaves(whole.learned)):
         np.testing.assert_array_equal(a, b)
     best, rows = choose(config, whole.snapshots, [environment(seed=9, size=30)], finalists=1)
-    assert best in whole.snapshots and sum("finetune" in row for row in rows) == 1
+    assert best in (2, 5) and [row["iteration"] for row in rows if "finetune" in row] in ([0, 2], [0, 5])
 
 
 def test_checkpoint_round_trip(tmp_path):

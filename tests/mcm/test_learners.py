@@ -19,7 +19,7 @@ from learned_mapping.programs.synthetic import random_graph
 @pytest.fixture
 def small_policy(tmp_path, monkeypatch):
     """An untrained policy in place of the shipped one, small enough to compile fast."""
-    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda: tmp_path / "chips.npz")
+    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda pretraining=0: tmp_path / "chips.npz")
     monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16, "epochs": 2})
     config = agent_config("quick")
     parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters

@@ -1,6 +1,6 @@
 """Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5 validation graphs.
 
-    python -m builders.training.mcm_policy --out checkpoints/mcm/chips.npz
+    python -m builders.training.mcm_policy --seed 0 --out checkpoints/mcm/chips-0.npz
 
 A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are never read.
 """

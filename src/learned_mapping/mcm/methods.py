@@ -50,17 +50,19 @@ class Task:
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
       repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
       strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
+      pretraining: which of the shipped policies a trained one is.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
     """
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
-        strength: str = CHAIN, **settings: Any,
+        strength: str = CHAIN, pretraining: int = 0, **settings: Any,
     ):  # fmt: skip
         if repair not in REPAIRS:
             raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
         self._repair, self._strength, self.settings = repair, check_strength(strength), settings
+        self.pretraining = pretraining
 
     @cached_property
     def arrays(self) -> RepairArrays:
@@ -150,7 +152,7 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
         policy = make_policy(agent_config(profile, begun=balanced, **changes))
         learned = new_learned(policy, rng)
     else:
-        config, parameters = shipped()
+        config, parameters = shipped(task.pretraining)
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
@@ -294,7 +296,7 @@ class Partitioning(Problem):
         from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 
         pretrained = method in LEARNERS and LEARNERS[method][1] not in (SCRATCH, FROZEN)
-        return checkpoint_path() if pretrained else None
+        return checkpoint_path(task.pretraining) if pretrained else None
 
     def beside(self, task: Task) -> tuple[str, dict[str, float]]:
         """The careful greedy rule; the optimum where it is cheap, else the bound."""

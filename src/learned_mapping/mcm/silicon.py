@@ -80,7 +80,11 @@ class PartitioningOnSilicon(Partitioning):
         if options.get("start") is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        chosen = {name: options[name] for name in ("repair", "strength", "iterations") if options.get(name) is not None}
+        chosen = {
+            name: options[name]
+            for name in ("repair", "strength", "iterations", "pretraining")
+            if options.get(name) is not None
+        }
         return SiliconTask(instance, package, **chosen)
 
     def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:

@@ -3,7 +3,9 @@
 And on sixteen others, on which the optimum is well above the careful greedy.
 """
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from learned_mapping.companion.table import (
     sweep,
 )
 from learned_mapping.learning.checkpoint import read_checkpoint
-from learned_mapping.mcm.agent.checkpoints import checkpoint_digest, checkpoint_path
+from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_digest, checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.methods import LEARNERS
 
@@ -71,9 +73,19 @@ CLASSES = {
 }  # fmt: skip
 
 
-def checkpoint_of(method: str) -> dict[str, str]:
-    """What a run of a method keeps of the trained policy it starts from; nothing for all others."""
-    return {"checkpoint": checkpoint_digest()} if method in ("zeroshot", "finetune") else {}
+def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
+    """What a run of a method keeps of the trained policy it starts from, another for each of the first seeds; nothing
+    for all other methods."""
+    if method not in ("zeroshot", "finetune"):
+        return {}
+    pretraining = seed % PRETRAININGS
+    return {"pretraining": pretraining, "checkpoint": checkpoint_digest(pretraining)}
+
+
+def sweep_of(task: str, method: str, name: str, config: Record, seeds: int) -> list[Run]:
+    """A run of a method on a graph for each seed, with the trained policy it starts from."""
+    runs = sweep(task, [method], [name], config, seeds)
+    return [dataclasses.replace(run, config=run.config | checkpoint_of(method, run.seed)) for run in runs]
 
 
 def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Row]:
@@ -105,8 +117,7 @@ def plan_fig5(profile: str, seeds: int, of: str = graphs.PLAIN) -> list[Run]:
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
         for method in available(SEARCHES):
             network = {} if profile == "full" else {"network": profile}
-            config = {"samples": SAMPLES[profile], **network, **checkpoint_of(method)}
-            runs += sweep("mcm.solve", [method], [name], config, seeds)
+            runs += sweep_of("mcm.solve", method, name, {"samples": SAMPLES[profile], **network}, seeds)
     return runs
 
 

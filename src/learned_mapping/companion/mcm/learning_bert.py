@@ -6,7 +6,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mcm.learning import available, checkpoint_of, learning_rows, learnt_rows
+from learned_mapping.companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of
 from learned_mapping.companion.mcm.levels import LEAST, at_least, best_so_far, curve_of, level_row, log_curves
 from learned_mapping.companion.table import (
     Record,
@@ -50,11 +50,10 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
     """Rules once, searches by seed."""
     runs = sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
     for method in available(SEARCHES):
-        config = {"samples": SAMPLES[profile], **checkpoint_of(method)}
-        config |= {} if profile == "full" else {"network": profile}
-        runs += sweep("silicon.solve", [method], [GRAPH], config, seeds)
+        config = {"samples": SAMPLES[profile]} | ({} if profile == "full" else {"network": profile})
+        runs += sweep_of("silicon.solve", method, GRAPH, config, seeds)
         if method in EARLY and profile != "quick":
-            runs += sweep("silicon.solve", [method], [GRAPH], config | {"samples": EARLY_SAMPLES}, seeds)
+            runs += sweep_of("silicon.solve", method, GRAPH, config | {"samples": EARLY_SAMPLES}, seeds)
     return runs
 
 

@@ -23,8 +23,8 @@ BATCH = 500
 
 
 @lru_cache(maxsize=2)
-def _task(instance: str) -> Task:
-    return Task(load_graph(instance), ChipPackage(chips=chips(instance)))
+def _task(instance: str, pretraining: int = 0) -> Task:
+    return Task(load_graph(instance), ChipPackage(chips=chips(instance)), pretraining=pretraining)
 
 
 def _budget(config: Record) -> Budget:
@@ -34,7 +34,8 @@ def _budget(config: Record) -> Budget:
 
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on a graph of a set of `graphs.OWN`, on its own number of chips, judged by the analytical model."""
-    return _judged(PROBLEM.method(method, config.get("network", "full")).run, _task(instance), config, seed)
+    task = _task(instance, config.get("pretraining", 0))
+    return _judged(PROBLEM.method(method, config.get("network", "full")).run, task, config, seed)
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -79,7 +80,8 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     is the number of the first of them, None without one; the curve is of measurements.
     """
     memory = config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES
-    task = SILICON.task(load_graph(instance), package=silicon_package(PAPER_CHIPS, memory))
+    more = {"pretraining": config.get("pretraining", 0)}
+    task = SILICON.task(load_graph(instance), package=silicon_package(PAPER_CHIPS, memory), **more)
     rng, silicon = SILICON.randomness(task, seed), task.silicon
     budget = _budget(config)
     partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)

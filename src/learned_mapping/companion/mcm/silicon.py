@@ -13,7 +13,6 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.mcm.learning import checkpoint_of
 from learned_mapping.companion.statistics import interquartile_mean
 from learned_mapping.companion.table import (
     Record,
@@ -262,7 +261,7 @@ def plan_memory(profile: str, seeds: int) -> list[Run]:
     for memory in of_profile(SCARCE_MIB, profile):
         runs += sweep("silicon.solve", SCARCE_RULES, [GRAPH], {"samples": 1, "sram_mib": memory})
         for method in SCARCE_SEARCHES:
-            config = {"samples": of_profile(SCARCE_SAMPLES, profile), "sram_mib": memory, **checkpoint_of(method)}
+            config = {"samples": of_profile(SCARCE_SAMPLES, profile), "sram_mib": memory}
             config |= {"network": profile} if profile == "quick" else {}
             runs += sweep("silicon.solve", [method], [GRAPH], config, seeds)
     return runs

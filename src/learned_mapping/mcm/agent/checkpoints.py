@@ -19,14 +19,17 @@ PREFIX = "parameters"
 AGENT = "mcm-ppo"
 
 
-def checkpoint_path() -> Path:
-    """The shipped file."""
-    return data_folder() / "checkpoints" / "mcm" / "chips.npz"
+PRETRAININGS = 3  # Policies trained with different seeds; the first serves where nobody says which.
 
 
-def checkpoint_digest() -> str:
-    """16 hexadecimal digits of the shipped file; empty where there is none."""
-    path = checkpoint_path()
+def checkpoint_path(pretraining: int = 0) -> Path:
+    """The shipped file of a training."""
+    return data_folder() / "checkpoints" / "mcm" / f"chips-{pretraining}.npz"
+
+
+def checkpoint_digest(pretraining: int = 0) -> str:
+    """16 hexadecimal digits of a shipped file; empty where there is none."""
+    path = checkpoint_path(pretraining)
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
 
 
@@ -53,10 +56,10 @@ def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
     return config, parameters
 
 
-def shipped() -> tuple[AgentConfig, Any]:
-    """The shipped policy; raises `InputError` where its file is missing."""
-    path = checkpoint_path()
+def shipped(pretraining: int = 0) -> tuple[AgentConfig, Any]:
+    """The shipped policy of a training; raises `InputError` where its file is missing."""
+    path = checkpoint_path(pretraining)
     if not path.exists():
-        command = f"python -m builders.training.mcm_policy --out {path}"
+        command = f"python -m builders.training.mcm_policy --seed {pretraining} --out {path}"
         raise InputError(path, "", f"there is no trained policy; make it in the folder data with: {command}")
     return load_policy(path)

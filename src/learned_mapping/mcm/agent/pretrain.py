@@ -22,7 +22,7 @@ ZERO_SHOT_SAMPLES = 20
 FINE_TUNE_SAMPLES = 100
 SAMPLES = {"quick": 400, "full": 20_000, "paper": 20_000}
 """Partitions judged, by profile; the paper's 20,000 (Section 5.2)."""
-SNAPSHOTS = {"quick": 2, "full": 10, "paper": 200}  # Copies kept, by profile.
+SNAPSHOTS = {"quick": 2, "full": 20, "paper": 200}  # Copies kept, by profile, beside the untrained one.
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
 SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2}
@@ -54,8 +54,8 @@ class Pretraining:
         self.learned = new_learned(self.policy, np.random.default_rng([seed, 0]))
         self.iterations = 0
         self.total = max(samples // config.rollouts, 1)
-        self.snapshots: dict[int, Any] = {}
-        """Iterations -> parameters."""
+        self.snapshots: dict[int, Any] = {0: jax.tree_util.tree_map(np.asarray, self.learned.parameters)}
+        """Iterations -> parameters; those of the untrained network are a row of the scores."""
         self._kept = set(np.unique(np.linspace(0, self.total, min(snapshots, self.total) + 1).round().astype(int))[1:])
         self._makers, self._envs = envs, {}
 
@@ -136,6 +136,8 @@ def choose(
 ) -> tuple[int, list[dict[str, Any]]]:
     """The validation worker: (the iteration whose copy is best after fine-tuning, all scores).
 
+    The untrained network, iteration 0, is scored for comparison and never chosen.
+
     Args:
       config, snapshots: from `Pretraining`.
       envs: of validation graphs, none of them trained on.
@@ -148,10 +150,11 @@ def choose(
         rows.append({"iteration": iteration, "zeroshot": found})
         if report is not None:
             report(rows[-1])
-    for row in sorted(rows, key=lambda row: -row["zeroshot"])[:finalists]:
+    trained = sorted((row for row in rows if row["iteration"]), key=lambda row: -row["zeroshot"])
+    for row in [*(row for row in rows if not row["iteration"]), *trained[:finalists]]:
         parameters = snapshots[row["iteration"]]
         row["finetune"] = score(config, parameters, envs, samples=FINE_TUNE_SAMPLES, learning=True)
         if report is not None:
             report(row)
-    best = max((row for row in rows if "finetune" in row), key=lambda row: row["finetune"])
+    best = max(trained[:finalists], key=lambda row: row["finetune"])
     return best["iteration"], rows
