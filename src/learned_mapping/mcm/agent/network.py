@@ -27,6 +27,7 @@ from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.searches.even_cut import pull_of
 
 ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
+STATE = 10  # Numbers per op that tell of the assignment of the iteration before.
 FURTHEST = 3.0  # Chips between an op and its neighbours, from here on the same.
 
 
@@ -54,7 +55,7 @@ def value(h: jax.Array, graph: GraphFeatures, config: AgentConfig) -> jax.Array:
 
 
 def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
-    """[n, 10] what op i is told of y^(t-1) [n]: all 0 where there is none (entries below 0).
+    """[n, STATE] what op i is told of y^(t-1) [n]: all 0 where there is none (entries below 0).
 
     Its chip's position, the means of its producers' and consumers' positions relative to it, how many chips lie between
     it and the nearest of either, the time of its chip against an even share, that of its chip and of the ones before
