@@ -226,7 +226,7 @@ def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
         for turns, runs in mine.groupby("config_iterations", sort=False):
             limits = [plain.seconds[name, seed] for name, seed in zip(runs.instance, runs.seed)]
             timely = [_best_within(curve, limit) for curve, limit in zip(runs.curve, limits)]
-            for equal, values in (("samples", runs.throughput.tolist()), ("seconds", timely)):
+            for equal, values in (("samples", runs.throughput.tolist()), ("seconds", timely))[: 2 * (turns > 1)]:
                 here = runs.assign(reached=values).groupby("instance", sort=False).reached
                 scores = {method: {name: part.tolist() for name, part in here}, "T = 1": baseline}
                 found += ratio_rows(INSTANCE, scores, [(method, "T = 1")], iterations=turns, equal=equal)
