@@ -11,7 +11,8 @@ from learned_mapping.companion.runs import task_of
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
-from learned_mapping.mcm.searches.stochastic import AnnealingParameters
+from learned_mapping.mcm.methods import BALANCED
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
 from learned_mapping.mcm.silicon import PROBLEM
 from learned_mapping.programs.json_io import read_json
 
@@ -59,9 +60,20 @@ def test_no_instance_is_decided_by_its_longest_op():
 def test_annealing_has_the_parameters_of_its_record():
     """Catches a grid search run anew whose winner never reached the method."""
     record = read_json(data_folder() / "mcm" / "annealing.json").value
-    assert record["best"] == max(record["grid"], key=lambda row: row["balance"])
-    for name, value in vars(AnnealingParameters()).items():
-        assert value == record["best"].get(name, value)
+    for start, parameters in (("uniform", AnnealingParameters()), ("balanced", BalancedParameters())):
+        best = record["best"][start]
+        rows = [row for row in record["grid"] if row["start"] == start]
+        assert best == max(rows, key=lambda row: row["over_optimum"])
+        for name, value in vars(parameters).items():
+            assert value == best.get(name, value)
+
+
+def test_the_policy_with_a_start_has_settings_of_its_record():
+    """Catches settings nobody tried, and settings that lose by more than trainings differ among themselves."""
+    record = read_json(data_folder() / "mcm" / "policy.json").value
+    (mine,) = [row for row in record["grid"] if {k: row.get(k) for k in BALANCED} == BALANCED
+               and not {"learning", "credit", "mode", "iterations"} & set(row)]  # fmt: skip
+    assert record["best"]["over_optimum"] / mine["over_optimum"] < mine["factor_between_seeds"]
 
 
 def test_each_example_breaks_the_rule_it_is_named_after():
