@@ -121,6 +121,17 @@ def test_iterations_at_equal_samples_and_at_equal_time_by_hand():
     assert mcm_learning.plan_iterations("full", 5)[0].config["iterations"] == 1
 
 
+def test_what_the_chain_rule_costs_by_hand():
+    """Catches a ratio the wrong way round, and graphs mixed up."""
+    records = []
+    for name, chain, general in (("a", 2.0, 3.0), ("b", 8.0, 8.0)):
+        for strength, value in (("chain", chain), ("general", general)):
+            records.append(record("random", name, value) | {"config": {"strength": strength, "samples": 3}})
+    found = mcm_learning.assemble_strength("full", records)["rows"]
+    ratio = {r["instance"]: r["value"] for r in found if r["metric"] == "ratio"}
+    assert ratio == {"all": pytest.approx(1.5**0.5), "a": pytest.approx(1.5), "b": pytest.approx(1.0)}
+
+
 @pytest.mark.parametrize("plan", [mcm_learning.plan_fig5, mcm_learning_bert.plan_fig6, mcm_memory.plan_memory])
 def test_searches_of_a_plan_get_equal_samples(plan):
     """Catches a search that may try more."""

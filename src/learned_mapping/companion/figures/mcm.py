@@ -76,13 +76,14 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
 def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
     """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
 
-    Learners are solid, searches dashed, rules dotted.
+    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
     """
     figure, axes = new_figure(height=3.4)
     for row in rows:
         colour = method_colour(row["method"])
         if "curve" in row:
-            style = "-" if row["method"] in LEARNERS else "--"
+            learns = row["method"] in LEARNERS and not row["method"].endswith("-frozen")
+            style = "-" if learns else "-." if row["method"].endswith(("-balanced", "-frozen")) else "--"
             axes.plot(row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"])
         elif row["method"] in levels:
             axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))

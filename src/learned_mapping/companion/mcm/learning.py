@@ -54,6 +54,7 @@ MODES = ({"mode": "fix", "credit": "repaired"}, {"mode": "fix", "credit": "candi
          {"mode": "sample", "credit": "repaired"})  # fmt: skip
 MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
 ITERATED, ITERATIONS = ("rl", "rl-balanced"), (1, 2, 4)  # Who is played with which T of Eq. 7.
+STRENGTHENED, STRENGTHS = ("random", "sa-balanced", "rl", "rl-balanced"), ("chain", "general")
 UNCONSTRAINED_SAMPLES, SOLVER_SECONDS = 2000, {"quick": 1.0, "full": 10.0}
 LEVELS = (1.60, 1.70, 1.80)  # The paper's.
 LOW_LEVELS = (1.10, 1.20, 1.30)  # Ours: what the paper's policy reaches in the samples of the profile ``full``.
@@ -231,6 +232,36 @@ def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
                 scores = {method: {name: part.tolist() for name, part in here}, "T = 1": baseline}
                 found += ratio_rows(INSTANCE, scores, [(method, "T = 1")], iterations=turns, equal=equal)
             found.append(summary_row(INSTANCE, method, "seconds", runs.seconds, iterations=turns))
+        found += learning_rows(INSTANCE, method, [r for r in records if r["method"] == method])
+    return assembled(found, valid=table.valid)
+
+
+def plan_strength(profile: str, seeds: int) -> list[Run]:
+    """Searches and the policy under the chain rule and under Eq. 4 itself, on the graphs of ``mcm.modes``."""
+    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
+    return [
+        run
+        for name in of_profile(MODE_GRAPHS, profile)
+        for method in STRENGTHENED
+        for strength in STRENGTHS
+        for run in sweep("mcm.mode", [method], [name], base | {"strength": strength}, seeds)
+    ]
+
+
+def assemble_strength(profile: str, records: Sequence[Record]) -> Record:
+    """By method: throughput under Eq. 4 over that under the chain rule, by graph and over all; the seconds of both."""
+    table, found = frame(records), []
+    for method, mine in table.groupby("method", sort=False):
+        scores = {
+            strength: {name: part.throughput.tolist() for name, part in runs.groupby("instance", sort=False)}
+            for strength, runs in mine.groupby("config_strength", sort=False)
+        }
+        parts = {INSTANCE: scores}
+        parts |= {name: {s: {name: of[name]} for s, of in scores.items()} for name in scores["chain"]}
+        for name, part in parts.items():
+            found += [ratio | {"method": method} for ratio in ratio_rows(name, part, [("general", "chain")])]
+        for strength, runs in mine.groupby("config_strength", sort=False):
+            found.append(summary_row(INSTANCE, method, "seconds", runs.seconds, strength=strength))
         found += learning_rows(INSTANCE, method, [r for r in records if r["method"] == method])
     return assembled(found, valid=table.valid)
 

@@ -39,8 +39,9 @@ def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A policy from scratch, with the settings of `AgentConfig` that ``config`` has: mode, credit, iterations."""
-    settings = {name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__}
+    """A method under ``config``: the rule its repair keeps, and a policy's settings: mode, credit, iterations."""
+    known = ("strength", *AgentConfig.__dataclass_fields__)
+    settings = {name: value for name, value in config.items() if name in known}
     task = Task(load_graph(instance), ChipPackage(chips=chips(instance)), **settings)
     return _judged(PROBLEM.method(method, config["network"]).run, task, config, seed)
 
