@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.methods import METHODS, solve
@@ -18,7 +17,6 @@ from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.rules.cp_sat import Rules, fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.searches.stochastic import AnnealingParameters
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
@@ -134,14 +132,6 @@ def test_unknown_method_lists_those_there_are():
     """Catches a traceback for a typing error."""
     with pytest.raises(InputError, match="greedy-careful"):
         solve(random_graph(np.random.default_rng(0), "towers", 8), "magic")
-
-
-def test_annealing_parameters_are_those_of_the_record():
-    """Catches parameters edited by hand."""
-    best = json.loads((data_folder() / "mcm" / "annealing.json").read_text())["best"]
-    parameters = AnnealingParameters()
-    for name in ("redrawn", "concentration", "start_temperature"):
-        assert getattr(parameters, name) == best[name]
 
 
 def masked_layers(layers=6):
