@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import TABLE, find_artifact, reported
@@ -104,35 +105,30 @@ def test_the_ends_of_table_4(monkeypatch):
     ]  # fmt: skip
 
 
-def test_solutions_and_their_correlation():
-    """Latency falls as the return rises, but for one: Pearson and ranks by NumPy; two runs of one method both count."""
-    values, times = [0.1, 0.2, 0.3, 0.9], [4.0, 3.0, 2.5, 2.6]
-    records = [
-        record("one", ("greedy", "random", "edit-search", "edit-search")[i], i, times[i], values[i], group="best")
-        for i in range(4)
+def test_ten_games_of_one_training_and_their_correlations(monkeypatch):
+    """Latency falls as the return rises, but for one game: Pearson and ranks by NumPy; far games do not count as near.
+    Would catch stages that are not spread over the training, and those of another program or seed."""
+    stages = [[3 * i + 1, 0.05 * i, 4.0 - 0.1 * i + (i == 7)] for i in range(19)]
+    groups = {f"b{i}": "best" for i in range(6)} | {f"w{i}": "worst" for i in range(6)}
+    four = [
+        {"instance": name, "method": "muzero", "metric": "speedup", "value": 1.0, "group": group}
+        for name, group in groups.items()
     ]
-    rows = mmap_speedup.assemble_fig6("full", records)["rows"]
-    assert sum(row["metric"] == "latency_s" for row in rows) == 4
-    found = {row["metric"]: row["value"] for row in rows if row["method"] == "mixed"}
-    assert found["correlation"] == pytest.approx(np.corrcoef(values, times)[0, 1])
-    assert found["rank_correlation"] == pytest.approx(np.corrcoef([1, 2, 3, 4], [4, 3, 1, 2])[0, 1])
+    three = [{"instance": "w1", "method": "muzero", "metric": "latency_s", "value": 1.0, "stages": stages}]
+    three.append({"instance": "b5", "method": "muzero", "metric": "latency_s", "value": 1.0, "stages": stages[:3]})
+    three.append({"instance": "b0", "method": "muzero", "metric": "latency_s", "value": 1.0})
+    tables = {"mmap.table3": {"rows": three, "validated": 1, "invalid": 0}, "mmap.table4": {"rows": four}}
+    monkeypatch.setattr(mmap_speedup.results, "load", lambda name, profile: tables[name])
+    rows = mmap_speedup.assemble_fig6("full", [])["rows"]
+    assert {row["instance"] for row in rows} == {"w1"}  # b5 is no end of the table, b0 has no stages
+    shown = [(row["game"], row["return"], row["value"]) for row in rows if row["metric"] == "latency_s"]
+    assert shown == [tuple(stages[i]) for i in range(0, 19, 2)]
+    _, values, times = zip(*shown)
+    found = {row["metric"]: row for row in rows}
+    assert found["correlation"]["value"] == pytest.approx(np.corrcoef(values, times)[0, 1])
+    assert found["rank_correlation"]["value"] == pytest.approx(spearmanr(values, times).statistic)
+    assert found["near_correlation"]["n"] == 2 and found["near_correlation"]["value"] is None
     assert mmap_speedup.pearson(np.ones(3), np.arange(3)) is None
-    for profile, solutions in mmap_speedup.SOLUTIONS.items():
-        plan = mmap_speedup.plan_fig6(profile, 5)
-        counts = {len([r for r in plan if r.instance == name]) for name in {r.instance for r in plan}}
-        assert counts == {len(solutions)}
-
-
-def test_programs_of_figure_6_are_the_ends_of_table_4(monkeypatch):
-    def row(name: str, group: str) -> dict:
-        return {"instance": name, "method": "edit-search", "metric": "speedup", "value": 1.0, "group": group}
-
-    rows = [row(f"b{i}", "best") for i in range(6)] + [row(f"w{i}", "worst") for i in range(6)]
-    monkeypatch.setattr(mmap_speedup.results, "stored", lambda *_: {"id": "mmap.table4", "rows": rows})
-    assert mmap_speedup.groups("full") == {
-        **{f"b{i}": "best" for i in range(3)},
-        **{f"w{i}": "worst" for i in range(3)},
-    }
 
 
 def test_arms_of_figure_7_are_compared_for_equal_games():

@@ -40,19 +40,18 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     assert svg_text(figure) == svg_text(speedups(rows, methods=METHODS))
 
 
-def test_every_solution_is_a_dot():
+def test_every_game_is_a_dot():
     """Would catch axes that are swapped, seconds drawn as milliseconds, and a group in the other's row."""
     rows = []
     for name, group in (("a", "best"), ("b", "worst")):
-        rows += [row(name, m, "latency_s", 0.002 * i, group=group, **{"return": 0.1 * i}) for i, m in
-                 enumerate(("random", "greedy", "muzero"), 1)]  # fmt: skip
-        rows += [row(name, "mixed", "correlation", -0.5, group=group)]
-        rows += [row(name, "mixed", "rank_correlation", None, group=group)]
+        rows += [row(name, "muzero", "latency_s", 0.002 * i, group=group, **{"return": 0.1 * i}) for i in (1, 2, 3)]
+        rows += [row(name, "muzero", "correlation", -0.5, group=group)]
+        rows += [row(name, "muzero", "rank_correlation", None, group=group), row(name, "muzero", "games", 9.0)]
     figure = return_against_latency(rows)
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
     for axes in figure.axes:
-        dots = sorted(tuple(c.get_offsets()[0].tolist()) for c in axes.collections)
-        assert dots == [pytest.approx((0.1 * i, 2.0 * i)) for i in (1, 2, 3)]
+        (dots,) = axes.collections
+        assert dots.get_offsets().tolist() == [pytest.approx((0.1 * i, 2.0 * i)) for i in (1, 2, 3)]
         assert [text.get_text() for text in axes.texts] == ["r -0.50"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -17,6 +18,8 @@ from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, Picture, new_figure
 
 RETURN = "return (share of the possible saving)"
+STAGES = colormaps["Blues"]
+"""From the first games of a training to its last."""
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
 
@@ -161,30 +164,32 @@ def speedups(
 
 
 def return_against_latency(rows: Rows) -> Figure:
-    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per solution, both correlations.
+    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per game of a training, the darker
+    the later, and its correlations.
 
     Args:
       rows: of `mmap.fig6`.
     """
+    rows = [row for row in rows if "group" in row]
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
     figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
-    handles: dict[str, Any] = {}
+    words = {"correlation": "r", "rank_correlation": "ranks", "near_correlation": "r near the best"}
     for line, (group, programs) in zip(grid, groups.items()):
         for axes in line[len(programs) :]:
             axes.set_visible(False)
         for axes, (name, shown) in zip(line, programs.items()):
-            corner = []
-            for row in shown:
-                if row["metric"] == "latency_s":
-                    look = {"s": 22, "color": method_colour(row["method"]), "linewidth": 0}
-                    handles.setdefault(row["method"], axes.scatter(row["return"], 1e3 * row["value"], **look))
-                elif row["value"] is not None:
-                    corner.append(f"{'ranks' if row['metric'].startswith('rank') else 'r'} {row['value']:.2f}")
+            points = np.array([(row["return"], 1e3 * row["value"]) for row in shown if row["metric"] == "latency_s"])
+            colours = STAGES(np.linspace(0.25, 1.0, len(points)))
+            axes.scatter(*points.T, s=24, c=colours, edgecolor=INK, linewidth=0.4)
+            numbers = {row["metric"]: row["value"] for row in shown if row["value"] is not None}
+            corner = [f"{word} {numbers[metric]:.2f}" for metric, word in words.items() if metric in numbers]
             axes.set_title(name, fontsize=8.5, color=GROUP_COLOURS.get(group, INK))
             axes.text(0.97, 0.95, "\n".join(corner), transform=axes.transAxes, ha="right", va="top", fontsize=8)
             axes.tick_params(labelsize=7)
-    return _margins(figure, RETURN, "latency (ms)", handles)
+    figure.supxlabel(RETURN, fontsize=9.5)
+    figure.supylabel("latency (ms)", fontsize=9.5)
+    return figure
 
 
 def scaling(rows: Rows) -> Figure:

@@ -97,22 +97,32 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         return _compiler_record(method, program, own)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
-    record = judged(program, result.solution, exact=method not in PLANS)
-    record |= {
+    told = learner_record if method in LEARNED else searcher_record
+    record = told(program, result, exact=method not in PLANS)
+    if config.get("keep"):
+        names = ("action", "offset", "start", "end")
+        record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
+    return record
+
+
+def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
+    """The record of a method's `Result` on a program."""
+    return judged(program, result.solution, exact=exact) | {
         "resets": result.metrics["resets"],
         "samples": result.samples,
         "seconds": result.seconds,
         "curve": result.curve,
     }
-    if method in LEARNED:
-        record |= {name: result.metrics[name] for name in LEARNING if name in result.metrics}
-        record["log"] = thinned(result.log)
-        record["stages"] = [list(stage) for stage in result.stages]
-        record["actions"] = "".join(map(str, result.solution.action.tolist()))
-    if config.get("keep"):
-        names = ("action", "offset", "start", "end")
-        record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
-    return record
+
+
+def learner_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
+    """The same of a training's `LearnedResult`, with what it learned, its curve and its games."""
+    return searcher_record(program, result, exact=exact) | {
+        **{name: result.metrics[name] for name in LEARNING if name in result.metrics},
+        "log": thinned(result.log),
+        "stages": [list(stage) for stage in result.stages],
+        "actions": "".join(map(str, result.solution.action.tolist())),
+    }
 
 
 def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[str, Any]:

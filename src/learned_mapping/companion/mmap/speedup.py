@@ -4,11 +4,11 @@ Latencies are those of our model. ``speedup`` is over the compiler's mapping as 
 over the same within the rules that the searches keep to (``xla-kept``); `mmap.runs` says how both are timed. ``prod``
 is the better of the agent's and that compiler's mapping, run for run; ``edit-search-prod`` that of the edit search.
 
-Figure 6 asks whether a larger return means a shorter latency. The paper takes ten solutions from the stages of a
-training run, on the three best and three worst programs of its Table 4. Ours are the best games of eight runs, fixed
-beforehand in `SOLUTIONS`, on the programs at the ends of our own Table 4. The rank correlation stands beside Pearson's,
-which a single bad solution can make. Figure 8 shows the program on which `OURS` is furthest ahead, and marks the tensor
-that it gives most separate stays in fast memory; the paper shows alexnet_train_batch_32.
+Figure 6 asks whether a larger return means a shorter latency, as the paper does: ten games from the stages of one
+training run of the agent, on the three best and three worst programs of Table 4. Random first games are among them and
+can make Pearson's correlation alone, so the rank correlation, and Pearson's of the games near the best, stand beside
+it. Figure 8 shows the agent's best game of Table 3 on the paper's program, AlexNet, and marks the tensor that it
+gives most separate stays in fast memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from scipy.stats import rankdata
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, counted, learned, learning_rows, load, plan_run
+from learned_mapping.companion.mmap.runs import COMPILER, counted, learned, learning_rows, load, plan_run, replayed
+from learned_mapping.companion.runs import read_record
 from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import (
     Record,
@@ -35,8 +36,9 @@ from learned_mapping.companion.table import (
     summaries,
     summary_row,
 )
+from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.rules.actions import COPY, NO_OFFSET
+from learned_mapping.mmap.rules.actions import COPY
 from learned_mapping.programs.program import Program
 
 AGENT, PROD = "muzero", "prod"
@@ -62,21 +64,10 @@ SUMMARIES = ("speedup", "speedup_max", "speedup_min", "improved")
 GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
 ENDS = 3
 """Programs of each group."""
-QUICK = (
-    *(("random", 0.02), ("greedy", 0.1), ("greedy-tuned", 0.1), ("evolution-policy", 0.1), ("evolution-policy", 0.3)),
-    *(("edit-search", 0.1), ("edit-search", 0.3), ("edit-search", 0.5), ("evolution-logits", 0.3)),
-)
-FULL = (
-    *(("random", 1.0), ("greedy", 1.0), ("greedy-tuned", 10.0), ("evolution-policy", 3.0), ("evolution-policy", 10.0)),
-    *(("edit-search", 1.0), ("edit-search", 10.0), ("edit-search", 30.0)),
-)
-SOLUTIONS = {"quick": QUICK, "full": FULL, "paper": FULL}
-"""Method and CPU seconds of each run; the same on every program."""
-SCATTER = "mixed"
-"""The method of rows that are over solutions of several methods."""
+SOLUTIONS, NEAR = 10, 0.1
+"""Games of a training that Figure 6 draws; those at most so far below the best return count as near it."""
 
-WITHOUT_OFFSETS = "heuristic"
-"""What stands for the compiler where its mapping does not say at which offsets."""
+FIG8_PROGRAM = "alexnet_train_batch_32"
 SHARE = 0.02
 """A tensor is marked if it takes at least this share of the fast memory, so that it can be seen."""
 FIELDS = ("action", "offset", "start", "end")
@@ -115,7 +106,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
         times = {method: np.array([latency_s(r) for r in groups[name, method]]) for method in present}
         extra = {"program": groups[name, COMPILER[0]][0]["config"]["program"]}
         for method, runs in found.items():
-            made.append(summary_row(name, method, "latency_s", times[method], statistic=np.mean, **extra))
+            told = {"stages": runs[0]["stages"]} if runs[0].get("stages") else {}
+            made.append(summary_row(name, method, "latency_s", times[method], statistic=np.mean, **extra, **told))
             columns = {"stall_s": [sum(result["stalls"].values()) for result in runs]}
             columns["return"] = [result["costs"].get("return", 0.0) for result in runs]
             made += summaries(name, method, columns, statistic=np.mean)
@@ -195,59 +187,48 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
     return from_part(table, found + learned(table))
 
 
-def groups(profile: str) -> dict[str, str]:
-    """Program -> group, from the stored `mmap.table4`; without one, the paper's programs (in ``quick``, one each)."""
-    table = results.stored("mmap.table4", profile)
-    if table is None:
-        names = [each["instance"] for each in reported("mmap.fig6")]
-        if profile == "quick":
-            return {"alexnet_train_batch_32": "best", "rnn_0": "worst"}
-        return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:], "worst")
+def groups(table: Record) -> dict[str, str]:
+    """Program -> group, of the `ENDS` first of each group of a result of `mmap.table4`."""
     found: dict[str, str] = {}
     for group in GROUPS:
-        shown = results.select(table, method=OURS, metric="speedup", group=group)
+        shown = results.select(table, method=leading(table), metric="speedup", group=group)
         found |= {each["instance"]: group for each in shown[:ENDS]}
     return found
 
 
-def plan_fig6(profile: str, seeds: int) -> list[Run]:
-    """The runs on each program, numbered by their seeds, so that two runs of one method differ."""
-    return [
-        plan_run(method, name, {"seconds": seconds, "group": group}, number)
-        for name, group in groups(profile).items()
-        for number, (method, seconds) in enumerate(SOLUTIONS[profile])
-    ]
-
-
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Every solution's return and latency, and per program both correlations."""
-    made: list[Row] = []
-    of_program: dict[str, str] = {}
-    for (name, method), group in grouped(records).items():
-        of_program[name] = group[0]["config"]["group"]
-        for record in group:
-            costs, config = record["result"]["costs"], record["config"]
-            if record["result"]["valid"]:
-                more = {key: config[key] for key in ("seconds", "group", "program")} | {"return": costs["return"]}
-                made.append(row(name, method, "latency_s", costs["latency_s"], n=1, **more))
-    for name, group in of_program.items():
-        points = np.array([[each["return"], each["value"]] for each in made if each["instance"] == name]).T
-        found = {"correlation": pearson(*points), "rank_correlation": pearson(*rankdata(points, axis=1))}
-        made += rows(name, SCATTER, found, n=points.shape[1], group=group)
-    return assembled(made) | counted(records)
+    """Return and latency of `SOLUTIONS` games from the stages of each program's training in `mmap.table3`, and three
+    correlations."""
+    table, made = results.load("mmap.table3", profile), []
+    for name, group in groups(results.load("mmap.table4", profile)).items():
+        about = [each for each in results.select(table, instance=name, method=AGENT) if each.get("stages")]
+        if not about:
+            continue
+        stages = about[0]["stages"]
+        chosen = np.unique(np.linspace(0, len(stages) - 1, min(SOLUTIONS, len(stages))).astype(int))
+        points = np.array([stages[i][1:] for i in chosen])
+        for i in chosen:
+            number, value, latency = stages[i]
+            made.append(row(name, AGENT, "latency_s", latency, n=1, group=group, game=number, **{"return": value}))
+        near = points[points[:, 0] >= points[:, 0].max() - NEAR]
+        found = {"correlation": pearson(*points.T), "rank_correlation": pearson(*rankdata(points, axis=0).T)}
+        made += rows(name, AGENT, found, n=len(points), group=group)
+        made.append(row(name, AGENT, "near_correlation", pearson(*near.T), n=len(near), group=group))
+        made += [each for each in learned(table) if (each["instance"], each["method"]) == (name, AGENT)]
+    return from_part(table, made)
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
-    """Pearson's correlation; None where one side does not vary."""
-    return None if np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+    """Pearson's correlation; None of fewer than three, and where one side does not vary."""
+    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
 
 
 def assemble_table5(profile: str, records: list[Record]) -> Record:
     """The correlations of `mmap.fig6` beside the speedups of `mmap.table4`."""
     figure, table = results.load("mmap.fig6", profile), results.stored("mmap.table4", profile)
-    found = results.select(figure, method=SCATTER)
+    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + learned(figure)
     for name in dict.fromkeys(each["instance"] for each in found) if table else ():
-        found += results.select(table, instance=name, method=OURS, metric="speedup")
+        found += results.select(table, instance=name, method=AGENT, metric="speedup")
     return from_part(figure, found)
 
 
@@ -291,38 +272,39 @@ def marked_tensor(program: Program, mapping: Mapping) -> int:
     return max(candidates, key=lambda tensor: (counts[tensor], program.tensor_bytes[tensor], -tensor))
 
 
-def chosen_program(profile: str) -> str:
-    """The program of the largest speedup in the stored `mmap.table3`; without one, the table's first."""
-    table = results.stored("mmap.table3", profile)
-    order = [] if table is None else ranked(table)
-    return order[0]["instance"] if order else programs(profile)[0]
-
-
-def has_offsets(mapping: Mapping) -> bool:
-    """Whether every placed buffer has a place that can be drawn."""
-    return bool((mapping.offset[mapping.placed] > NO_OFFSET).all())
-
-
 def plan_fig8(profile: str, seeds: int) -> list[Run]:
-    """One run of `OURS` with the seconds of `mmap.table3`, its mapping kept; the compiler's mapping."""
-    name, config = chosen_program(profile), {"seconds": SECONDS[profile], "keep": True}
-    runs = [plan_run(OURS, name, config)]
-    if has_offsets(load(name)[1]):
-        return runs + [plan_run(method, name, {}) for method in COMPILER]
-    return [*runs, plan_run(WITHOUT_OFFSETS, name, config)]
+    """The compiler's mapping; the agent's is the best of `mmap.table3`, in ``quick`` the edit search stands for it."""
+    runs = [plan_run(method, FIG8_PROGRAM, {}) for method in COMPILER]
+    return (
+        [*runs, plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True})]
+        if profile == "quick"
+        else runs
+    )
+
+
+def best_game(instance: str) -> Record:
+    """The record of the agent's run of `mmap.table3` with the largest return; raises `InputError` where none is run."""
+    folder, config = results.runs_folder("mmap.table3", "full"), {"seconds": AGENT_SECONDS["full"]}
+    runs = (read_record(folder, plan_run(AGENT, instance, config, seed)) for seed in range(SEEDS_REPEATED))
+    found = [record for record in runs if record is not None]
+    if not found:
+        raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
+    return max(found, key=lambda record: record["result"]["costs"]["return"])
 
 
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
     """Two rows with mappings and the marked tensor's stays; what it holds under both; returns and speedups.
 
-    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory.
+    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory; ``again`` counts the
+    tensors of any size that are loaded more than once.
     """
-    agent, compiler, *within = records
-    name = agent["instance"]
+    compiler, within, *searched = records
+    name = compiler["instance"]
+    (agent,) = searched or [best_game(name)]
     program, own = load(name)
-    mapping = make_mapping(program, **agent["result"]["mapping"])
-    stored = compiler["result"].get("mapping")
-    mappings = {OURS: mapping, compiler["method"]: own if stored is None else make_mapping(program, **stored)}
+    kept = agent["result"].get("mapping")
+    mapping = replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
+    mappings = {agent["method"]: mapping, compiler["method"]: own}
     tensor = marked_tensor(program, mapping)
     size = int(program.tensor_bytes[tensor])
     made: list[Row] = []
@@ -343,14 +325,21 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
             "latency_s": latency_s(record),
             "placed": int(shown.placed.sum()),
             "stays": len(found),
-            "loads": sum(stay.loaded for stay in found),
+            "loads": loads(program, shown, tensor),
             "held_byte_steps": size * held_steps(found),
+            "again": sum(loads(program, shown, other) > 1 for other in range(program.num_tensors)),
         }
         made += rows(name, method, numbers, n=1)
-    for metric, record in zip(BASELINES, (compiler, *within)):
+    for metric, record in zip(BASELINES, (compiler, within)):
         speed = latency_s(record) / latency_s(agent)
-        made.append(row(name, OURS, metric, speed, n=1, baseline=record["method"]))
-    return assembled(made) | counted(records)
+        made.append(row(name, agent["method"], metric, speed, n=1, baseline=record["method"]))
+    made += learning_rows(name, AGENT, [agent["result"]])
+    return assembled(made) | counted([*records, agent][:3])
+
+
+def loads(program: Program, mapping: Mapping, tensor: int) -> int:
+    """How often a tensor is copied into fast memory."""
+    return sum(stay.loaded for stay in stays(program, mapping, tensor))
 
 
 def held_steps(found: Sequence[Stay]) -> int:

@@ -63,8 +63,8 @@ ROW = {
 
 
 COMPILED = (
-    "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "log_values", "limit", "atoms",
-    "learning_rate", "weight_decay", "clip", "average", "true_dynamics", "clone",
+    "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "ids", "log_values", "limit",
+    "atoms", "learning_rate", "weight_decay", "clip", "average", "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -180,7 +180,7 @@ class MMapAgent:
                 self._offer(game.state.moves["action"], game.value)
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, config, self.best)
-        self.play.to_go = to_go
+        self.play.to_go = to_go if config.potential else np.zeros_like(to_go)
         if config.demonstration or config.windows:
             self._follow_best()
         if config.windows:
@@ -193,7 +193,8 @@ class MMapAgent:
 
     def _follow_best(self) -> None:
         """What is expected of a game becomes what the best one got."""
-        self.play.to_go = self.best.saved[-1] - self.best.saved
+        if self.config.potential:
+            self.play.to_go = self.best.saved[-1] - self.best.saved
 
     def _offer(self, actions: np.ndarray, value: float) -> bool:
         """Notes a game; returns whether it is the best found so far."""
@@ -246,7 +247,7 @@ class MMapAgent:
             self._own_game(cold[-1].actions)
         if self.config.windows:
             self._follow_best()
-        elif finished:
+        elif finished and self.config.potential:
             mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
             kept = (1.0 - 1.0 / MEMORY) ** len(finished)
             self.play.to_go = kept * self.play.to_go + (1.0 - kept) * mean

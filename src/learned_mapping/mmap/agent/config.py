@@ -40,6 +40,10 @@ class AgentConfig:
     latent: int = 96
     id_width: int = 32
     """Of an id's embedding in the input."""
+    ids: bool = True
+    """Whether ids are embedded; without, alike positions look alike."""
+    potential: bool = True
+    """Whether rewards and values of whole games are relative to the return to go expected at a buffer."""
     log_values: bool = False
     """Atoms evenly spaced in sign(x) ln(1 + |x|) instead of x."""
     limit: float = 43.0
@@ -116,6 +120,8 @@ def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) ->
         raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
     if config.jax_games and config.windows:
         raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
+    if not config.potential and config.windows:
+        raise InputError("config", "potential", "windows are relative to the game they follow")
     if config.true_dynamics and not config.jax_games:
         raise InputError("config", "true_dynamics", "needs jax_games")
     if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:

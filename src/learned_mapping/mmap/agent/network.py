@@ -105,14 +105,13 @@ class Networks:
 
     def _represent_parts(self, vector: jax.Array, ids: jax.Array) -> jax.Array:
         config = self.config
-        names = ("buffer", "tensor", "group")
-        embedded = [
-            _embed(count, config.id_width, f"{name}_id", ids[:, i])
-            for i, (name, count) in enumerate(zip(names, self.counts))
-        ]
+        named = zip(("buffer", "tensor", "group"), self.counts, ids.T) if config.ids else ()
+        embedded = [_embed(count, config.id_width, f"{name}_id", index) for name, count, index in named]
         x = jnp.concatenate([vector, *embedded], axis=-1)
         x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
-        x = hk.Linear(config.latent, name="second")(x) + _embed(self.counts[0], config.latent, "place", ids[:, 0])
+        x = hk.Linear(config.latent, name="second")(x)
+        if config.ids:
+            x += _embed(self.counts[0], config.latent, "place", ids[:, 0])
         return layer_norm(x, name="latent_norm")
 
     def _dynamics_parts(self, state: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -56,12 +56,27 @@ def masked(logits: jax.Array, legal: jax.Array) -> jax.Array:
     return jnp.where(legal, logits, LOWEST_LOGIT)
 
 
-def make_policy(networks: Networks, config: AgentConfig, recurrent):
-    """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count, temperature [N]) ->
-    `Decisions`: the search with `recurrent`, mctx's function of a step, or the policy head alone."""
+def make_tree_search(config: AgentConfig, recurrent):
+    """(parameters, key, logits [N, 3] without what is not legal, value [N], embedding of the root, legal [N, 3]) ->
+    mctx's output, with `recurrent`, its function of a step."""
     transform = functools.partial(
         mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
     )
+
+    def search(parameters, key, logits, value, state, legal):
+        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+        return mctx.gumbel_muzero_policy(
+            parameters, key, root, recurrent, config.search_simulations, invalid_actions=~legal, qtransform=transform,
+            max_num_considered_actions=NUM_ACTIONS,
+        )  # fmt: skip
+
+    return search
+
+
+def make_policy(networks: Networks, config: AgentConfig, recurrent):
+    """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count, temperature [N]) ->
+    `Decisions`: the search with `recurrent`, mctx's function of a step, or the policy head alone."""
+    search = make_tree_search(config, recurrent)
 
     def decide(parameters, prediction, state, legal, seed, count, temperature):
         search_key, draw_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), count))
@@ -69,11 +84,7 @@ def make_policy(networks: Networks, config: AgentConfig, recurrent):
         logits = masked(prediction.policy, legal)
         policy = jax.nn.softmax(logits)
         if config.search_simulations > 0:
-            root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
-            found = mctx.gumbel_muzero_policy(
-                parameters, search_key, root, recurrent, config.search_simulations, invalid_actions=~legal,
-                qtransform=transform, max_num_considered_actions=NUM_ACTIONS,
-            )  # fmt: skip
+            found = search(parameters, search_key, logits, value, state, legal)
             policy = jnp.where(legal, found.action_weights, 0.0)
             searched = found.search_tree.node_values[:, found.search_tree.ROOT_INDEX]
         hot = masked(jnp.log(policy + 1e-20) / temperature[:, None], legal)
@@ -92,3 +103,17 @@ def make_decide(networks: Networks, config: AgentConfig):
         return policy(parameters, networks.predict(parameters, state), state, legal, seed, count, temperature)
 
     return jax.jit(decide)
+
+
+def make_search(networks: Networks, config: AgentConfig):
+    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], key) -> mctx's output with the tree, and the policy
+    head's logits [N, 3]; compiled, for a look inside."""
+    search = make_tree_search(config, model(networks, config))
+
+    def look(parameters, vector, ids, legal, key):
+        state = networks.represent(parameters, vector, ids)
+        prediction = networks.predict(parameters, state)
+        logits = masked(prediction.policy, legal)
+        return search(parameters, key, logits, networks.atoms.decode(prediction.value), state, legal), logits
+
+    return jax.jit(look)

@@ -1,0 +1,124 @@
+"""Inside the agent: one training on each program of Table 2, and what its network then knows (`mmap.agent.inside`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap.runs import (
+    counted,
+    judged,
+    learning_rows,
+    load,
+    num_buffers,
+    program_digest,
+    replayed,
+    thinned,
+)
+from learned_mapping.companion.mmap.table2 import LARGE, workloads
+from learned_mapping.companion.statistics import mean_difference
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
+
+AGENT, HEAD = "muzero", "policy head"
+SECONDS, SECONDS_LARGE = 300.0, 600.0
+"""CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
+SEEDS, SEEDS_LARGE = 2, 1
+"""At most."""
+STEPS = 5
+"""Decisions that are imagined in a row."""
+DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
+"""Of whole games with the search and without: about so many decisions, in so many games."""
+TEMPERATURE = 0.25
+"""At which these are played."""
+QUALITIES = (
+    "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
+    "share_gain", "share_same", "share_cost", "alternatives",
+)  # fmt: skip
+"""Of `mmap.agent.inside.compared`, a row each."""
+
+
+def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of `mmap.agent.inside`."""
+    from learned_mapping.learning.loop import Log, train
+    from learned_mapping.mmap.agent import inside
+    from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+    from learned_mapping.mmap.agent.config import config_for
+
+    program, _ = load(instance)
+    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
+    budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
+    agent.start(budget)
+    train(agent, budget.spent, log=log)
+    spent, along = budget.seconds, inside.along_best(agent)
+    count = int(np.clip(DECISIONS // max(along.game.size, 1), LEAST_GAMES, MOST_GAMES))
+    return judged(program, replayed(program, "".join(map(str, along.guide.actions)))) | {
+        "samples": budget.samples,
+        "seconds": spent,
+        "updates": float(agent.learner.updates),
+        "decisions": float(agent.decisions),
+        "log": thinned(log.rows),
+        "unroll": inside.unroll(agent, along, STEPS),
+        "outcomes": inside.compared(inside.outcomes(agent, along)),
+        "tree": inside.searched(agent, along),
+        "whole_games": inside.played(agent, config.get("games", count), TEMPERATURE),
+        "embedding": inside.embedding(agent, along),
+    }
+
+
+def plan_inside(profile: str, seeds: int) -> list[Run]:
+    """One training and a look on each program; long runs, and in ``quick`` none."""
+    runs = []
+    for name in workloads(profile) if profile != "quick" else ():
+        large = num_buffers(name) > LARGE
+        config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
+        for seed in range(min(seeds, SEEDS_LARGE if large else SEEDS)):
+            runs.append(Run("mmap.inside", AGENT, name, config, seed, long=True))
+    return runs
+
+
+def assemble_inside(profile: str, records: list[Record]) -> Record:
+    """Per program: the curve of the value error; of imagined rewards the rank correlation and error after k steps, with
+    their pairs (of the first seed); of Q against exact outcomes the rank correlation; whole games with the search and
+    without, and their difference; the tree of one decision; what the embedding knows."""
+    made: list[Row] = []
+    for (name, method), group in grouped(records).items():
+        found = [record["result"] for record in group]
+        about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
+        made += learning_rows(name, method, found)
+        made.append(summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
+        curve = [each for each in found[0]["log"] if each["value_error"] is not None]
+        shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
+        for metric in ("value_error", "entropy"):
+            y = [each[metric] for each in curve]
+            made.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
+        for k, each in enumerate(found[0]["unroll"]):
+            steps = [result["unroll"][k] for result in found]
+            cells = {"step": each["step"], "pairs": each["pairs"], "error": each["error"], "size": each["size"]}
+            made.append(
+                row(name, method, "reward_correlation", _mean(steps, "rank_correlation"), n=len(found), **cells)
+            )
+        outcomes = [result["outcomes"] for result in found]
+        made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
+        games = [result["whole_games"] for result in found]
+        scores = {arm: [v for each in games for v in each[key]] for arm, key in ((method, "search"), (HEAD, "head"))}
+        made += [summary_row(name, arm, "whole_games", values, statistic=np.mean) for arm, values in scores.items()]
+        contrast = mean_difference({name: scores[method]}, {name: scores[HEAD]})
+        if contrast is not None:
+            value, low, high = contrast
+            made.append(row(name, method, "search_gain", value, low=low, high=high, n=len(found), baseline=HEAD))
+        made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
+        tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
+        made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
+        knows = [result["embedding"] for result in found]
+        for feature in knows[0]["knows"]:
+            both = {key: float(np.mean([each[key][feature] for each in knows])) for key in ("knows", "shuffled")}
+            made.append(row(name, method, "embedding", both["knows"], n=len(found), feature=feature, **both))
+        made.append(row(name, method, "embedding_points", len(knows[0]["points"]), n=1, points=knows[0]["points"]))
+    return assembled(made) | counted(records)
+
+
+def _mean(found: list[dict[str, Any]], key: str) -> float | None:
+    values = [each[key] for each in found if each[key] is not None]
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,257 @@
+"""What a trained agent knows, measured along its own best game, where everything can be played out exactly.
+
+The rest of a game after a deviation is played like the best game, so an exact outcome is that of one decision. The
+model's Q is what it expects under its policy, discounted: part of the disagreement is that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import spearmanr
+
+from learned_mapping.mmap.agent.agent import MMapAgent
+from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.replay import Replay
+from learned_mapping.mmap.agent.search import make_decide, make_search
+from learned_mapping.mmap.agent.selfplay import record_game
+from learned_mapping.mmap.rules.actions import COPY, DROP, NUM_ACTIONS
+from learned_mapping.programs.program import Program
+
+POSITIONS = 600
+"""Decisions that are looked at, at most."""
+BATCH = 64
+"""Positions and games side by side."""
+FOLDS, COMPONENTS, RIDGE = 5, 8, 1e-2
+"""Of the probe: it sees the first principal components; the penalty is relative to their mean square."""
+POINTS = 300
+"""Of them that are drawn."""
+SAME = 1e-6
+"""Exact outcomes that differ by less, in units, are equal."""
+
+
+class AlongBest(NamedTuple):
+    """The agent's best game, and decisions of it."""
+
+    guide: Guide
+    game: Replay  # All its decisions, in order.
+    rows: np.ndarray  # [N] which of them are looked at.
+
+
+def along_best(agent: MMapAgent) -> AlongBest:
+    """The best whole game of the agent alone (of whatever means, where it has none), with decisions even over it."""
+    guide = Guide(agent.program)
+    guide.follow(agent.best_actions if agent.best_whole is None else agent.best_whole.actions)
+    game = record_game(agent.single, guide.actions, agent.play.to_go, agent.play.unit, 1.0)
+    rows = np.unique(np.linspace(0, game.size - 1, min(game.size, POSITIONS)).astype(int))
+    return AlongBest(guide, game, rows)
+
+
+def correlation(x: np.ndarray, y: np.ndarray) -> float | None:
+    """Spearman's rank correlation; None where one side does not vary."""
+    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)
+
+
+def unroll(agent: MMapAgent, along: AlongBest, steps: int) -> list[dict[str, Any]]:
+    """Imagined rewards against those of the game, ``steps`` decisions on from each position; one entry per step k:
+    rank correlation, mean absolute error, mean absolute reward, all in units, and the pairs themselves."""
+    networks, batch = agent.networks, along.game.batch(along.rows, steps)
+
+    @jax.jit
+    def imagine(parameters, vector, ids, action):
+        state, rewards = networks.represent(parameters, vector, ids), []
+        for k in range(steps):
+            state, reward = networks.dynamics(parameters, state, action[:, k])
+            rewards.append(networks.atoms.decode(reward))
+        return jnp.stack(rewards, axis=1)
+
+    imagined = np.asarray(
+        imagine(agent.learner.average, batch.vector.astype(np.float32), batch.ids, batch.action.astype(np.int32))
+    )
+    found = []
+    for k in range(steps):
+        there = batch.inside[:, k]
+        true, ours = batch.reward[there, k].astype(float), imagined[there, k].astype(float)
+        found.append({
+            "step": k + 1, "n": len(true), "rank_correlation": correlation(true, ours),
+            "error": float(np.abs(ours - true).mean()), "size": float(np.abs(true).mean()),
+            "pairs": np.stack([true, ours], axis=1)[:: max(len(true) // POINTS, 1)].round(4).tolist(),
+        })  # fmt: skip
+    return found
+
+
+def outcomes(agent: MMapAgent, along: AlongBest) -> list[dict[str, Any]]:
+    """Every legal alternative to the decisions looked at: buffer, action, and in units, relative to the decision that
+    was made, the exact outcome, the learned model's Q, the logit of the policy head."""
+    networks, fields = agent.networks, along.game.fields
+    discount = agent.config.discount
+
+    @jax.jit
+    def imagine(parameters, vector, ids):
+        state = networks.represent(parameters, vector, ids)
+
+        def after(action):
+            following, reward = networks.dynamics(parameters, state, jnp.full(len(vector), action))
+            value = networks.atoms.decode(networks.predict(parameters, following).value)
+            return networks.atoms.decode(reward) + discount * value
+
+        return jnp.stack([after(a) for a in range(NUM_ACTIONS)], axis=1), networks.predict(parameters, state).policy
+
+    games = Games(agent.program, BATCH)
+    found = []
+    for first in range(0, len(along.rows), BATCH):
+        rows = along.rows[first : first + BATCH]
+        padded = np.resize(rows, BATCH)
+        q, logit = imagine(agent.learner.average, fields["vector"][padded].astype(np.float32), fields["ids"][padded])
+        q, logit = np.asarray(q), np.asarray(logit)
+        made, legal, buffer = fields["action"][rows].astype(int), fields["legal"][rows], fields["ids"][rows, 0]
+        for action in range(NUM_ACTIONS):
+            at = np.flatnonzero(legal[:, action] & (made != action))
+            if not len(at):
+                continue
+            games.start_at(along.guide, np.arange(len(at)), buffer[at].astype(np.int64))
+            games.observe()
+            games.step(np.where(np.arange(BATCH) < len(at), action, -1))
+            values = games.end_like(along.guide, np.arange(len(at)), agent.program.num_buffers)
+            exact = agent.play.unit * (values - along.guide.saved[-1])
+            games.restart(range(len(at)))
+            for i, row in enumerate(at):
+                found.append({
+                    "buffer": int(buffer[row]), "action": action, "exact": float(exact[i]),
+                    "q": float(q[row, action] - q[row, made[row]]),
+                    "logit": float(logit[row, action] - logit[row, made[row]]),
+                })  # fmt: skip
+    return found
+
+
+def compared(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of `outcomes`: rank correlations of Q and logit with the exact outcome, of Q also among those alone that change
+    anything, how Q scatters where nothing changes, and
+    how many alternatives gain, change nothing, cost."""
+    exact, q, logit = (np.array([each[name] for each in found], float) for name in ("exact", "q", "logit"))
+    same = np.abs(exact) <= SAME
+    shares = {"gain": exact > SAME, "same": same, "cost": exact < -SAME}
+    return {
+        "alternatives": len(found),
+        "rank_correlation": correlation(exact, q),
+        "logit_rank_correlation": correlation(exact, logit),
+        "moving_rank_correlation": correlation(exact[~same], q[~same]),
+        "scatter": float(np.std(q[same])) if same.any() else None,
+        **{f"share_{name}": float(mask.mean()) if len(found) else 0.0 for name, mask in shares.items()},
+    }
+
+
+def searched(agent: MMapAgent, along: AlongBest) -> dict[str, Any]:
+    """The search tree of the decision at which it disagrees most with the policy head, and what is true there.
+
+    ``nodes`` begin with the root: parent, action that led there, visits, value, reward, prior probability. ``exact`` is
+    the outcome of each root action relative to the decision of the best game, in units; None where it is not legal.
+    """
+    networks, fields, rows = agent.networks, along.game.fields, along.rows
+    search = make_search(networks, dataclasses.replace(agent.config, frozen=False))
+    seen = (fields["vector"][rows].astype(np.float32), fields["ids"][rows], fields["legal"][rows])
+    several = seen[2].sum(axis=1) > 2
+    found, logits = search(agent.learner.average, *seen, jax.random.key(agent.seed))
+    head = np.asarray(jax.nn.softmax(logits))
+    change = np.abs(np.asarray(found.action_weights) - head).sum(axis=1) + several
+    i = int(np.argmax(change))
+    tree, buffer = found.search_tree, int(seen[1][i, 0])
+    count = int((np.asarray(tree.node_visits[i]) > 0).sum())
+    nodes = []
+    for n in range(count):
+        parent = int(tree.parents[i, n])
+        action = int(tree.action_from_parent[i, n])
+        prior = None if parent < 0 else float(jax.nn.softmax(tree.children_prior_logits[i, parent])[action])
+        reward = None if parent < 0 else float(tree.children_rewards[i, parent, action])
+        nodes.append({
+            "parent": parent, "action": action, "visits": int(tree.node_visits[i, n]),
+            "value": float(tree.node_values[i, n]), "reward": reward, "prior": prior,
+        })  # fmt: skip
+    others = outcomes(agent, along._replace(rows=rows[i : i + 1]))
+    exact = {each["action"]: each["exact"] for each in others} | {int(fields["action"][rows[i]]): 0.0}
+    return {
+        "buffer": buffer, "tensor": agent.program.tensor_names[agent.program.buffer_tensor[buffer]],
+        "made": int(fields["action"][rows[i]]), "legal": seen[2][i].tolist(), "nodes": nodes,
+        "head": head[i].tolist(), "policy": np.asarray(found.action_weights[i]).tolist(),
+        "exact": [exact.get(action) for action in range(NUM_ACTIONS)],
+        "changes_mind": float((np.argmax(np.asarray(found.action_weights), axis=1) != np.argmax(head, axis=1)).mean()),
+    }  # fmt: skip
+
+
+def played(agent: MMapAgent, count: int, temperature: float) -> dict[str, list[float]]:
+    """Returns of whole games by one network, ``count`` by the search and as many by the policy head alone."""
+    found = {}
+    for name, simulations in (("search", agent.config.simulations), ("head", 0)):
+        decide = make_decide(agent.networks, dataclasses.replace(agent.config, simulations=simulations))
+        games, number = Games(agent.program, count), 0
+        while not games.over.all():
+            made = decide(
+                agent.learner.average, games.vector, games.ids, games.legal, agent.seed, number,
+                np.full(count, temperature, np.float32),
+            )  # fmt: skip
+            number += 1
+            games.step(np.where(games.over, -1, np.asarray(made.action)))
+        found[name] = games.saved.tolist()
+    return found
+
+
+def probe(embedding: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> float:
+    """R2, out of fold, of ridge regression of target [N] on embedding [N, D]; 0 where the target does not vary."""
+    if np.ptp(target) == 0:
+        return 0.0
+    x = np.column_stack([principal(embedding, COMPONENTS)[0], np.ones(len(embedding))])
+    penalty = RIDGE * max(float((x[:, :-1] ** 2).mean()), 1e-12) * len(x)
+    fold = rng.permutation(len(x)) % FOLDS
+    told = np.zeros(len(x))
+    for f in range(FOLDS):
+        inside = fold != f
+        weights = np.linalg.solve(x[inside].T @ x[inside] + penalty * np.eye(x.shape[1]), x[inside].T @ target[inside])
+        told[~inside] = x[~inside] @ weights
+    return float(1.0 - ((target - told) ** 2).mean() / target.var())
+
+
+def principal(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first principal components of points [N, D], [N, count], and the share of the variance that each has."""
+    centred = (points - points.mean(axis=0)).astype(float)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    return centred @ axes[:count].T, sizes[:count] ** 2 / max(float((sizes**2).sum()), 1e-30)
+
+
+def embedding(agent: MMapAgent, along: AlongBest) -> dict[str, Any]:
+    """What the embedding that is added to the latent state says of a buffer, by `probe`: ``knows`` has R2 of each
+    feature, ``shuffled`` the same with the features of other buffers; ``points``: the first two principal components
+    of decided buffers, their step as a share of the program, and the action of the best game.
+
+    The table starts at zero, so whatever is in it was learned.
+    """
+    (table,) = (
+        entry["place_table"]
+        for name, entry in agent.learner.average["representation"].items()
+        if "place_table" in entry
+    )
+    program: Program = agent.program
+    buffers = along.game.fields["ids"][along.rows, 0]
+    made = along.game.fields["action"][along.rows].astype(float)
+    here = np.asarray(table)[buffers]
+    features = {
+        "step": program.buffer_instruction[buffers].astype(float),
+        "bytes": np.log(np.maximum(program.buffer_bytes[buffers], 1)),
+        "benefit": np.log(np.maximum(program.initial_benefit_s[buffers], 1e-9)),
+        "is_output": program.buffer_is_output[buffers].astype(float),
+        "copied": (made == COPY).astype(float),
+        "dropped": (made == DROP).astype(float),
+    }
+    rng = np.random.default_rng(0)
+    knows = {name: probe(here, target, rng) for name, target in features.items()}
+    shuffled = {name: probe(here, rng.permutation(target), rng) for name, target in features.items()}
+    flat, explained = principal(here, 2)
+    shown = np.linspace(0, len(here) - 1, min(len(here), POINTS)).astype(int)
+    when = features["step"][shown] / max(float(program.num_instructions), 1.0)
+    return {
+        "knows": knows, "shuffled": shuffled, "explained": explained.tolist(),
+        "points": np.column_stack([flat[shown], when, made[shown]]).round(4).tolist(),
+    }  # fmt: skip
