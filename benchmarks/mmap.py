@@ -1,4 +1,5 @@
-"""How fast the game is: exact steps per second in random legal play with Drop-backup, and how that grows with size."""
+"""How fast the game and the agent are: exact steps per second in random legal play with Drop-backup, and how that grows
+with size; decisions per second of the agent, learning included."""
 
 from __future__ import annotations
 
@@ -9,8 +10,12 @@ import time
 import jax
 import numpy as np
 
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.learning.loop import Log, train
 from learned_mapping.mmap import env
+from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+from learned_mapping.mmap.agent.config import config_for
 from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.programs.program import Program
 
@@ -20,6 +25,12 @@ BARS = {300: 200_000, 3_000: 150_000, 10_000: 100_000, 30_000: None}
 ENV_BAR = 30_000
 """Steps per second of the JAX environment, batch 64, at 300 buffers."""
 BATCH = 64
+AGENT_BARS = {
+    "alexnet_train_batch_32": 5_000, "wavenet_coherent_batch32": 3_000, "AlphaTensor": 3_000,
+    "tensor2tensor_transformer_bf16": 3_000,
+}  # fmt: skip
+"""Program -> decisions per CPU second of one core to reach, self-play and learning together."""
+WARM_SECONDS, AGENT_SECONDS = 5.0, 20.0
 
 
 def scarce_program(num_buffers: int) -> Program:
@@ -65,6 +76,17 @@ def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
         return 0.0 if bool(final.overflow.any()) else best
 
 
+def agent_rate(name: str) -> float:
+    """Decisions per CPU second of a training on a compiled program, from a few seconds after its start."""
+    program, _ = compiled.load(name)
+    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed=0)
+    agent.start(AgentBudget(seconds=WARM_SECONDS, cpu=True))
+    train(agent, agent.budget.spent, log=Log(None))
+    agent.budget, before = AgentBudget(seconds=AGENT_SECONDS, cpu=True), agent.decisions
+    train(agent, agent.budget.spent, log=Log(None))
+    return (agent.decisions - before) / agent.budget.seconds
+
+
 def benchmark() -> list[dict]:
     """Rows of name, value, unit and bar: the kernel by size on two cores, its growth, the JAX environment."""
     rows, per_step = [], {}
@@ -80,4 +102,7 @@ def benchmark() -> list[dict]:
     for capacity in (env.capacity_for(scarce_program(300)), 300):
         name = f"JAX environment, 300 buffers, batch {BATCH}, {capacity} slots"
         rows.append({"name": name, "value": env_rate(300, capacity), "unit": "steps/s", "bar": ENV_BAR})
+    for name, bar in AGENT_BARS.items():
+        rate = agent_rate(name)
+        rows.append({"name": f"the agent, learning, {name}", "value": rate, "unit": "decisions/s", "bar": bar})
     return rows

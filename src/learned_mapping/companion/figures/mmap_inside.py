@@ -1,0 +1,121 @@
+"""What the agent's network knows, as figures: a search tree, imagined rewards, the value error, an embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+from learned_mapping.companion.figures import charts
+from learned_mapping.companion.figures.charts import Canvas, Row, Rows, by
+from learned_mapping.mmap.rules.actions import ACTION_NAMES
+from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, Picture
+
+ACTION_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[7])
+"""Of Copy, NoCopy and Drop."""
+NODE = (0.98, 0.5)
+"""Inches."""
+
+
+def search_tree(row: Row) -> Picture:
+    """The tree of one decision, the root at the left: each node's action, its visits, and its value.
+
+    Args:
+      row: ``tree`` of `mmap.inside`.
+    """
+    nodes = row["nodes"]
+    children: dict[int, list[int]] = {}
+    for n, node in enumerate(nodes):
+        children.setdefault(node["parent"], []).append(n)
+    depth = {0: 0}
+    for n, node in enumerate(nodes[1:], 1):
+        depth[n] = depth[node["parent"]] + 1
+    leaves: list[int] = []
+    height: dict[int, float] = {}
+
+    def place(n: int) -> float:
+        below = [place(child) for child in sorted(children.get(n, []), key=lambda c: nodes[c]["action"])]
+        if not below:
+            leaves.append(n)
+        height[n] = float(np.mean(below)) if below else float(len(leaves) - 1)
+        return height[n]
+
+    place(0)
+    step = min((COLUMN_INCHES - NODE[0] - 0.1) / max(max(depth.values()), 1), 1.5)
+    draw = Canvas(0.3 + 0.62 * len(leaves))
+
+    def at(n: int) -> tuple[float, float]:
+        return 0.05 + NODE[0] / 2 + step * depth[n], 0.15 + 0.62 * (len(leaves) - 0.5 - height[n])
+
+    for n, node in enumerate(nodes):
+        x, y = at(n)
+        if n:
+            before = at(node["parent"])
+            ends = np.array([(before[0] + NODE[0] / 2, before[1]), (x - NODE[0] / 2, y)])
+            draw.axes.plot(
+                *ends.T, color=ACTION_COLOURS[node["action"]], linewidth=0.8 + 0.5 * node["visits"], alpha=0.8
+            )
+        title = "now" if n == 0 else ACTION_NAMES[node["action"]]
+        colour = INK if n == 0 else ACTION_COLOURS[node["action"]]
+        visits = f"{node['visits']} visit" + "s" * (node["visits"] != 1)
+        draw.box(x, y, *NODE, title, f"{visits}, {node['value']:+.2f}", colour, 6.4)
+    return draw.figure
+
+
+def imagined(rows: Rows) -> Figure:
+    """Imagined against true rewards, a panel per program: one decision ahead, and as far as was imagined.
+
+    Args:
+      rows: of `mmap.inside`.
+    """
+    programs = by(charts.of(rows, "reward_correlation"), "instance")
+    figure, panels = charts.new_panels(len(programs), height=0.5 + 2.4 * -(-len(programs) // 2))
+    for axes, (name, shown) in zip(panels, programs.items()):
+        for row, colour in zip((shown[-1], shown[0]), (PALETTE[4], PALETTE[0])):
+            points = np.array(row["pairs"])
+            ahead = f"{row['step']} ahead" + (f": ranks {row['value']:.2f}" if row["value"] is not None else "")
+            axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
+        low, high = np.percentile([pair for row in shown for each in row["pairs"] for pair in each], [1, 99])
+        edge = 0.08 * max(high - low, 1e-6)
+        axes.plot([low, high], [low, high], color=INK, linewidth=0.8, zorder=0)
+        axes.set(xlim=(low - edge, high + edge), ylim=(low - edge, high + edge), title=name)
+        axes.legend(loc="upper left", fontsize=7.5, handletextpad=0.2)
+    figure.supxlabel("reward of the decision (units)", fontsize=9.5)
+    figure.supylabel("reward that the model imagines", fontsize=9.5)
+    return figure
+
+
+def value_errors(rows: Rows) -> Figure:
+    """Error of the network's value, in percent of the possible saving, and entropy of the policy over the updates."""
+    figure, panels = charts.new_panels(2, height=2.9)
+    labels = {"value_error": "value error (% of the saving)", "entropy": "entropy of the policy (nats)"}
+    for axes, (metric, label) in zip(panels, labels.items()):
+        for row, colour in zip(charts.of(rows, metric), PALETTE):
+            y = np.array(row["curve"]["y"]) * (100.0 if metric == "value_error" else 1.0)
+            axes.plot(row["curve"]["x"], y, color=colour, label=row["instance"])
+        axes.set(xlabel="updates", ylabel=label)
+    panels[0].set_yscale("log")
+    panels[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    panels[0].yaxis.set_minor_formatter(NullFormatter())
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return figure
+
+
+def embedded(rows: Rows) -> Figure:
+    """The learned places of buffers in two dimensions, coloured by where they stand in the program; dropped ones are
+    hollow. A panel per program."""
+    programs: dict[str, Any] = {row["instance"]: row for row in charts.of(rows, "embedding_points")}
+    figure, panels = charts.new_panels(len(programs), height=0.4 + 2.4 * -(-len(programs) // 2))
+    for axes, (name, row) in zip(panels, programs.items()):
+        x, y, when, action = np.array(row["points"]).T
+        dropped = action == 2
+        look = {"cmap": "viridis", "vmin": 0, "vmax": 1, "s": 16}
+        axes.scatter(x[~dropped], y[~dropped], c=when[~dropped], linewidth=0, **look)
+        shown = axes.scatter(x[dropped], y[dropped], c=when[dropped], marker="x", linewidth=0.9, **look)
+        axes.set(title=name, xticks=[], yticks=[])
+    bar = figure.colorbar(shown, ax=panels, shrink=0.7)
+    bar.set_label("place in the program; crosses: dropped", fontsize=8.5)
+    return figure

@@ -1,0 +1,96 @@
+"""What is said of a trained network, against games played out one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from learned_mapping.learning.loop import Log, train
+from learned_mapping.mmap.agent import inside
+from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.mmap.agent.games import Guide
+from learned_mapping.mmap.rules.actions import NUM_ACTIONS
+from mmap_games import hard_program
+
+SMALL = AgentConfig(
+    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
+    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def agent() -> MMapAgent:
+    program = hard_program(3, 40)
+    made = MMapAgent(program, dataclasses.replace(SMALL, iterations=30), 0)
+    made.start(AgentBudget(samples=10_000))
+    train(made, made.budget.spent, log=Log(None))
+    return made
+
+
+@pytest.fixture(scope="module")
+def along(agent) -> inside.AlongBest:
+    return inside.along_best(agent)
+
+
+def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, along):
+    """Would catch a deviation at another buffer, units taken for shares, and the best game's own action listed."""
+    found = inside.outcomes(agent, along)
+    other = Guide(agent.program)
+    assert len(found) > 20 and len({(each["buffer"], each["action"]) for each in found}) == len(found)
+    for each in found:
+        actions = along.guide.actions.copy()
+        assert actions[each["buffer"]] != each["action"]
+        actions[each["buffer"]] = each["action"]
+        value, _ = other.value_of(actions)
+        assert each["exact"] == pytest.approx(agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6)
+    told = inside.compared(found)
+    assert told["alternatives"] == len(found)
+    assert sum(told[f"share_{name}"] for name in ("gain", "same", "cost")) == pytest.approx(1.0)
+    perfect = inside.compared([{**each, "q": each["exact"], "logit": -each["exact"]} for each in found])
+    assert perfect["rank_correlation"] == pytest.approx(1.0) == -perfect["logit_rank_correlation"]
+    assert perfect["scatter"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_imagined_rewards_stand_beside_those_of_the_game(agent, along):
+    steps = inside.unroll(agent, along, 3)
+    reward = along.game.fields["reward"]
+    for k, each in enumerate(steps):
+        true = np.array(each["pairs"])[:, 0]
+        assert true == pytest.approx(reward[along.rows[: len(true)] + k], abs=1e-4)
+        assert len(true) == len(along.rows) - k and each["step"] == k + 1
+        assert each["error"] == pytest.approx(np.abs(np.diff(np.array(each["pairs"]), axis=1)).mean(), abs=1e-4)
+    assert steps[0]["error"] < steps[0]["size"]  # It has learned something.
+
+
+def test_the_tree_is_that_of_one_search(agent, along):
+    tree = inside.searched(agent, along)
+    nodes = tree["nodes"]
+    assert nodes[0]["visits"] == SMALL.simulations + 1 == len(nodes)
+    for n, node in enumerate(nodes):
+        below = [other for other in nodes if other["parent"] == n]
+        assert node["visits"] == 1 + sum(other["visits"] for other in below)
+        assert (node["parent"] < n) and (n == 0 or 0.0 < node["prior"] <= 1.0)
+    for action in range(NUM_ACTIONS):
+        assert (tree["exact"][action] is not None) == tree["legal"][action]
+    assert tree["exact"][tree["made"]] == 0.0 and sum(tree["policy"]) == pytest.approx(1.0)
+
+
+def test_whole_games_with_the_search_and_without(agent):
+    found = inside.played(agent, 6, 0.25)
+    assert {name: len(values) for name, values in found.items()} == {"search": 6, "head": 6}
+    assert found["search"] != found["head"] and max(map(max, found.values())) <= 1.0
+    assert found == inside.played(agent, 6, 0.25)
+
+
+def test_a_probe_finds_what_is_there_and_nothing_else(agent, along):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((200, 5))
+    assert inside.probe(table, table @ np.arange(5.0), rng) > 0.99
+    assert inside.probe(table, rng.standard_normal(200), rng) < 0.1
+    assert inside.probe(table, np.ones(200), rng) == 0.0
+    knows = inside.embedding(agent, along)
+    assert len(knows["points"]) == len(along.rows) and set(knows["knows"]) == set(knows["shuffled"])
+    assert 0.0 < sum(knows["explained"]) <= 1.0
