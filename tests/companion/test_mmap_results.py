@@ -156,10 +156,25 @@ def test_random_play_with_and_without_drop_backup():
     """A game that meets a dead end is lost without Drop-backup: 0.2 + 0 + 0 over three."""
     found = {"returns": [0.2, 0.6, 0.4], "dead_ends": [0, 2, 1]}
     made = {"instance": "one", "method": "random", "config": {"program": "0" * 16}, "result": found}
-    rows = {(r["method"], r["metric"]): r["value"] for r in mmap_tables.assemble_dropbackup("full", [made])["rows"]}
+    rows = {(r["method"], r["metric"]): r["value"] for r in mmap_tables.assemble_dropbackup("quick", [made])["rows"]}
     assert rows["random", "dead_ends"] == 1.0 and rows["random", "mean_return"] == pytest.approx(0.4)
     assert rows["random-no-backup", "lost"] == pytest.approx(2 / 3)
     assert rows["random-no-backup", "mean_return"] == pytest.approx(0.2 / 3)
+
+
+def test_dead_ends_of_a_training(monkeypatch):
+    """Would catch the ends of the training swapped, and iterations without a whole game counted as free of dead ends."""
+    log = [{"games": g, "hot": g / 100, "dead_ends": 1.0 / g} for g in range(1, 22)]
+    log[1] |= {"hot": None, "dead_ends": None}
+    told = {"log": log, "samples": 21, "updates": 50.0}
+    monkeypatch.setattr(mmap_tables, "read_record", lambda folder, run: {"result": told} if run.seed == 0 else None)
+    rows = {row["metric"]: row for row in mmap_tables.dead_ends_met("rnn_2")}
+    assert rows["dead_ends_first"]["value"] == pytest.approx((1 + 1 / 3) / 2)
+    assert rows["dead_ends"]["value"] == pytest.approx((1 / 20 + 1 / 21) / 2)
+    assert rows["mean_return"]["value"] == pytest.approx(0.205) and rows["mean_return"]["n"] == 21
+    assert len(rows["dead_ends"]["curve"]["x"]) == 20
+    monkeypatch.setattr(mmap_tables, "read_record", lambda *_: None)
+    assert mmap_tables.dead_ends_met("rnn_2") == []
 
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():

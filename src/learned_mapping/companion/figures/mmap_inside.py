@@ -119,3 +119,19 @@ def embedded(rows: Rows) -> Figure:
     bar = figure.colorbar(shown, ax=panels, shrink=0.7)
     bar.set_label("place in the program; crosses: dropped", fontsize=8.5)
     return figure
+
+
+def dead_ends(rows: Rows) -> Figure:
+    """The agent's training where there are dead ends: those of a game, and the mean return, over the games played.
+
+    Args:
+      rows: of `mmap.dropbackup`.
+    """
+    figure, panels = charts.new_panels(2, height=2.6)
+    labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
+    for axes, (metric, label) in zip(panels, labels.items()):
+        for row, colour in zip([row for row in charts.of(rows, metric) if "curve" in row], PALETTE):
+            axes.plot(row["curve"]["x"], row["curve"]["y"], color=colour, label=row["instance"])
+        axes.set(xscale="log", xlabel="games", ylabel=label)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure

@@ -13,8 +13,19 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import counted, learned, load, manifest, num_buffers, plan_run, program_digest
+from learned_mapping.companion.mmap.runs import (
+    counted,
+    learned,
+    learning_rows,
+    load,
+    manifest,
+    num_buffers,
+    plan_run,
+    program_digest,
+)
+from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
+from learned_mapping.companion.runs import read_record
 from learned_mapping.companion.table import Record, Row, assembled, from_part, row, summary_row
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.rules.play import Game
@@ -166,7 +177,8 @@ def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
 
 def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
     """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with Drop-backup
-    (``random``) and without (``random-no-backup``)."""
+    (``random``) and without (``random-no-backup``); where there are dead ends, those of the agent in the last tenth of
+    its training of `mmap.table3` with a curve over all of it, and ``dead_ends_first`` of the first tenth."""
     found: list[Row] = []
     for record in records:
         values = np.array(record["result"]["returns"])
@@ -180,4 +192,21 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
         }
         for key, column in columns.items():
             found.append(summary_row(record["instance"], *key, column, statistic=np.mean, **extra))
+        if lost.any() and profile != "quick":
+            found += dead_ends_met(record["instance"])
     return assembled(found)
+
+
+def dead_ends_met(instance: str) -> list[Row]:
+    """Rows ``dead_ends`` and ``mean_return`` of the agent's games in its training of `mmap.table3`; none without one."""
+    run = plan_run("muzero", instance, {"seconds": AGENT_SECONDS["full"]})
+    record = read_record(results.runs_folder("mmap.table3", "full"), run)
+    log = [] if record is None else [each for each in record["result"]["log"] if each["hot"] is not None]
+    found: list[Row] = []
+    for metric, column in {"dead_ends": "dead_ends", "mean_return": "hot"}.items():
+        if log:
+            y, tenth = [each[column] for each in log], -(-len(log) // 10)
+            curve = {"x": [each["games"] for each in log], "y": y, "x_unit": "games"}
+            found.append(row(instance, "muzero", metric, np.mean(y[-tenth:]), n=log[-1]["games"], curve=curve))
+            found.append(row(instance, "muzero", f"{metric}_first", np.mean(y[:tenth]), n=log[-1]["games"]))
+    return found + (learning_rows(instance, "muzero", [record["result"]]) if log else [])
