@@ -163,7 +163,7 @@ def test_random_play_with_and_without_drop_backup():
 
 
 def test_dead_ends_of_a_training(monkeypatch):
-    """Would catch the ends of the training swapped, and iterations without a whole game counted as free of dead ends."""
+    """Would catch the ends of the training swapped, and iterations without a whole game counted."""
     log = [{"games": g, "hot": g / 100, "dead_ends": 1.0 / g} for g in range(1, 22)]
     log[1] |= {"hot": None, "dead_ends": None}
     told = {"log": log, "samples": 21, "updates": 50.0}

@@ -198,7 +198,7 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
 
 
 def dead_ends_met(instance: str) -> list[Row]:
-    """Rows ``dead_ends`` and ``mean_return`` of the agent's games in its training of `mmap.table3`; none without one."""
+    """Rows ``dead_ends`` and ``mean_return`` of the agent in its training of `mmap.table3`; none without one."""
     run = plan_run("muzero", instance, {"seconds": AGENT_SECONDS["full"]})
     record = read_record(results.runs_folder("mmap.table3", "full"), run)
     log = [] if record is None else [each for each in record["result"]["log"] if each["hot"] is not None]
