@@ -22,7 +22,16 @@ from scipy.stats import rankdata
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import COMPILER, counted, learned, learning_rows, load, plan_run, replayed
+from learned_mapping.companion.mmap.runs import (
+    COMPILER,
+    counted,
+    learned,
+    learning_rows,
+    load,
+    num_buffers,
+    plan_run,
+    replayed,
+)
 from learned_mapping.companion.runs import read_record
 from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import (
@@ -51,6 +60,8 @@ SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program of the edit search, whatever the program's size, one core."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
 """Of the agent, compilation apart; in ``quick`` it does not take part."""
+AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
+"""Buffers -> its CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
 SEEDS_REPEATED = 3
 """Of the programs that the paper's Table 4 names; all others have one."""
 NAMED = 6
@@ -78,15 +89,23 @@ def programs(profile: str) -> tuple[str, ...]:
     return QUICK_PROGRAMS if profile == "quick" else compiled.names()
 
 
+def agent_seconds(profile: str, name: str) -> float:
+    """CPU seconds of the agent on a program."""
+    longer = [seconds for least, seconds in AGENT_LONGER.items() if num_buffers(name) > least]
+    return longer[-1] if longer and profile == "full" else AGENT_SECONDS[profile]
+
+
 def plan_table3(profile: str, seeds: int) -> list[Run]:
     """The compiler's mapping and the searches on every program; several seeds on some."""
     runs = [plan_run(method, name, {}) for name in programs(profile) for method in COMPILER]
     repeated = {each["instance"] for each in reported("mmap.table4")}
     for name in programs(profile):
         count = min(seeds, SEEDS_REPEATED) if name in repeated and profile != "quick" else 1
-        for method, seconds in ((OURS, SECONDS), (AGENT, AGENT_SECONDS)):
-            if profile in seconds:
-                runs += [plan_run(method, name, {"seconds": seconds[profile]}, seed) for seed in range(count)]
+        clocks = {OURS: SECONDS[profile]}
+        if profile in AGENT_SECONDS:
+            clocks[AGENT] = agent_seconds(profile, name)
+        for method, seconds in clocks.items():
+            runs += [plan_run(method, name, {"seconds": seconds}, seed) for seed in range(count)]
     return runs
 
 
