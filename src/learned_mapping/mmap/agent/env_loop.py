@@ -88,7 +88,7 @@ class Loop:
         """Moves all games on, a decision per row of temperatures [M, G]; None, and they stand, where `stop` says so.
 
         Args:
-          seed, count: int32, of the first decision's search, as in `search.make_decide`; count grows by one per decision.
+          seed, count: int32, of the first search, as in `search.make_decide`; count grows by one per decision.
         """
         with env.exact():
             program, tables, states = games.played_on
