@@ -107,6 +107,21 @@ def test_python_m_is_lmap():
             ["solve", "mmap", "program.json", "--method", "segment-search", "--out", "o.json"],
             "called 'edit-search' now",
         ),
+        (
+            ["solve", "mcm", "graph.json", "--method", "random", "--size", "paper", "--out", "o.json"],
+            "--size: is for mmap",
+        ),
+        (["solve", "mmap", "program.json", "--method", "muzero", "--size", "big", "--out", "o.json"], "--size"),
+        (
+            ["solve", "mmap", "program.json", "--method", "greedy", "--size", "paper", "--out", "o.json"],
+            "--size: is for",
+        ),
+        (["solve", "mmap", "program.json", "--method", "greedy", "--device", "cpu", "--out", "o.json"], "--device: is"),
+        (
+            ["solve", "mmap", "program.json", "--method", "muzero", "--device", "abacus", "--out", "o.json"],
+            "--device: JAX has no platform 'abacus' here; it has cpu",
+        ),
+        (["solve", "mmap", "program.json", "--method", "muzero", "--device", "", "--out", "o.json"], "--device"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "o.txt"], "o.txt"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json"], "overwrite"),
         (["solve", "regal", "graph.json", "--method", "random", "--out", "graph.json/o.json"], "graph.json/o.json"),

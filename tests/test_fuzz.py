@@ -47,7 +47,7 @@ NUMBERS = [0, 1, -1, 2**31, 2**50, 2**53 + 1, 2**63, 10**60, 0.5, 100.0, 1e308, 
 ANYTHING = [None, True, "", [], {}, [[]], {"op": 1}, "drop", "copy", "input", "output", *NAMES, *NUMBERS]
 OPTIONS = (
     "--seconds --samples --seed --chips --devices --memory-gib --method --objective --out --transfers --hardware "
-    "--fold --alone --json --all --checkpoint --start"
+    "--fold --alone --json --all --checkpoint --start --size --device"
 ).split()
 VALUES = [
     *"-- 0 -1 1 2 1e9 nan inf $x$ runtime memory free silicon list-scheduler greedy-naive greedy random".split(),

@@ -213,17 +213,36 @@ def test_the_papers_settings_stand_beside_the_agents():
     printed = reported("mmap.table6")
     assert len(printed) == 13 and {row["instance"] for row in printed} <= set(rows)
     assert rows["batch size"] == WINDOWS.batch and rows["own windows"] == WINDOWS.own_windows
-    assert rows["alpha of root noise"] is None
-    assert len(rows) == 13 + len(dataclasses.fields(WINDOWS)) - 7
+    assert rows["alpha of root noise"] is None and rows["training steps"] is None
+    assert len(rows) == 13 + len(dataclasses.fields(WINDOWS)) - 6
+
+
+def test_the_papers_size_has_the_papers_settings():
+    """Would catch a number of Table 6 that the paper's size has otherwise; noise and falling temperature it has not."""
+    rows = {row["instance"]: row["value"] for row in mmap_facts.assemble_table6("full", [])["rows"]
+            if row["method"] == "paper size"}  # fmt: skip
+    printed = {row["instance"]: row["value"] for row in reported("mmap.table6")}
+    shared = [name for name in printed if rows[name] is not None]
+    assert {name: rows[name] for name in shared} == {name: printed[name] for name in shared}
+    assert {name for name in printed if name not in shared} == {
+        "initial temperature", "steps over which it falls", "final temperature", "share of root noise",
+        "alpha of root noise",
+    }  # fmt: skip
 
 
 def test_every_parameter_of_the_network_is_counted():
-    rows = mmap_facts.assemble_fig4("quick", [])["rows"]
+    both = mmap_facts.assemble_fig4("quick", [])["rows"]
+    for method in ("paper network", "network"):
+        rows = [row for row in both if row["method"] == method]
+        _counted(rows)
+    weights = {(row["part"], row["module"]): row["shapes"].get("w") for row in rows if "shapes" in row}
+    assert weights["representation", "first"] == [WIDTH + 3 * WHOLE.id_width, WHOLE.width]
+
+
+def _counted(rows) -> None:
     total = sum(row["value"] for row in rows if row["metric"] == "parameters")
     (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
     assert total == whole["value"] and sum(whole["sees"].values()) == WIDTH
-    weights = {(row["part"], row["module"]): row["shapes"].get("w") for row in rows if "shapes" in row}
-    assert weights["representation", "first"] == [WIDTH + 3 * WHOLE.id_width, WHOLE.width]
 
 
 def test_stored_trainings_are_listed(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of
 PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
-    "mmap": (),
+    "mmap": ("size", "device"),
     "mcm": ("chips", "package", "fold", "start", "repair", "strength", "iterations", "hardware"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
 }
@@ -39,6 +40,23 @@ def _problem(options: Any) -> Problem:
             if paper != options.paper and getattr(options, name, None) not in (None, False):
                 raise InputError(f"--{name.replace('_', '-')}", "", f"is for {paper}")
     return problem("silicon" if options.hardware == "silicon" else options.paper)
+
+
+def _refuse_for_others(paper: Problem, options: Any) -> None:
+    """Raises `InputError` for an unknown method, and for the options of learners where the method is none."""
+    learns = paper.method(options.method).resumable
+    for name in OPTIONS["mmap"]:
+        if getattr(options, name) is not None and not learns:
+            able = ", ".join(each for each, method in paper.methods().items() if method.resumable)
+            raise InputError(f"--{name}", "", f"is for {able}")
+
+
+def _device(options: Any) -> AbstractContextManager[None]:
+    if options.device is None:
+        return nullcontext()
+    from learned_mapping.learning.device import on_device
+
+    return on_device(options.device)
 
 
 def _hardware(options: Any) -> dict[str, Any]:
@@ -78,7 +96,7 @@ def solve(options: Any) -> int:
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), [options.instance])
     paper = _problem(options)
-    paper.method(options.method)
+    _refuse_for_others(paper, options)
     instance = paper.read(options.instance)
     if options.fold:
         instance = _folded(instance)
@@ -88,8 +106,9 @@ def solve(options: Any) -> int:
     task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
+    limits |= {"profile": "paper"} if options.size == "paper" else {}
     method = options.method
-    with search_progress(method, options.seconds, options.samples) as progress:
+    with search_progress(method, options.seconds, options.samples) as progress, _device(options):
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:

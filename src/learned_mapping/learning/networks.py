@@ -5,6 +5,7 @@ from typing import Any
 
 import haiku as hk
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -18,6 +19,11 @@ def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.A
 def layer_norm(x: jax.Array, *, name: str) -> jax.Array:
     """Layer norm over the last axis with a learned scale and offset per feature."""
     return hk.LayerNorm(-1, create_scale=True, create_offset=True, param_axis=-1, name=name)(x)
+
+
+def embedding(index: jax.Array, count: int, width: int, *, name: str) -> jax.Array:
+    """[..., width] rows of a learned table of `count` for indices [...]; the table is {name}_table and starts at 0."""
+    return hk.get_parameter(f"{name}_table", (count, width), init=jnp.zeros)[index]
 
 
 def scale_gradient(x: jax.Array, factor: float) -> jax.Array:

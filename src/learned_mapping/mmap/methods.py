@@ -1,6 +1,7 @@
 """Every way to map a program, by name, behind one call: `solve`."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -113,7 +114,7 @@ METHODS: dict[str, Method] = {
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
-    "muzero": _learner("MMap-MuZero, light: search in a learned model, self-play, no demonstration"),
+    "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration"),
     "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
                               SEARCH, frozen=True),
@@ -122,7 +123,12 @@ METHODS: dict[str, Method] = {
     "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
                               simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip
-"""By name, in the order of the tables."""
+"""By name, in the order of the tables; learners in the light size."""
+PAPER_METHODS = {
+    name: replace(method, run=partial(_learn, {**method.run.args[0], "size": "paper"})) if method.resumable else method
+    for name, method in METHODS.items()
+}
+"""The same with learners in the paper's size."""
 
 
 class MemoryMapping(Problem):
@@ -133,7 +139,8 @@ class MemoryMapping(Problem):
     net = ("greedy-tuned", "heuristic")
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
-        return METHODS
+        """Every method; with the profile paper the learners have the paper's size."""
+        return PAPER_METHODS if profile == "paper" else METHODS
 
     def read(self, path: str) -> Program:
         """A program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""

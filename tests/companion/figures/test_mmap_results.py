@@ -10,11 +10,13 @@ from learned_mapping.companion.figures.mmap_results import (
     drop_backup,
     learning,
     network,
+    paper_network,
     return_against_latency,
     returns,
     scaling,
     speedups,
 )
+from learned_mapping.companion.mmap.facts import assemble_fig4
 from learned_mapping.style import svg_text
 
 METHODS = ("edit-search", "edit-search-prod")
@@ -100,6 +102,16 @@ def test_the_network_is_drawn_from_its_shapes():
     for expected in ("545 to 11", "11 to 12", "reward: 15 to 16", "policy: 18 to 3", "value: 18 to 19", "168 numbers",
                      "map 128", "tensor: 22 x 5", "place: 21 x 12", "3,000 parameters", "99,999"):  # fmt: skip
         assert expected in text
+
+
+def test_the_papers_network_is_drawn_from_its_modules():
+    """Would catch a box with a number that is typed, and the light network in its place."""
+    rows = assemble_fig4("full", [])["rows"]
+    total = next(r["value"] for r in rows if (r["method"], r["metric"]) == ("paper network", "parameters_total"))
+    text = svg_text(paper_network(rows))
+    for expected in (f"{total:,}", "10 convolutions, 5 to 32", "3 residual blocks: 256, 512, 256", "policy: 512 to 3"):
+        assert expected in text, expected
+    assert svg_text(network(rows)) != text
 
 
 def test_drop_backup_shows_dead_ends_where_there_are_any():

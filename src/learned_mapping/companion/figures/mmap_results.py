@@ -351,8 +351,9 @@ def network(rows: Rows) -> Picture:
     """What is seen at the left, the three networks with the shapes of their weights, and what they give at the right.
 
     Args:
-      rows: of `mmap.fig4`.
+      rows: of `mmap.fig4`; the light network is drawn.
     """
+    rows = [row for row in rows if row["method"] != "paper network"]
     modules = {(row["part"], row["module"]): row["shapes"] for row in rows if row["metric"] == "parameters"}
     (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
 
@@ -391,4 +392,62 @@ def network(rows: Rows) -> Picture:
     draw.arrow((5.3, 3.05), (5.3, 1.95), (4.55, 1.95), words="with an action", at=(5.36, 2.45), fontsize=7, ha="left")
     draw.arrow((5.3, 1.95), (5.3, 0.6), (4.55, 0.6))
     draw.axes.text(5.36, 1.3, f"{whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
+    return draw.figure
+
+
+def paper_network(rows: Rows) -> Picture:
+    """The paper's figure 4: the image's ResNet, the embeddings, how they are joined, and what stands behind it.
+
+    Args:
+      rows: of `mmap.fig4`; the network of the paper's size is drawn.
+    """
+    rows = [row for row in rows if row["method"] == "paper network"]
+    modules = {(row["part"], row["module"]): row["shapes"] for row in rows if row["metric"] == "parameters"}
+    (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
+    weights = {key: shapes["w"] for key, shapes in modules.items() if "w" in shapes}
+
+    def count(part: str) -> str:
+        return f"{sum(row['value'] for row in rows if row.get('part') == part):,} parameters"
+
+    def layers(part: str, *names: str) -> str:
+        return "\n".join("{}: {:,} to {:,}".format(name.removesuffix("_out"), *weights[part, name]) for name in names)
+
+    def blocks(part: str) -> str:
+        hidden, found = weights[part, "block_0_0"], [name for of, name in weights if of == part]
+        number = sum(name.startswith("block_") and name.endswith("_0") for name in found)
+        return f"{number} residual blocks: {hidden[0]:,}, {hidden[1]:,}, {hidden[0]:,}"
+
+    image = [weights["representation", f"stage_{stage}"] for stage in range(2)]
+    convolutions = sum(name.startswith("stage_") for of, name in weights if of == "representation")
+    tables = modules["representation", "~"]
+    seen = whole["sees"]
+    others = [name for name in seen if ("representation", name) in weights]
+    drawn = ", ".join(f"{name} {numbers}" for name, numbers in seen.items() if name not in others)
+    embedded = "\n".join(
+        "{}: {:,} x {}".format(name, *tables[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")
+    )
+    half = -(-len(others) // 2)
+    lines = [", ".join(f"{name} {seen[name]}" for name in part) for part in (others[:half], others[half:])]
+    draw, grey, blue, green, size = Canvas(4.3), PALETTE[7], PALETTE[0], PALETTE[2], 7.0
+    words = f"{drawn}\n{convolutions} convolutions, {image[0][2]} to {image[0][3]},\nthen {image[1][3]} channels"
+    draw.box(1.05, 3.65, 2.0, 1.1, "memory: a ResNet", words, grey, size)
+    width = weights["representation", others[0]][1]
+    draw.box(1.05, 2.3, 2.0, 1.1, "other parts: a layer each", "\n".join([*lines, f"to {width} each"]), grey, size)
+    words = f"{embedded}\n{'place: {:,} x {}, added'.format(*tables['place_table'])}"
+    draw.box(1.05, 0.85, 2.0, 1.2, "ids, embedded", words, grey, size)
+    words = "\n".join([layers("representation", "join"), blocks("representation"), count("representation")])
+    draw.box(3.75, 3.65, 2.1, 0.95, "joined", words, green, size)
+    words = [layers("dynamics", "join"), blocks("dynamics"), layers("dynamics", "reward_0", "reward_out")]
+    draw.box(3.75, 2.3, 2.1, 1.3, "dynamics", "\n".join([*words, count("dynamics")]), blue, size)
+    words = [blocks("prediction"), layers("prediction", "policy_0", "policy_out", "value_0", "value_out")]
+    draw.box(3.75, 0.8, 2.1, 1.3, "prediction", "\n".join([*words, count("prediction")]), blue, size)
+    draw.arrow((2.05, 3.65), (2.7, 3.65))
+    for y in (2.3, 0.85):
+        draw.arrow((2.05, y), (2.35, y), (2.35, 3.55), (2.7, 3.55))
+    look = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
+    draw.arrow((4.8, 3.65), (5.4, 3.65))
+    draw.axes.text(5.55, 3.65, "h", **look)
+    draw.arrow((5.55, 3.5), (5.55, 2.3), (4.8, 2.3), words="with an action", at=(5.61, 2.9), fontsize=7, ha="left")
+    draw.arrow((5.55, 2.3), (5.55, 0.8), (4.8, 0.8))
+    draw.axes.text(5.61, 1.5, f"{whole['value']:,}\nparameters in all", ha="left", va="center", fontsize=7)
     return draw.figure

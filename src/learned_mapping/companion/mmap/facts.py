@@ -1,7 +1,7 @@
 """What paper 1's programs, game and agent are: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
 
-Table 1 and Figures 2 and 3 come from real states of a compiled program. The agent of Figure 4 and Table 6 is the light
-one; the paper's size, a ResNet with 400 simulations, is not there yet.
+Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 4 and Table 6 have the agent in both
+sizes, light and the paper's.
 """
 
 import dataclasses
@@ -59,9 +59,12 @@ CONVOLUTIONAL = "convolutional"
 
 SETTINGS = {
     "discount": "discount", "simulations": "simulations", "batch size": "batch", "learning rate": "learning_rate",
-    "weight decay": "weight_decay", "replay size": "replay", "share reanalysed": "reanalyse",
+    "weight decay": "weight_decay", "replay size": "replay", "share reanalysed": "share_reanalysed",
+    "training steps": "training_steps",
 }  # fmt: skip
-"""Of the paper's settings those that `AgentConfig` has too."""
+"""Of the paper's settings those that `AgentConfig` has too, as a field or a property."""
+NETWORKS = {"network": "light", "paper network": "paper"}
+"""Method of figure 4's rows -> size of the agent."""
 
 
 def buffer_features(program: Program) -> dict[str, np.ndarray]:
@@ -242,35 +245,41 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
 
 
 def assemble_table6(profile: str, records: list[Record]) -> Record:
-    """A row per setting of both configurations of the agent: the paper's first, no value for those it does not have."""
-    from learned_mapping.mmap.agent.config import WHOLE, WINDOWS
+    """A row per setting of each configuration of the agent: the paper's first, no value for those it does not have."""
+    from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS
 
     found = []
     printed = [each["instance"] for each in reported("mmap.table6")]
-    for method, config in (("whole games", WHOLE), ("windows", WINDOWS)):
+    for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
         numbers = dataclasses.asdict(config)
+        printable = {name: getattr(config, name) for name in SETTINGS.values()}
+        printable["training_steps"] = config.training_steps or None
         shown = {name: (SETTINGS.get(name), True) for name in printed}
         shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in SETTINGS.values()}
         for name, (ours, in_paper) in shown.items():
-            found.append(row(name, method, "hyperparameter", numbers.get(ours), n=1, in_paper=in_paper))
+            found.append(row(name, method, "hyperparameter", (numbers | printable).get(ours), n=1, in_paper=in_paper))
     return assembled(found)
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
-    """A row per module: how many parameters it has, and their shapes; a row for the whole, with what the agent sees."""
+    """A row per module and size: how many parameters it has, and their shapes; a row for each whole, with what the
+    agent sees."""
     from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.agent.observation import PARTS
 
     program, _ = compiled.load(INSTANCE)
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
-    parameters = Networks(config_for(program.num_buffers), counts).init(np.random.default_rng(0))
     found = []
-    for part, modules in parameters.items():
-        for module, arrays in modules.items():
-            shapes = {name: list(array.shape) for name, array in arrays.items()}
-            count = sum(int(np.prod(shape)) for shape in shapes.values())
-            about = {"part": part, "module": module, "shapes": shapes}
-            found.append(row(INSTANCE, "network", "parameters", count, n=1, **about))
-    total = sum(each["value"] for each in found)
-    return assembled([*found, row(INSTANCE, "network", "parameters_total", total, n=1, sees=dict(PARTS))])
+    for method, size in NETWORKS.items():
+        parameters = Networks(config_for(program.num_buffers, size=size), counts).init(np.random.default_rng(0))
+        total = 0
+        for part, modules in parameters.items():
+            for module, arrays in modules.items():
+                shapes = {name: list(array.shape) for name, array in arrays.items()}
+                count = sum(int(np.prod(shape)) for shape in shapes.values())
+                about = {"part": part, "module": module, "shapes": shapes}
+                found.append(row(INSTANCE, method, "parameters", count, n=1, **about))
+                total += count
+        found.append(row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS)))
+    return assembled(found)

@@ -1,4 +1,4 @@
-"""MMap-MuZero, light: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
+"""MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
+from learned_mapping.mmap.agent.env_loop import Loop, Moves
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
@@ -63,18 +64,19 @@ ROW = {
 
 
 COMPILED = (
-    "simulations", "frozen", "value_scale", "discount", "width", "latent", "id_width", "ids", "log_values", "limit",
-    "atoms", "learning_rate", "weight_decay", "clip", "average", "true_dynamics", "clone",
+    "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
+    "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
+    "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
 
 @functools.lru_cache(maxsize=8)
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
-    """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
+    """Networks, search, loop of self-play, optimiser and update; agents of equal sizes share what is compiled."""
     networks = Networks(config, counts)
     make = make_true_decide if config.true_dynamics else make_decide
-    return networks, make(networks, config), *make_update(networks, config)
+    return networks, make(networks, config), Loop(networks, config), *make_update(networks, config)
 
 
 COUNTED = ("iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s")
@@ -102,12 +104,22 @@ class AgentBudget(Budget):
         self.curve_s, self.curve_samples, self.curve_best = (list(column) for column in state["curve"])
 
 
+def _complete(identity: Any) -> Any:
+    """An agent's identity, with the default of each setting that was not there yet when its checkpoint was made."""
+    if not isinstance(identity, dict) or not isinstance(identity.get("config"), dict):
+        return identity
+    defaults = {name: value for name, value in config_to_json(AgentConfig()).items() if name != "iterations"}
+    return {**identity, "config": defaults | identity["config"]}
+
+
 class MMapAgent:
     """An agent for one program; compiled when made, untrained until `start`."""
 
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.config, self.seed = program, config, int(seed)
         self.rng = np.random.default_rng(seed)
+        self._key = np.uint32(self.seed % 2**32).astype(np.int32)
+        """The seed as compiled functions take it."""
         self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
         """The best game met by whatever means."""
         make = EnvGames if config.jax_games else Games
@@ -118,7 +130,7 @@ class MMapAgent:
         self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
-        self.networks, self._decide, optimiser, update = _functions(compiled, counts)
+        self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng)
         self.replay = Replay(config.replay)
         self.searches = self.iterations = self.decisions = 0
@@ -138,6 +150,9 @@ class MMapAgent:
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
+        if self._in_loop:
+            temperatures = np.ones((self.config.moves, self.config.games), np.float32)
+            self._loop.compile(self.games, self.learner.average, temperatures)
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -152,12 +167,23 @@ class MMapAgent:
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """What the agent makes of the positions at temperatures [G]."""
-        seen = (games.vector, games.ids, games.legal)
+        seen, seed = (games.vector, games.ids, games.legal), self._key
         if self.config.true_dynamics:
+            seed = self.seed  # in 64 bits, as everything there
             seen = (*games.played_on, self.play.to_go, self.play.unit, games.possible_s)
-        found = self._decide(self.learner.average, *seen, self.seed, self.searches, temperature)
+        found = self._decide(self.learner.average, *seen, seed, self.searches, temperature)
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in found))
+
+    @property
+    def _in_loop(self) -> bool:
+        """Whether self-play is one compiled loop. A search in the game itself goes step by step."""
+        return self.config.jax_games and not self.config.true_dynamics
+
+    def _play_on(self, games: EnvGames, temperatures: np.ndarray, stop: Callable[[], bool]) -> Moves | None:
+        moves = self._loop(games, self.learner.average, self._key, self.searches, temperatures, stop)
+        self.searches += len(temperatures)
+        return moves
 
     def start(self, budget: AgentBudget) -> None:
         """Makes the first best game: greedy-tuned's, or "Drop everything" with windows, or the best of random ones.
@@ -211,7 +237,7 @@ class MMapAgent:
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `ROW`, or None where `stop` cut it short."""
-        chunk = self.play.play(self.decide, self.rng, stop)
+        chunk = self.play.play(self.decide, self.rng, stop, self._play_on if self._in_loop else None)
         if chunk is None:
             return None
         self.replay.add(chunk.columns)
@@ -223,6 +249,8 @@ class MMapAgent:
         losses = []
         if not self.config.frozen:
             for _ in range(self.config.reanalyse):
+                if stop():
+                    break
                 self._reanalyse()
             losses = [self.learner.step(self._batch(self.config.imitation)) for _ in range(self.config.updates)]
         self.iterations += 1
@@ -282,7 +310,7 @@ class MMapAgent:
         seen = self.replay.fields
         found = self._decide(
             self.learner.average, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
-            self.seed, self.searches, np.ones(len(rows), np.float32),
+            self._key, self.searches, np.ones(len(rows), np.float32),
         )  # fmt: skip
         self.searches += 1
         seen["policy"][rows] = np.asarray(found.policy)
@@ -364,7 +392,7 @@ class MMapAgent:
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
-        if header.get("identity") != self._identity():
+        if _complete(header.get("identity")) != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
         for name in COUNTED:
             setattr(self, name, header[name])

@@ -11,6 +11,10 @@ from learned_mapping.programs.json_io import Node
 
 LONG = 1000
 """Buffers from which on self-play is in windows."""
+SIZES = LIGHT_SIZE, PAPER_SIZE = ("light", "paper")
+"""Of the agent, and of its network."""
+MOST_WIDE = 65_536
+"""Of any layer."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,22 @@ class AgentConfig:
     discount: float = 0.997
     trace: float = 0.95
     """lambda of TD(lambda)."""
+    network: str = LIGHT_SIZE
+    """Perceptrons, or the paper's ResNet and residual perceptrons: `light_network`, `paper_network`."""
     width: int = 192
+    """Of hidden layers."""
     latent: int = 96
+    """Of the state."""
     id_width: int = 32
-    """Of an id's embedding in the input."""
+    """Of an id's embedding in the input; in `paper_network` also of what is made of each part of the observation."""
     ids: bool = True
     """Whether ids are embedded; without, alike positions look alike."""
+    channels: int = 32
+    """`paper_network` only, as the next two: of the image, before the second stage doubles them."""
+    image_blocks: int = 2
+    """Residual blocks in each stage of the image."""
+    blocks: int = 3
+    """Residual blocks in each of representation, dynamics and prediction."""
     potential: bool = True
     """Whether rewards and values of whole games are relative to the return to go expected at a buffer."""
     log_values: bool = False
@@ -89,6 +103,16 @@ class AgentConfig:
     """Where training ends whatever the budget; 0: nowhere."""
 
     @property
+    def training_steps(self) -> int:
+        """Updates until training ends; 0 where the configuration sets no end."""
+        return self.iterations * self.updates
+
+    @property
+    def share_reanalysed(self) -> float:
+        """Decisions searched anew for each sample of an update."""
+        return self.reanalyse * self.games / max(self.updates * self.batch, 1)
+
+    @property
     def search_simulations(self) -> int:
         return 0 if self.frozen and not self.true_dynamics else self.simulations
 
@@ -100,15 +124,29 @@ WINDOWS = AgentConfig(
     discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
 """For long ones."""
+PAPER = AgentConfig(
+    games=128, moves=32, cold_games=16, cold_temperature=0.2, simulations=400, value_scale=1.0, discount=0.9999,
+    network=PAPER_SIZE, width=512, latent=256, id_width=64, log_values=True, limit=2980.0, atoms=101, batch=512,
+    updates=16, learning_rate=2e-4, weight_decay=1e-4, replay=20_000, reanalyse=32, jax_games=True, iterations=62_500,
+)  # fmt: skip
+"""Table 6, for programs of every length: 400 simulations, discount .9999, a million steps of Adam on 512 samples.
+
+What Table 6 says in words that this code does not know: weight decay is decoupled (AdamW). The replay counts decisions.
+Half of the training data from Reanalyse are as many searches of replayed decisions in an iteration as half the samples
+of its updates (`share_reanalysed`). The temperature does not fall from 1 to .2: some games are played at .2, the others
+at 1. The root has Gumbel noise in place of Dirichlet's. What Table 6 does not say is ours.
+"""
 
 
-def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) -> AgentConfig:
-    """The configuration for a program of so many buffers, with some values changed.
+def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:
+    """The configuration for a program of so many buffers, with some values changed; `size` is one of `SIZES`.
 
     Raises:
       InputError: an unknown name, or a value that no training can have.
     """
-    config = WHOLE if num_buffers < LONG else WINDOWS
+    if size not in SIZES:
+        raise InputError("size", "", f"expected one of {', '.join(SIZES)}, got {size!r}")
+    config = PAPER if size == PAPER_SIZE else WHOLE if num_buffers < LONG else WINDOWS
     if demonstration:
         config = dataclasses.replace(config, demonstration=True, clone=400, imitation=0.1, confidence=0.93)
     known = {field.name for field in dataclasses.fields(AgentConfig)}
@@ -124,6 +162,12 @@ def config_for(num_buffers: int, demonstration: bool = False, **changes: Any) ->
         raise InputError("config", "potential", "windows are relative to the game they follow")
     if config.true_dynamics and not config.jax_games:
         raise InputError("config", "true_dynamics", "needs jax_games")
+    if config.network not in SIZES:
+        raise InputError("config", "network", f"expected one of {', '.join(SIZES)}, got {config.network!r}")
+    sizes = ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")
+    for name in sizes:
+        if not 1 <= getattr(config, name) <= MOST_WIDE:
+            raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
     if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
         raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
     return config
@@ -149,4 +193,6 @@ def changes_from_json(node: Node) -> dict[str, Any]:
 def _setting(node: Node, kind: type) -> Any:
     if kind is bool:
         return node.boolean()
+    if kind is str:
+        return node.choice(*SIZES)
     return node.integer(0, 2**31) if kind is int else node.number(0.0, 1e9)

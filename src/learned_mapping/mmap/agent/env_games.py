@@ -142,14 +142,20 @@ def decide(program: env.EnvProgram, state: env.EnvState, action: jax.Array) -> e
 @jax.jit
 def _step_all(program, tables, states, actions):
     states = jax.vmap(decide, in_axes=(None, 0, 0))(program, states, actions)
-    return states, _look(program, tables, states)
+    return states, look(program, tables, states)
 
 
 @jax.jit
-def _look(program, tables, states):
+def look(program, tables, states):
+    """What is seen of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far."""
     vector, ids = jax.vmap(observe, in_axes=(None, None, 0))(program, tables, states)
     position = states.position
     return vector, ids, position.legal, position.cursor, position.saved_s, states.resets, position.action
+
+
+def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
+    """Of G states each the one or the other; which [G] bool."""
+    return jax.tree.map(lambda a, b: jnp.where(which.reshape(-1, *[1] * (b.ndim - 1)), a, b), yes, no)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -187,13 +193,23 @@ class EnvGames(Games):
         return self._env, self._tables, self._states
 
     @property
+    def fresh(self) -> env.EnvState:
+        """The states of as many games that begin."""
+        return self._fresh
+
+    def go_on(self, states: env.EnvState) -> None:
+        """Takes over states that such a function has come to."""
+        self._states = states
+        self.observe()
+
+    @property
     def overflow(self) -> bool:
         """Whether some game has outgrown its slots and may not be exact."""
         return bool(self._states.overflow.any())
 
     def observe(self) -> None:
         with env.exact():
-            self._show(_look(self._env, self._tables, self._states))
+            self._show(look(self._env, self._tables, self._states))
 
     def step(self, actions: np.ndarray) -> None:
         with env.exact():
@@ -203,11 +219,7 @@ class EnvGames(Games):
     def restart(self, games: object) -> None:
         again = np.isin(np.arange(len(self)), list(games))
         with env.exact():
-            self._states = jax.tree.map(
-                lambda new, old: jnp.where(again.reshape(-1, *[1] * (old.ndim - 1)), new, old),
-                self._fresh,
-                self._states,
-            )
+            self._states = chosen(again, self._fresh, self._states)
 
     def played(self, g: int) -> np.ndarray:
         actions = self._actions[g].astype(np.int64)
@@ -215,7 +227,11 @@ class EnvGames(Games):
         return actions
 
     def saved_before(self, g: int) -> np.ndarray:
-        self._guide.follow(self.played(g))
+        return self.saved_along(self.played(g))
+
+    def saved_along(self, actions: np.ndarray) -> np.ndarray:
+        """[B + 1] returns so far before each buffer of the game of these actions [B], and at its end."""
+        self._guide.follow(actions)
         return self._guide.saved
 
     def arrays(self, count: int) -> dict[str, np.ndarray]:

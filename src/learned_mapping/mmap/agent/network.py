@@ -1,11 +1,12 @@
-"""The networks of the light agent: representation, dynamics and prediction as perceptrons, with ids embedded.
+"""The agent's three functions, representation, dynamics and prediction, in the size that the configuration names.
 
 The program is fixed, so buffers, tensors and alias groups have embeddings of their own (Fig. 4's "embedding layers").
-The buffer has one more, which is added to the latent state and tells alike positions apart.
+The layers are in `light_network` and `paper_network`; a state is an array that nobody else looks into.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import haiku as hk
@@ -13,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.learning.networks import draw_parameters, layer_norm
-from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.learning.networks import draw_parameters
+from learned_mapping.mmap.agent import light_network, paper_network
+from learned_mapping.mmap.agent.config import PAPER_SIZE, AgentConfig
 from learned_mapping.mmap.agent.observation import WIDTH
-from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 Parameters = dict[str, Any]
 FAINT = 14.0
@@ -72,9 +73,14 @@ class Networks:
     def __init__(self, config: AgentConfig, counts: tuple[int, int, int]):
         self.config, self.counts = config, counts
         self.atoms = Atoms(config.limit, config.atoms, config.log_values)
+        size, start = paper_network if config.network == PAPER_SIZE else light_network, self.atoms.start()
         self._represent, self._dynamics, self._predict = (
             hk.without_apply_rng(hk.transform(function))
-            for function in (self._represent_parts, self._dynamics_parts, self._predict_parts)
+            for function in (
+                functools.partial(size.represent, config, counts),
+                functools.partial(size.dynamics, config, start),
+                functools.partial(size.predict, config, start),
+            )
         )
 
     def init(self, rng: np.random.Generator) -> Parameters:
@@ -101,32 +107,4 @@ class Networks:
 
     def predict(self, parameters: Parameters, state: jax.Array) -> Prediction:
         """Policy and value of latents [N, latent]."""
-        return self._predict.apply(parameters["prediction"], state)
-
-    def _represent_parts(self, vector: jax.Array, ids: jax.Array) -> jax.Array:
-        config = self.config
-        named = zip(("buffer", "tensor", "group"), self.counts, ids.T) if config.ids else ()
-        embedded = [_embed(count, config.id_width, f"{name}_id", index) for name, count, index in named]
-        x = jnp.concatenate([vector, *embedded], axis=-1)
-        x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
-        x = hk.Linear(config.latent, name="second")(x)
-        if config.ids:
-            x += _embed(self.counts[0], config.latent, "place", ids[:, 0])
-        return layer_norm(x, name="latent_norm")
-
-    def _dynamics_parts(self, state: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-        config = self.config
-        x = jnp.concatenate([state, jax.nn.one_hot(action, NUM_ACTIONS)], axis=-1)
-        x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
-        state = layer_norm(state + hk.Linear(config.latent, name="second")(x), name="latent_norm")
-        return state, hk.Linear(config.atoms, name="reward_out")(x) + self.atoms.start()
-
-    def _predict_parts(self, state: jax.Array) -> Prediction:
-        x = jax.nn.relu(layer_norm(hk.Linear(self.config.width, name="first")(state), name="first_norm"))
-        value = hk.Linear(self.config.atoms, name="value_out")(x) + self.atoms.start()
-        return Prediction(hk.Linear(NUM_ACTIONS, name="policy_out")(x), value)
-
-
-def _embed(count: int, width: int, name: str, index: jax.Array) -> jax.Array:
-    table = hk.get_parameter(f"{name}_table", (count, width), init=jnp.zeros)
-    return table[index]
+        return Prediction(*self._predict.apply(parameters["prediction"], state))

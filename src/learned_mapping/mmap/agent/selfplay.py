@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.mmap.agent.env_loop import Moves
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
@@ -26,6 +27,8 @@ from learned_mapping.mmap.rules.actions import NEAREST
 
 Decide = Callable[[Games, np.ndarray], Decisions]
 """(positions, temperatures [G]) -> decisions."""
+PlayOn = Callable[[Games, np.ndarray, Callable[[], bool]], Moves | None]
+"""(games, temperatures [M, G], stop) -> the moves, after which the games stand where they led."""
 WINDOW_TEMPERATURES = (1.0, 0.5, 0.25)
 COLD = 0.1
 """The temperature of a window after its hot moves."""
@@ -63,6 +66,10 @@ class Chunk(NamedTuple):
     equal: float  # Share of the windows that end like the best game; 0 without windows.
     entropy: float  # Mean of the policy targets, nats.
     value_error: float  # Mean |network's value - target|, as a share of the possible saving.
+
+
+Played = tuple[dict[str, np.ndarray], list[WholeGame]]
+"""What M moves of G games were, [M, G, ...] by name, and the games that they finished."""
 
 
 class SelfPlay:
@@ -103,8 +110,10 @@ class SelfPlay:
             to_go[self._first_own :] = self.own.saved[-1] - self.own.saved[own]
         return self.unit * (self.games.saved + to_go)
 
-    def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
-        """`moves` decisions of every game; None where `stop` cut them short."""
+    def play(
+        self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool], play_on: PlayOn | None = None
+    ) -> Chunk | None:
+        """`moves` decisions of every game, by `play_on` all at once where given; None where `stop` cut them short."""
         games, config, whole = self.games, self.config, self.whole
         first = self._first_own if self.own is not None else config.games
         windows = [(self.best, np.arange(whole, first)), (self.own, np.arange(first, config.games))]
@@ -115,6 +124,32 @@ class SelfPlay:
                 games.start_at(guide, at, starts[at])
         games.observe()
         temperatures, mixed = self._temperatures(rng)
+        if play_on is None:
+            found = self._steps(decide, temperatures, stop)
+        else:
+            moves = play_on(games, temperatures, stop)
+            found = None if moves is None else self._told(moves)
+        if found is None:
+            return None
+        played, finished = found
+        bootstrap = np.zeros(config.games)
+        if whole:
+            bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
+        stops, expected = games.cursor.copy(), self.expected()
+        results, same = [], []
+        for guide, at in windows:
+            if len(at):
+                values = games.end_like(guide, at, config.quiet)
+                bootstrap[at] = self.unit * values - expected[at]
+                gain = values - guide.saved[-1]
+                same.append(np.abs(gain) <= TOLERANCE)
+                if guide is self.best:
+                    results = self._better(at, values, gain, starts, stops)
+        equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
+        return self._chunk(played, bootstrap, finished, results, equal)
+
+    def _steps(self, decide: Decide, temperatures: np.ndarray, stop: Callable[[], bool]) -> Played | None:
+        games, whole = self.games, self.whole
         rows: dict[str, list[np.ndarray]] = {}
         finished: list[WholeGame] = []
         for temperature in temperatures:
@@ -140,22 +175,28 @@ class SelfPlay:
                 self.partial[over] = False
                 games.restart(over)
                 games.observe()
-        played = {name: np.stack(values) for name, values in rows.items()}
-        bootstrap = np.zeros(config.games)
-        if whole:
-            bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
-        stops, expected = games.cursor.copy(), self.expected()
-        results, same = [], []
-        for guide, at in windows:
-            if len(at):
-                values = games.end_like(guide, at, config.quiet)
-                bootstrap[at] = self.unit * values - expected[at]
-                gain = values - guide.saved[-1]
-                same.append(np.abs(gain) <= TOLERANCE)
-                if guide is self.best:
-                    results = self._better(at, values, gain, starts, stops)
-        equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
-        return self._chunk(played, bootstrap, finished, results, equal)
+        return {name: np.stack(values) for name, values in rows.items()}, finished
+
+    def _told(self, moves: Moves) -> Played:
+        """The same of moves that were all made at once; without windows."""
+        games, end = self.games, self.games.program.num_buffers
+
+        def expected(saved_s: np.ndarray, cursor: np.ndarray) -> np.ndarray:
+            return self.unit * (saved_s / games.possible_s + self.to_go[cursor])
+
+        active = moves.cursor != end
+        ended = active & (moves.cursor_after == end)
+        after, before = expected(moves.saved_after_s, moves.cursor_after), expected(moves.saved_s, moves.cursor)
+        kept = ("vector", "ids", "legal", "action", "policy", "value", "network_value")
+        rows = {name: getattr(moves, name) for name in kept}
+        deviates = moves.action != self.best.actions[np.minimum(moves.cursor, end - 1)]
+        rows |= {"reward": after - before, "ended": ended, "active": active, "deviates": deviates}
+        finished = []
+        for m, g in np.argwhere(ended).tolist():
+            actions = np.asarray(moves.played[m, g]).astype(np.int64)
+            value, resets = float(moves.saved_after_s[m, g] / games.possible_s), int(moves.resets[m, g])
+            finished.append(WholeGame(value, self._cold(g), resets, actions, games.saved_along(actions)))
+        return rows, finished
 
     def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """[moves, G] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
@@ -171,8 +212,12 @@ class SelfPlay:
 
     def _finished(self, g: int) -> WholeGame:
         games = self.games
-        cold = g >= self.whole - self.config.cold_games
-        return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
+        return WholeGame(
+            float(games.saved[g]), self._cold(g), int(games.resets[g]), games.played(g), games.saved_before(g)
+        )
+
+    def _cold(self, g: int) -> bool:
+        return g >= self.whole - self.config.cold_games
 
     def _better(self, at, values, gain, starts, stops) -> list[WindowResult]:
         """The windows that gain, best first."""
