@@ -9,10 +9,12 @@ import jax
 import numpy as np
 import pytest
 
+from learned_mapping.cli import main
 from learned_mapping.companion.artifact import reported
 from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.learning.device import on_device
-from learned_mapping.mmap.agent import paper_network
+from learned_mapping.mmap.agent import config, paper_network
 from learned_mapping.mmap.agent.config import PAPER, WHOLE, changes_from_json, config_for, config_to_json
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
@@ -23,6 +25,7 @@ from learned_mapping.mmap.agent.search import make_decide
 from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.methods import METHODS, PROBLEM
 from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import hard_program
 
@@ -118,3 +121,16 @@ def test_a_device_is_one_of_jaxs_platforms() -> None:
             assert jax.numpy.zeros(1).devices()
     with pytest.raises(InputError, match="abacus"), on_device("abacus"):
         pass
+
+
+def test_the_command_line_knows_size_and_device(tmp_path, monkeypatch, capsys) -> None:
+    """Would catch an option that is read and not used: the checkpoint says whose it is."""
+    monkeypatch.setattr(config, "PAPER", TINY)
+    program, out, state = tmp_path / "p.json", tmp_path / "m.json", tmp_path / "s.npz"
+    write_program(program, hard_program(3, 40))
+    options = ["--size", "paper", "--device", "cpu", "--samples", "3", "--alone", "--checkpoint", str(state)]
+    assert main(["solve", "mmap", str(program), "--method", "muzero", "--out", str(out), *options]) == 0
+    capsys.readouterr()
+    assert json.loads(out.read_text())["made"]["options"] == {"size": "paper", "device": "cpu"}
+    assert read_checkpoint(state)[1]["identity"]["config"]["network"] == "paper"
+    assert main(["check", "mmap", str(program), str(out)]) == 0

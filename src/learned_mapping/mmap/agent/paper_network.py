@@ -4,7 +4,8 @@ The memory is an image and goes through a convolutional ResNet: rows are the ste
 memory; a channel is the share of a cell that is taken, and more hold the finer profile at target_time. Ids are embedded
 and the other parts of the observation go through a linear layer each. All is joined and passes residual blocks.
 
-The paper prints the arrangement and no size. Ours are the defaults of `config.PAPER`.
+The paper prints the arrangement and no widths: those of `config.PAPER` are ours. Its image is binary and has 128 x 128
+cells, its profile the full resolution; ours have what `observation` has for both sizes of the agent.
 """
 
 from __future__ import annotations
