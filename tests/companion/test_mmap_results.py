@@ -162,6 +162,16 @@ def test_random_play_with_and_without_drop_backup():
     assert rows["random-no-backup", "mean_return"] == pytest.approx(0.2 / 3)
 
 
+def test_a_game_is_worth_its_decisions():
+    """Would catch forced moves that are counted, and a game whose actions are not looked at."""
+    game, made, choices = Game(mmap_runs.load("rnn_0")[0]), "", 0
+    while not game.over:
+        choices += int(game.legal.sum()) > 1
+        made += str(int(np.flatnonzero(game.legal)[-1]))
+        game.step(int(made[-1]))
+    assert 0 < mmap_runs.decisions_of("rnn_0", made) == choices < mmap_runs.decisions_of("rnn_0", None) == len(made)
+
+
 def test_dead_ends_of_a_training(monkeypatch):
     """Would catch the ends of the training swapped, and iterations without a whole game counted."""
     log = [{"games": g, "hot": g / 100, "dead_ends": 1.0 / g} for g in range(1, 22)]

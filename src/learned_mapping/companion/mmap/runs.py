@@ -171,13 +171,26 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
 
 def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its runs, for the claims. A
-    game is worth a decision for each buffer, also where it is forced; those made in windows count."""
+    game is worth the decisions of the best one, where the record has its actions, else one for each buffer; those made
+    in windows count."""
     if any("updates" not in result for result in found):
         return []
     least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
     if all("decisions" in r for r in found):
-        least["games_worth"] = min(r["decisions"] for r in found) / num_buffers(instance)
+        least["games_worth"] = min(r["decisions"] / decisions_of(instance, r.get("actions")) for r in found)
     return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
+
+
+@functools.lru_cache(maxsize=256)
+def decisions_of(instance: str, actions: str | None) -> int:
+    """How many decisions a game has in which there was a choice; of unknown actions, as many as there are buffers."""
+    if actions is None:
+        return num_buffers(instance)
+    from learned_mapping.mmap.agent.games import Guide
+
+    guide = Guide(load(instance)[0])
+    guide.follow(np.array([int(action) for action in actions]))
+    return max(len(guide.decisions), 1)
 
 
 def learned(table: Record) -> list[Row]:
