@@ -165,6 +165,7 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
     assert again["valid"] and again["costs"] == result["costs"]
     assert max(value for _, value, _ in result["stages"]) <= result["costs"]["return"]
     monkeypatch.setattr(mmap_runs, "num_buffers", lambda name: 174)
+    monkeypatch.setattr(mmap_runs, "decisions_of", lambda name, actions: 174)
     config = {"seconds": 1.0, "program": "0" * 16}
     records = [{"instance": "one", "method": "muzero", "seed": seed, "config": config,
                 "result": result | {"updates": result["updates"] + seed}} for seed in (0, 1)]  # fmt: skip

@@ -78,6 +78,8 @@ class AgentConfig:
     """Batches of `games` replayed decisions that are searched anew per iteration."""
     deviation_weight: float = 0.0
     """How much more often than others a window's decision is replayed that differs from the best game's."""
+    explore: float = 0.0
+    """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
     confidence: float = 0.8
@@ -160,6 +162,8 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
     if not config.potential and config.windows:
         raise InputError("config", "potential", "windows are relative to the game they follow")
+    if config.explore and config.jax_games:
+        raise InputError("config", "explore", "is not for jax_games, whose loop draws by the search alone")
     if config.true_dynamics and not config.jax_games:
         raise InputError("config", "true_dynamics", "needs jax_games")
     if config.network not in SIZES:
@@ -168,8 +172,11 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     for name in sizes:
         if not 1 <= getattr(config, name) <= MOST_WIDE:
             raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
-    if not 0.0 <= config.imitation <= 1.0 or config.unroll < 0 or config.simulations < 0:
-        raise InputError("config", "imitation", "must be in [0, 1], unroll and simulations at least 0")
+    for name in ("imitation", "explore"):
+        if not 0.0 <= getattr(config, name) <= 1.0:
+            raise InputError("config", name, "must be in [0, 1]")
+    if config.unroll < 0 or config.simulations < 0:
+        raise InputError("config", "unroll", "unroll and simulations must be at least 0")
     return config
 
 

@@ -125,7 +125,7 @@ class SelfPlay:
         games.observe()
         temperatures, mixed = self._temperatures(rng)
         if play_on is None:
-            found = self._steps(decide, temperatures, stop)
+            found = self._steps(decide, temperatures, rng, stop)
         else:
             moves = play_on(games, temperatures, stop)
             found = None if moves is None else self._told(moves)
@@ -148,7 +148,9 @@ class SelfPlay:
         equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
         return self._chunk(played, bootstrap, finished, results, equal)
 
-    def _steps(self, decide: Decide, temperatures: np.ndarray, stop: Callable[[], bool]) -> Played | None:
+    def _steps(
+        self, decide: Decide, temperatures: np.ndarray, rng: np.random.Generator, stop: Callable[[], bool]
+    ) -> Played | None:
         games, whole = self.games, self.whole
         rows: dict[str, list[np.ndarray]] = {}
         finished: list[WholeGame] = []
@@ -157,7 +159,7 @@ class SelfPlay:
                 return None
             active, before = ~games.over, self.expected()
             found = decide(games, temperature)
-            actions = np.where(active, found.action, -1)
+            actions = np.where(active, self._explored(found.action, rng), -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
             cursor = np.minimum(games.cursor, games.program.num_buffers - 1)
             games.step(actions)
@@ -176,6 +178,15 @@ class SelfPlay:
                 games.restart(over)
                 games.observe()
         return {name: np.stack(values) for name, values in rows.items()}, finished
+
+    def _explored(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """[G] the actions, some of them drawn evenly from the legal ones; the cold whole games are left alone."""
+        if self.config.explore == 0.0:
+            return actions
+        drawn = np.argmax(self.games.legal * rng.random(self.games.legal.shape), axis=1)
+        here = rng.random(len(actions)) < self.config.explore
+        here[self.whole - self.config.cold_games : self.whole] = False
+        return np.where(here, drawn, actions)
 
     def _told(self, moves: Moves) -> Played:
         """The same of moves that were all made at once; without windows."""
