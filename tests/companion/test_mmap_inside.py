@@ -17,6 +17,12 @@ NODES = [
 ]
 
 
+def games(value: float) -> dict:
+    return {
+        "search": [value, value + 0.02], "more": [value + 0.03, value + 0.03], "head": [value - 0.1, value - 0.1],
+    }  # fmt: skip
+
+
 def result(value: float, *, error: float = 0.02) -> dict:
     log = [{"updates": u, "value_error": error / u, "entropy": 1.0 / u} for u in (1, 2, 4)]
     unroll = [
@@ -32,7 +38,8 @@ def result(value: float, *, error: float = 0.02) -> dict:
     return {
         "judged": True, "valid": True, "costs": {"return": value}, "samples": 300, "updates": 2000.0,
         "decisions": 9e5, "log": log, "unroll": unroll, "outcomes": outcomes, "tree": tree, "embedding": embedding,
-        "whole_games": {"search": [value, value + 0.02], "head": [value - 0.1, value - 0.1]},
+        "whole_games": games(value),
+        "early": {"outcomes": {"rank_correlation": value - 0.3}, "whole_games": games(value - 0.4)},
         "recent_return": value - 0.1,
     }  # fmt: skip
 
@@ -53,6 +60,9 @@ def test_rows_of_the_inside():
     assert found["muzero", "whole_games"]["value"] == pytest.approx(0.71)
     assert found["policy head", "whole_games"]["value"] == pytest.approx(0.6)
     assert found["muzero", "search_gain"]["value"] == pytest.approx(0.11)
+    assert found["32 simulations", "early_search_gain"]["value"] == pytest.approx(0.13)
+    assert found["muzero", "early_whole_games"]["value"] == pytest.approx(0.31)
+    assert found["muzero", "early_rank_correlation"]["value"] == pytest.approx(0.4)
     assert found["muzero", "rank_correlation"]["value"] == pytest.approx(0.7)
     assert found["muzero", "games"]["value"] == 300 and found["muzero", "updates"]["value"] == 2000
     assert [row["value"] for row in rows if row["metric"] == "reward_correlation"] == [1.0, 0.5]

@@ -31,7 +31,7 @@ def agent() -> MMapAgent:
 
 
 @pytest.fixture(scope="module")
-def along(agent) -> inside.AlongBest:
+def along(agent) -> inside.Along:
     return inside.along_best(agent)
 
 
@@ -79,10 +79,11 @@ def test_the_tree_is_that_of_one_search(agent, along):
 
 
 def test_whole_games_with_the_search_and_without(agent):
-    found = inside.played(agent, 6, 0.25)
-    assert {name: len(values) for name, values in found.items()} == {"search": 6, "head": 6}
-    assert found["search"] != found["head"] and max(map(max, found.values())) <= 1.0
-    assert found == inside.played(agent, 6, 0.25)
+    found, actions = inside.played(agent, 6, 0.25)
+    assert {name: len(values) for name, values in found.items()} == {"search": 6, "more": 6, "head": 6}
+    assert len({tuple(values) for values in found.values()}) == 3 and max(map(max, found.values())) <= 1.0
+    assert found == inside.played(agent, 6, 0.25)[0]
+    assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(found["head"][0])
 
 
 def test_a_probe_finds_what_is_there_and_nothing_else(agent, along):

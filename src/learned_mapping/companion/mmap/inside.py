@@ -21,7 +21,15 @@ from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
 
-AGENT, HEAD = "muzero", "policy head"
+AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
+ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
+"""Who plays whole games -> the name in the records."""
+EXPLORING, EXPLORE = "exploring", 1 / 32
+"""The agent with that share of its decisions drawn evenly, so that it has seen what alternatives are worth."""
+EXPLORED = ("alexnet_train_batch_32", "wavenet_coherent_batch32")
+"""Programs on which that is trained too."""
+EARLY = 0.2
+"""Share of the training after which is looked a first time, while much is left to learn."""
 SECONDS, SECONDS_LARGE = 300.0, 600.0
 """CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
 SEEDS, SEEDS_LARGE = 2, 1
@@ -47,22 +55,31 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     from learned_mapping.mmap.agent.config import config_for
 
     program, _ = load(instance)
-    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
+    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0, **config.get("settings", {})), seed)
     budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
     agent.start(budget)
+    count = config.get("games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES)))
+    train(agent, lambda: budget.spent() or budget.seconds >= EARLY * config["seconds"], log=log)
+    since = budget.seconds
+    early = {
+        "outcomes": inside.compared(inside.outcomes(agent, inside.along_best(agent))),
+        "whole_games": inside.played(agent, count, TEMPERATURE)[0],
+    }
+    budget.skip(since)
     train(agent, budget.spent, log=log)
     spent, along = budget.seconds, inside.along_best(agent)
-    count = int(np.clip(DECISIONS // max(along.game.size, 1), LEAST_GAMES, MOST_GAMES))
+    games, actions = inside.played(agent, count, TEMPERATURE)
     return judged(program, replayed(program, "".join(map(str, along.guide.actions)))) | {
         "samples": budget.samples,
         "seconds": spent,
         "updates": float(agent.learner.updates),
         "decisions": float(agent.decisions),
         "log": thinned(log.rows),
-        "unroll": inside.unroll(agent, along, STEPS),
+        "early": early,
+        "unroll": inside.unroll(agent, inside.along(agent, actions), STEPS),
         "outcomes": inside.compared(inside.outcomes(agent, along)),
         "tree": inside.searched(agent, along),
-        "whole_games": inside.played(agent, config.get("games", count), TEMPERATURE),
+        "whole_games": games,
         "embedding": inside.embedding(agent, along),
     }
 
@@ -75,6 +92,9 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
         config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
         for seed in range(min(seeds, SEEDS_LARGE if large else SEEDS)):
             runs.append(Run("mmap.inside", AGENT, name, config, seed, long=True))
+        if name in EXPLORED:
+            changed = {**config, "arm": EXPLORING, "settings": {"explore": EXPLORE}}
+            runs.append(Run("mmap.inside", AGENT, name, changed, long=True))
     return runs
 
 
@@ -83,7 +103,14 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     their pairs (of the first seed); of Q against exact outcomes the rank correlation; whole games with the search and
     without, and their difference; the tree of one decision; what the embedding knows."""
     made: list[Row] = []
-    for (name, method), group in grouped(records).items():
+    plain = [record for record in records if "arm" not in record["config"]]
+    for record in records:
+        if record not in plain:
+            name, result = record["instance"], record["result"]
+            made.append(summary_row(name, EXPLORING, "return", [result["costs"]["return"]]))
+            made += learning_rows(name, EXPLORING, [result])
+            made += rows(name, EXPLORING, {metric: result["outcomes"][metric] for metric in QUALITIES}, n=1)
+    for (name, method), group in grouped(plain).items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
         made += learning_rows(name, method, found)
@@ -101,13 +128,18 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             )
         outcomes = [result["outcomes"] for result in found]
         made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
-        games = [result["whole_games"] for result in found]
-        scores = {arm: [v for each in games for v in each[key]] for arm, key in ((method, "search"), (HEAD, "head"))}
-        made += [summary_row(name, arm, "whole_games", values, statistic=np.mean) for arm, values in scores.items()]
-        contrast = mean_difference({name: scores[method]}, {name: scores[HEAD]})
-        if contrast is not None:
-            value, low, high = contrast
-            made.append(row(name, method, "search_gain", value, low=low, high=high, n=len(found), baseline=HEAD))
+        early = [result["early"] for result in found]
+        early_rank = _mean([each["outcomes"] for each in early], "rank_correlation")
+        made.append(row(name, method, "early_rank_correlation", early_rank, n=len(found)))
+        for prefix, looks in (("early_", early), ("", found)):
+            scores = {arm: [v for each in looks for v in each["whole_games"][key]] for arm, key in ARMS.items()}
+            for arm, values in scores.items():
+                made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
+                contrast = None if arm == HEAD else mean_difference({name: values}, {name: scores[HEAD]})
+                if contrast is not None:
+                    value, low, high = contrast
+                    cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
+                    made.append(row(name, arm, f"{prefix}search_gain", value, **cells))
         made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))

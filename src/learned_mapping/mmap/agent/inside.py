@@ -28,27 +28,34 @@ BATCH = 64
 """Positions and games side by side."""
 FOLDS, COMPONENTS, RIDGE = 5, 8, 1e-2
 """Of the probe: it sees the first principal components; the penalty is relative to their mean square."""
+MORE = 32
+"""Simulations of a search that looks further than the one the agent learned with."""
 POINTS = 300
 """Of them that are drawn."""
 SAME = 1e-6
 """Exact outcomes that differ by less, in units, are equal."""
 
 
-class AlongBest(NamedTuple):
-    """The agent's best game, and decisions of it."""
+class Along(NamedTuple):
+    """A game, and decisions of it."""
 
     guide: Guide
     game: Replay  # All its decisions, in order.
     rows: np.ndarray  # [N] which of them are looked at.
 
 
-def along_best(agent: MMapAgent) -> AlongBest:
+def along_best(agent: MMapAgent) -> Along:
     """The best whole game of the agent alone (of whatever means, where it has none), with decisions even over it."""
+    return along(agent, agent.best_actions if agent.best_whole is None else agent.best_whole.actions)
+
+
+def along(agent: MMapAgent, actions: np.ndarray) -> Along:
+    """A game by its actions [B], with decisions even over it."""
     guide = Guide(agent.program)
-    guide.follow(agent.best_actions if agent.best_whole is None else agent.best_whole.actions)
+    guide.follow(actions)
     game = record_game(agent.single, guide.actions, agent.play.to_go, agent.play.unit, 1.0)
     rows = np.unique(np.linspace(0, game.size - 1, min(game.size, POSITIONS)).astype(int))
-    return AlongBest(guide, game, rows)
+    return Along(guide, game, rows)
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float | None:
@@ -56,7 +63,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float | None:
     return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)
 
 
-def unroll(agent: MMapAgent, along: AlongBest, steps: int) -> list[dict[str, Any]]:
+def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
     """Imagined rewards against those of the game, ``steps`` decisions on from each position; one entry per step k:
     rank correlation, mean absolute error, mean absolute reward, all in units, and the pairs themselves."""
     networks, batch = agent.networks, along.game.batch(along.rows, steps)
@@ -84,7 +91,7 @@ def unroll(agent: MMapAgent, along: AlongBest, steps: int) -> list[dict[str, Any
     return found
 
 
-def outcomes(agent: MMapAgent, along: AlongBest) -> list[dict[str, Any]]:
+def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
     """Every legal alternative to the decisions looked at: buffer, action, and in units, relative to the decision that
     was made, the exact outcome, the learned model's Q, the logit of the policy head."""
     networks, fields = agent.networks, along.game.fields
@@ -145,7 +152,7 @@ def compared(found: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def searched(agent: MMapAgent, along: AlongBest) -> dict[str, Any]:
+def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
     """The search tree of the decision at which it disagrees most with the policy head, and what is true there.
 
     ``nodes`` begin with the root: parent, action that led there, visits, value, reward, prior probability. ``exact`` is
@@ -182,10 +189,11 @@ def searched(agent: MMapAgent, along: AlongBest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def played(agent: MMapAgent, count: int, temperature: float) -> dict[str, list[float]]:
-    """Returns of whole games by one network, ``count`` by the search and as many by the policy head alone."""
+def played(agent: MMapAgent, count: int, temperature: float) -> tuple[dict[str, list[float]], np.ndarray]:
+    """Returns of whole games by one network, ``count`` each by the search, the search with `MORE` simulations and the
+    policy head alone; and the actions [B] of a game of the last."""
     found = {}
-    for name, simulations in (("search", agent.config.simulations), ("head", 0)):
+    for name, simulations in (("search", agent.config.simulations), ("more", MORE), ("head", 0)):
         decide = make_decide(agent.networks, dataclasses.replace(agent.config, simulations=simulations))
         games, number = Games(agent.program, count), 0
         while not games.over.all():
@@ -196,7 +204,7 @@ def played(agent: MMapAgent, count: int, temperature: float) -> dict[str, list[f
             number += 1
             games.step(np.where(games.over, -1, np.asarray(made.action)))
         found[name] = games.saved.tolist()
-    return found
+    return found, games.played(0)
 
 
 def probe(embedding: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> float:
@@ -221,7 +229,7 @@ def principal(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return centred @ axes[:count].T, sizes[:count] ** 2 / max(float((sizes**2).sum()), 1e-30)
 
 
-def embedding(agent: MMapAgent, along: AlongBest) -> dict[str, Any]:
+def embedding(agent: MMapAgent, along: Along) -> dict[str, Any]:
     """What the embedding that is added to the latent state says of a buffer, by `probe`: ``knows`` has R2 of each
     feature, ``shuffled`` the same with the features of other buffers; ``points``: the first two principal components
     of decided buffers, their step as a share of the program, and the action of the best game.
