@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from learned_mapping.companion.figures import mmap_inside as figures
-from learned_mapping.companion.mmap import ablations, inside
+from learned_mapping.companion.mmap import ablations, inside, transfer
 from learned_mapping.mmap.agent.config import AgentConfig, config_for, config_to_json
 from learned_mapping.style import svg_text
 
@@ -71,6 +71,41 @@ def test_rows_of_the_inside():
         assert "alexnet" in svg_text(figure)
     drawn = svg_text(figures.search_tree(found["muzero", "tree"]))
     assert drawn.count("1 visit,") == 2 and "NoCopy" in drawn and "+2.50" in drawn
+
+
+def test_exploring_has_rows_of_its_own():
+    """Would catch its run counted among the agent's."""
+    (other,) = records(0.2)
+    other["config"] = other["config"] | {"arm": inside.EXPLORING, "settings": {"explore": inside.EXPLORE}}
+    rows = inside.assemble_inside("full", [*records(0.6, 0.8), other])["rows"]
+    found = {row["method"]: row for row in rows if row["metric"] == "rank_correlation"}
+    assert found["muzero"]["value"] == pytest.approx(0.7) and found[inside.EXPLORING]["value"] == pytest.approx(0.2)
+
+
+def test_rows_of_the_transfer():
+    """Would catch the arms exchanged, a time share of the wrong training, and programs both trained on and held out."""
+    name = transfer.HELD_OUT[0]
+
+    def record(arm: str, seed: int, first: float, recent: float) -> dict:
+        log = [{"cpu_s": s, "hot": first + (recent - first) * s / 100.0} for s in (25.0, 50.0, 75.0, 100.0)]
+        made = result(recent) | {
+            "first_return": first, "recent_return": recent, "log": log, "seconds": 100.0,
+            "pretraining": {"updates": 40},
+        }  # fmt: skip
+        return {"instance": name, "method": "muzero", "seed": seed, "config": {"arm": arm}, "result": made}
+
+    stored = [
+        record(arm, seed, *values)
+        for arm, values in ((transfer.SCRATCH, (0.1, 0.5)), (transfer.FINE_TUNED, (0.3, 0.7)))
+        for seed in (0, 1)
+    ]
+    rows = transfer.assemble_transfer("full", stored)["rows"]
+    found = {row["metric"]: row for row in rows if row["method"] == transfer.FINE_TUNED}
+    for metric in ("difference", "first_difference", "recent_difference"):
+        assert found[metric]["value"] == pytest.approx(0.2)
+    assert found["share_of_time"]["value"] == pytest.approx(0.5) and found["pretraining_updates"]["value"] == 40
+    assert not set(transfer.TRAINED) & set(transfer.HELD_OUT)
+    assert len(transfer.plan_transfer("full", 2)) == 12 and not transfer.plan_transfer("quick", 2)
 
 
 def test_plans_are_long_and_not_quick():

@@ -20,7 +20,9 @@ SMALL = AgentConfig(
 
 
 def leaves(parameters) -> dict[str, np.ndarray]:
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(parameters)}
+    return {
+        jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(parameters)
+    }
 
 
 @pytest.fixture(scope="module")
