@@ -234,6 +234,9 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
             level = axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2)
             handles.setdefault(name, level)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_title(program)
     return _margins(figure, "CPU seconds", RETURN, handles)
 
