@@ -48,7 +48,7 @@ def test_all_but_the_tables_is_shared(pretrained):
 
 def test_every_program_has_its_turn(pretrained):
     """The shared part differs from what one program alone makes of it; the same seed gives the same parameters."""
-    parameters, spent = pretrained
+    parameters, _ = pretrained
     programs = [hard_program(3, 40), hard_program(4, 30)]
     again, _ = transfer.pretrain(programs, SMALL, 0, samples=40)
     assert all(np.array_equal(leaf, leaves(again)[name]) for name, leaf in leaves(parameters).items())
