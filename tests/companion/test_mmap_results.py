@@ -172,19 +172,30 @@ def test_a_game_is_worth_its_decisions():
     assert 0 < mmap_runs.decisions_of("rnn_0", made) == choices < mmap_runs.decisions_of("rnn_0", None) == len(made)
 
 
-def test_dead_ends_of_a_training(monkeypatch):
-    """Would catch the ends of the training swapped, and iterations without a whole game counted."""
+def test_dead_ends_of_trainings(monkeypatch):
+    """Would catch the ends of a training swapped, iterations without a whole game counted, another table's training
+    beside those of this one, and an arm left out of the plan."""
     log = [{"games": g, "hot": g / 100, "dead_ends": 1.0 / g} for g in range(1, 22)]
     log[1] |= {"hot": None, "dead_ends": None}
-    told = {"log": log, "samples": 21, "updates": 50.0}
-    monkeypatch.setattr(mmap_tables, "read_record", lambda folder, run: {"result": told} if run.seed == 0 else None)
-    rows = {row["metric"]: row for row in mmap_tables.dead_ends_met("rnn_2")}
+    told = {"log": log, "samples": 21, "updates": 50.0, "costs": {"return": 0.3}}
+    rows = {row["metric"]: row for row in mmap_tables.trained_rows("rnn_2", "muzero", [told, told])}
     assert rows["dead_ends_first"]["value"] == pytest.approx((1 + 1 / 3) / 2)
     assert rows["dead_ends"]["value"] == pytest.approx((1 / 20 + 1 / 21) / 2)
-    assert rows["mean_return"]["value"] == pytest.approx(0.205) and rows["mean_return"]["n"] == 21
+    assert rows["mean_return"]["value"] == pytest.approx(0.205) and rows["mean_return"]["n"] == 2
     assert len(rows["dead_ends"]["curve"]["x"]) == 20
-    monkeypatch.setattr(mmap_tables, "read_record", lambda *_: None)
-    assert mmap_tables.dead_ends_met("rnn_2") == []
+
+    planned = [run for run in mmap_tables.plan_dropbackup("full", 2) if run.task == "mmap.map"]
+    assert {(run.method, run.seed) for run in planned} == {(arm, seed) for arm in mmap_tables.ARMS for seed in (0, 1)}
+    assert not [run for run in mmap_tables.plan_dropbackup("quick", 2) if run.task == "mmap.map"]
+    monkeypatch.setattr(mmap_tables, "read_record", lambda folder, run: {"result": told | {"costs": {"return": 0.1}}})
+    played = {"method": "random", "config": {"program": "0" * 16}, "result": {"returns": [0.2], "dead_ends": [1]}}
+    trained = [
+        {"method": arm, "config": {}, "result": told, "instance": mmap_tables.TRAINED} for arm in mmap_tables.ARMS
+    ]
+    random = [played | {"instance": name} for name in (mmap_tables.TRAINED, "rnn_2")]
+    made = mmap_tables.assemble_dropbackup("full", random + trained)["rows"]
+    best = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
+    assert best == {**{(mmap_tables.TRAINED, arm): 0.3 for arm in mmap_tables.ARMS}, ("rnn_2", "muzero"): 0.1}
 
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():

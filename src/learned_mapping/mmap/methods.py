@@ -116,6 +116,8 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration"),
     "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
+    "muzero-no-backup": _learner("the same where a dead end ends the game with a return of 0; whole games only",
+                                 backup=False, windows=0, own_windows=0),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
                               SEARCH, frozen=True),
     "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",

@@ -105,3 +105,5 @@ def test_settings_are_checked() -> None:
         changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
     with pytest.raises(InputError, match="windows"):
         config_for(200, windows=100)
+    with pytest.raises(InputError, match="backup"):
+        config_for(5000, backup=False)

@@ -72,6 +72,28 @@ def test_a_dead_end_takes_back_what_was_saved() -> None:
     assert falls > 0
 
 
+def test_a_dead_end_without_drop_backup_loses_the_game() -> None:
+    """Until the first dead end the games are the same, then one is over with nothing; catches one that goes on, and one
+    that starts anew with what the lost game left."""
+    rng, program = np.random.default_rng(0), _dead_end_program(3)
+    games, lost = Games(program, 8, backup=False), 0
+    for _ in range(4):
+        saved, others = np.zeros(8), Games(program, 8)
+        while not games.over.all():
+            actions = _random_actions(games.legal, rng)
+            others.step(np.where(others.resets == 0, actions, -1))
+            games.step(actions)
+            saved = np.where(others.resets == 0, others.saved, 0.0)
+            np.testing.assert_allclose(games.saved, saved, atol=1e-12)
+            assert (games.over == (others.over | (others.resets > 0))).all()
+        assert (games.resets == (others.resets > 0)).all()
+        assert all((games.played(g) == DROP).all() for g in np.flatnonzero(games.resets))
+        lost += int(games.resets.sum())
+        games.restart(range(8))
+        games.observe()
+    assert 0 < lost < 32
+
+
 def _memory(game: Game) -> list[tuple[int, int, int]]:
     """(offset, top, last step) of every allocation of the game so far, from its moves alone."""
     found, of_tensor = [], {}

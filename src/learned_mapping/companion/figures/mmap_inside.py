@@ -122,7 +122,8 @@ def embedded(rows: Rows) -> Figure:
 
 
 def dead_ends(rows: Rows) -> Figure:
-    """The agent's training where there are dead ends: those of a game, and the mean return, over the games played.
+    """The agent's training where there are dead ends: those of a game, and the mean return, over the games played;
+    with Drop-backup, or as a label says without.
 
     Args:
       rows: of `mmap.dropbackup`.
@@ -131,7 +132,8 @@ def dead_ends(rows: Rows) -> Figure:
     labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
     for axes, (metric, label) in zip(panels, labels.items()):
         for row, colour in zip([row for row in charts.of(rows, metric) if "curve" in row], PALETTE):
-            axes.plot(row["curve"]["x"], row["curve"]["y"], color=colour, label=row["instance"])
+            without = ", without Drop-backup" if row["method"] == "muzero-no-backup" else ""
+            axes.plot(row["curve"]["x"], row["curve"]["y"], color=colour, label=row["instance"] + without)
         axes.set(xscale="log", xlabel="games", ylabel=label)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure

@@ -32,7 +32,7 @@ from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero", "muzero-demonstration", "muzero-frozen", "search-only", "learning-only")
+LEARNED = ("muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only")
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = ("updates", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s")
 """What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""

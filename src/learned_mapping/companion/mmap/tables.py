@@ -26,7 +26,7 @@ from learned_mapping.companion.mmap.runs import (
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.companion.runs import read_record
-from learned_mapping.companion.table import Record, Row, assembled, from_part, row, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summary_row
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -43,6 +43,9 @@ PLAY_SECONDS = {"quick": 0.2, "full": 3.0, "paper": 3.0}
 SEARCH_SECONDS = {"quick": 0.5, "full": 10.0, "paper": 10.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
+TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
+"""Where the agent learns with Drop-backup and without: where random play meets the most dead ends."""
+ARMS = ("muzero", "muzero-no-backup")
 
 
 def workload(name: str) -> Program:
@@ -167,20 +170,27 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
-    """Random play on every program with alias groups, once."""
+    """Random play on every program with alias groups, once; the agent with Drop-backup and without on `TRAINED`."""
     names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
-    return [
+    runs = [
         Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": program_digest(name)})
         for name in names
     ]
+    if profile in AGENT_SECONDS:
+        config, repeats = {"seconds": AGENT_SECONDS[profile]}, range(min(seeds, TRAINED_SEEDS))
+        runs += [plan_run(method, TRAINED, config, seed) for method in ARMS for seed in repeats]
+    return runs
 
 
 def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
     """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with Drop-backup
-    (``random``) and without (``random-no-backup``); where there are dead ends, those of the agent in the last tenth of
-    its training of `mmap.table3` with a curve over all of it, and ``dead_ends_first`` of the first tenth."""
+    (``random``) and without (``random-no-backup``); where there are dead ends, what `trained_rows` tells of the agent:
+    of the trainings with Drop-backup and without, or else of that of `mmap.table3`."""
     found: list[Row] = []
+    groups = {key: [each["result"] for each in group] for key, group in grouped(records).items() if key[1] in ARMS}
     for record in records:
+        if record["method"] in ARMS:
+            continue
         values = np.array(record["result"]["returns"])
         dead_ends = np.array(record["result"]["dead_ends"], float)
         lost, extra = dead_ends > 0, {"program": record["config"]["program"]}
@@ -192,21 +202,28 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
         }
         for key, column in columns.items():
             found.append(summary_row(record["instance"], *key, column, statistic=np.mean, **extra))
-        if lost.any() and profile != "quick":
-            found += dead_ends_met(record["instance"])
+        if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
+            run = plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
+            if (stored := read_record(results.runs_folder("mmap.table3", "full"), run)) is not None:
+                found += trained_rows(record["instance"], "muzero", [stored["result"]])
+    for key, group in groups.items():
+        found += trained_rows(*key, group)
     return assembled(found)
 
 
-def dead_ends_met(instance: str) -> list[Row]:
-    """Rows ``dead_ends`` and ``mean_return`` of the agent in its training of `mmap.table3`; none without one."""
-    run = plan_run("muzero", instance, {"seconds": AGENT_SECONDS["full"]})
-    record = read_record(results.runs_folder("mmap.table3", "full"), run)
-    log = [] if record is None else [each for each in record["result"]["log"] if each["hot"] is not None]
-    found: list[Row] = []
+def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
+    """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth, with the curve of
+    the first training, the same ``_first`` of the first tenth, and the best ``return``; how much they have learned."""
+    made: list[Row] = learning_rows(instance, method, found)
+    made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
+    logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]
+    if not all(logs):
+        return made
     for metric, column in {"dead_ends": "dead_ends", "mean_return": "hot"}.items():
-        if log:
-            y, tenth = [each[column] for each in log], -(-len(log) // 10)
-            curve = {"x": [each["games"] for each in log], "y": y, "x_unit": "games"}
-            found.append(row(instance, "muzero", metric, np.mean(y[-tenth:]), n=log[-1]["games"], curve=curve))
-            found.append(row(instance, "muzero", f"{metric}_first", np.mean(y[:tenth]), n=log[-1]["games"]))
-    return found + (learning_rows(instance, "muzero", [record["result"]]) if log else [])
+        tenths = [(log, -(-len(log) // 10)) for log in logs]
+        first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
+        last = [float(np.mean([each[column] for each in log[-n:]])) for log, n in tenths]
+        curve = {"x": [each["games"] for each in logs[0]], "y": [each[column] for each in logs[0]], "x_unit": "games"}
+        made.append(summary_row(instance, method, metric, last, curve=curve))
+        made.append(summary_row(instance, method, f"{metric}_first", first))
+    return made

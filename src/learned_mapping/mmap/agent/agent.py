@@ -122,7 +122,7 @@ class MMapAgent:
         """The seed as compiled functions take it."""
         self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
         """The best game met by whatever means."""
-        make = EnvGames if config.jax_games else Games
+        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
         self.games, self.single = make(program, config.games), Games(program, 1)
         self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
         self.evaluation = make(program, config.evaluation_games)
@@ -201,6 +201,8 @@ class MMapAgent:
             for _ in range(RANDOM_GAMES):
                 game.restart()
                 game.play_random(self.rng)
+                if game.resets and not config.backup:
+                    continue  # lost
                 saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / self.games.possible_s
                 to_go += (saved[-1] - saved) / RANDOM_GAMES
                 self._offer(game.state.moves["action"], game.value)

@@ -92,6 +92,8 @@ class AgentConfig:
     """Whether gains of several windows are joined into one best game: a local search."""
     frozen: bool = False
     """The control: nothing is learned after the cloning; the policy head plays, or a search in the game itself."""
+    backup: bool = True
+    """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
     quiet: int = 1000
     """See `Games.end_like`."""
     evaluation_games: int = 4
@@ -164,6 +166,8 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         raise InputError("config", "potential", "windows are relative to the game they follow")
     if config.explore and config.jax_games:
         raise InputError("config", "explore", "is not for jax_games, whose loop draws by the search alone")
+    if not config.backup and (config.windows or config.demonstration or config.jax_games):
+        raise InputError("config", "backup", "can be left out of whole games on the kernel only, with no demonstration")
     if config.true_dynamics and not config.jax_games:
         raise InputError("config", "true_dynamics", "needs jax_games")
     if config.network not in SIZES:

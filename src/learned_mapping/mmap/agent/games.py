@@ -35,15 +35,30 @@ def view(states: GameState, g: int) -> GameState:
 
 
 @numba.njit(cache=True)
-def settle(program: ProgramArrays, state: GameState) -> None:
-    """Plays what is forced, and settles dead ends: then the game is over or there is a choice."""
+def _lose(program: ProgramArrays, state: GameState) -> None:
+    """Ends a game with a return of 0: it becomes that of "Drop everything"."""
+    game = state.game[0]
+    resets = game.resets + 1
+    kernel.restart(program, state)
+    while game.cursor < len(program.buffers):
+        kernel.follow_on(program, state, DROP)
+    game.resets = resets
+
+
+@numba.njit(cache=True)
+def settle(program: ProgramArrays, state: GameState, backup: bool) -> None:
+    """Plays what is forced, and settles dead ends, with Drop-backup or as a loss: then the game is over or there is a
+    choice."""
     game = state.game[0]
     while game.cursor < len(program.buffers):
         legal = kernel.evaluate(program, state)
         if legal > 1:
             return
         if legal == 0:
-            kernel.drop_backup(program, state)
+            if backup:
+                kernel.drop_backup(program, state)
+            else:
+                _lose(program, state)
             continue
         for action in range(3):
             if state.outcomes[action].legal != 0:
@@ -64,19 +79,19 @@ def _observe_all(program, states, tables, vector, ids, legal, cursor, saved_s) -
 
 
 @numba.njit(cache=True)
-def _step_all(program, states, actions) -> None:
+def _step_all(program, states, actions, backup) -> None:
     for g in range(len(actions)):
         if actions[g] >= 0:
             state = view(states, g)
             kernel.apply(program, state, actions[g])
-            settle(program, state)
+            settle(program, state, backup)
 
 
 @numba.njit(cache=True)
-def _restart(program, states, g) -> None:
+def _restart(program, states, g, backup) -> None:
     state = view(states, g)
     kernel.restart(program, state)
-    settle(program, state)
+    settle(program, state, backup)
 
 
 @numba.njit(cache=True)
@@ -109,7 +124,7 @@ def _start_at(program, states, wanted, snapshots, cursors, games, starts) -> Non
         copy_state(state, view(snapshots, nearest))
         while state.game[0].cursor < starts[i]:
             kernel.follow_on(program, state, wanted[state.game[0].cursor])
-        settle(program, state)
+        settle(program, state, True)
 
 
 @numba.njit(cache=True)
@@ -176,10 +191,11 @@ class Games:
 
     Args:
       count: G.
+      backup: whether dead ends are settled by Drop-backup; else the game is lost, with a return of 0.
     """
 
-    def __init__(self, program: Program | ProgramArrays, count: int):
-        self.program = program_arrays(program)
+    def __init__(self, program: Program | ProgramArrays, count: int, backup: bool = True):
+        self.program, self.backup = program_arrays(program), backup
         self.tables = tables_of(self.program)
         self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
         self.states = _stacked(new_state(self.program), count)
@@ -220,13 +236,13 @@ class Games:
 
     def step(self, actions: np.ndarray) -> None:
         """Makes legal decisions [G]; -1 lets a game stand."""
-        _step_all(self.program, self.states, np.asarray(actions, np.int64))
+        _step_all(self.program, self.states, np.asarray(actions, np.int64), self.backup)
         self.observe()
 
     def restart(self, games: object) -> None:
         """Games start over; `observe` afterwards."""
         for g in games:
-            _restart(self.program, self.states, int(g))
+            _restart(self.program, self.states, int(g), self.backup)
 
     def played(self, g: int) -> np.ndarray:
         """[B] int64 actions of a game, as far as it was played; Drop after that."""
