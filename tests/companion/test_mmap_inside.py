@@ -112,8 +112,11 @@ def test_plans_are_long_and_not_quick():
     for plan in (inside.plan_inside, ablations.plan_ablations):
         runs = plan("full", 5)
         assert runs and all(run.long and run.method == "muzero" for run in runs) and not plan("quick", 5)
-    arms = [run.config["arm"] for run in ablations.plan_ablations("full", 1)]
+    planned = ablations.plan_ablations("full", 1)
+    arms = [run.config["arm"] for run in planned if run.instance == ablations.INSTANCE]
     assert arms == list(ablations.ARMS)
+    for name in ablations.BEHIND:
+        assert [run.config.get("arm") for run in planned if run.instance == name] == [None, ablations.WINDOWED]
 
 
 def test_each_arm_changes_what_it_says():

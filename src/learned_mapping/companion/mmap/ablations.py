@@ -1,20 +1,26 @@
-"""What each part of the agent is worth: trainings on AlexNet with one thing changed, for equal CPU seconds."""
+"""What each part of the agent is worth: trainings on AlexNet with one thing changed, for equal CPU seconds.
+
+And windows in place of whole games on the programs where the agent's whole games fall furthest behind.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, program_digest
+from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_run, program_digest
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
 from learned_mapping.mmap.agent.config import WHOLE, WINDOWS, config_for, config_to_json
 
 INSTANCE = "alexnet_train_batch_32"
+BEHIND = ("mlperf_dlrm_batch_8192", "inference_shufflenet", "rnn_5", "tcn_train_batch_32")
+"""Of the programs that are played in whole games, those where `mmap.table3` has the agent furthest behind the edit
+search."""
 SECONDS = 300.0
 SEEDS = 2
 """At most."""
-AGENT = "muzero"
+AGENT, WINDOWED = "muzero", "windows"
 WHOLE_NUMBERS, WINDOW_NUMBERS = config_to_json(WHOLE), config_to_json(WINDOWS)
 ARMS: dict[str, dict[str, Any]] = {
     AGENT: {},
@@ -29,7 +35,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "no ids": {"ids": False},
     "no baseline": {"potential": False, "limit": 256.0},
     "demonstration": {"demonstration": True},
-    "windows": {name: value for name, value in WINDOW_NUMBERS.items() if value != WHOLE_NUMBERS[name]},
+    WINDOWED: {name: value for name, value in WINDOW_NUMBERS.items() if value != WHOLE_NUMBERS[name]},
     "true dynamics": {"jax_games": True, "true_dynamics": True},
 }
 """Name -> the settings of `AgentConfig` that differ. An iteration learns from 4,608 samples: 36 batches of 64 positions
@@ -47,30 +53,38 @@ def run_ablation(method: str, instance: str, config: dict[str, Any], seed: int) 
 
 
 def plan_ablations(profile: str, seeds: int) -> list[Run]:
-    """All arms for the same CPU seconds; long runs, and in ``quick`` none."""
-    about = {"seconds": SECONDS, "program": program_digest(INSTANCE)}
-    return [
-        Run("mmap.ablation", AGENT, INSTANCE, {**about, "arm": arm, "settings": settings}, seed, long=True)
-        for arm, settings in ARMS.items()
-        for seed in range(0 if profile == "quick" else min(seeds, SEEDS))
-    ]
+    """All arms for the same CPU seconds, on `BEHIND` the agent of `mmap.table3` and windows; long runs, in ``quick``
+    none."""
+    if profile == "quick":
+        return []
+
+    def run(instance: str, arm: str, seed: int) -> Run:
+        about = {"seconds": SECONDS, "program": program_digest(instance), "arm": arm, "settings": ARMS[arm]}
+        return Run("mmap.ablation", AGENT, instance, about, seed, long=True)
+
+    runs = [run(INSTANCE, arm, seed) for arm in ARMS for seed in range(min(seeds, SEEDS))]
+    for name in BEHIND:
+        runs += [plan_run(AGENT, name, {"seconds": SECONDS}), run(name, WINDOWED, 0)]
+    return runs
 
 
 def assemble_ablations(profile: str, records: list[Record]) -> Record:
-    """Per arm: the best whole game, the mean of its last games, games and updates; and the difference of the best games
-    to the agent as it is."""
+    """Per program and arm: the best whole game, the mean of its last games, games and updates; and the difference of
+    the best games to the agent as it is."""
     made: list[Row] = []
-    arms = {arm: [r["result"] for r in records if r["config"]["arm"] == arm] for arm in ARMS}
-    bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}
-    for arm, values in bests.items():
-        found = arms[arm]
-        made.append(summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"]))
-        made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
-        made += learning_rows(INSTANCE, arm, found)
-        if arm != AGENT and AGENT in bests:
-            contrast = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
-            if contrast is not None:
-                value, low, high = contrast
-                more = {"low": low, "high": high, "n": len(values), "baseline": AGENT}
-                made.append(row(INSTANCE, arm, "difference", value, **more))
+    for instance in (INSTANCE, *BEHIND):
+        there = [record for record in records if record["instance"] == instance]
+        arms = {arm: [r["result"] for r in there if r["config"].get("arm", AGENT) == arm] for arm in ARMS}
+        bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}
+        for arm, values in bests.items():
+            found = arms[arm]
+            made.append(summary_row(instance, arm, "return", values, program=there[0]["config"]["program"]))
+            made.append(summary_row(instance, arm, "recent_return", [result["recent_return"] for result in found]))
+            made += learning_rows(instance, arm, found)
+            if arm != AGENT and AGENT in bests:
+                contrast = mean_difference({instance: values}, {instance: bests[AGENT]})
+                if contrast is not None:
+                    value, low, high = contrast
+                    more = {"low": low, "high": high, "n": len(values), "baseline": AGENT}
+                    made.append(row(instance, arm, "difference", value, **more))
     return assembled(made) | counted(records)
