@@ -116,7 +116,7 @@ def test_plans_are_long_and_not_quick():
     arms = [run.config["arm"] for run in planned if run.instance == ablations.INSTANCE]
     assert arms == list(ablations.ARMS)
     for name in ablations.BEHIND:
-        assert [run.config.get("arm") for run in planned if run.instance == name] == [None, ablations.WINDOWED]
+        assert [run.config.get("arm") for run in planned if run.instance == name] == [None, ablations.NEAR_DROP]
 
 
 def test_each_arm_changes_what_it_says():

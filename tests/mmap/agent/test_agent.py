@@ -10,7 +10,7 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
-from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for, imitation_only
+from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
 from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.mmap.validate import validate
@@ -66,7 +66,8 @@ def test_controls_do_what_they_say() -> None:
     frozen = solve(program, 0, config=dataclasses.replace(demonstrated, frozen=True))
     assert frozen.metrics["updates"] == 3
     assert frozen.log[-1]["policy_loss"] is None
-    imitated = solve(program, 0, config=imitation_only(demonstrated))
+    changes = {"simulations": 0, "unroll": 0, "imitation": 1.0}
+    imitated = solve(program, 0, config=dataclasses.replace(demonstrated, **changes))
     assert imitated.metrics["updates"] == 3 + 2 * WINDOWS.updates
     assert imitated.log[-1]["reward_loss"] == 0.0
     rule = methods.solve(program, "greedy-tuned", samples=400).metrics["return"]

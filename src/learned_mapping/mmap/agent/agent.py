@@ -66,7 +66,7 @@ ROW = {
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
     "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
-    "true_dynamics", "clone",
+    "true_dynamics", "clone", "drop_start",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 

@@ -80,6 +80,8 @@ class AgentConfig:
     """How much more often than others a window's decision is replayed that differs from the best game's."""
     explore: float = 0.0
     """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
+    drop_start: float = 0.0
+    """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
     confidence: float = 0.8
@@ -182,11 +184,6 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     if config.unroll < 0 or config.simulations < 0:
         raise InputError("config", "unroll", "unroll and simulations must be at least 0")
     return config
-
-
-def imitation_only(config: AgentConfig) -> AgentConfig:
-    """The ablation without a learned model: the policy head plays, and learns from the best game alone."""
-    return dataclasses.replace(config, simulations=0, unroll=0, imitation=1.0)
 
 
 def config_to_json(config: AgentConfig) -> dict[str, Any]:

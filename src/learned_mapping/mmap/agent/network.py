@@ -18,6 +18,7 @@ from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mmap.agent import light_network, paper_network
 from learned_mapping.mmap.agent.config import PAPER_SIZE, AgentConfig
 from learned_mapping.mmap.agent.observation import WIDTH
+from learned_mapping.mmap.rules.actions import DROP
 
 Parameters = dict[str, Any]
 FAINT = 14.0
@@ -84,7 +85,7 @@ class Networks:
         )
 
     def init(self, rng: np.random.Generator) -> Parameters:
-        """Random parameters; the heads start at 0."""
+        """Random parameters; the heads start at 0, but for what Drop has ahead in the policy."""
 
         def shapes(key):
             latent, one = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
@@ -95,7 +96,9 @@ class Networks:
             }
 
         heads = ("policy_out", "value_out", "reward_out")
-        return draw_parameters(jax.eval_shape(shapes, jax.random.key(0)), rng, heads)
+        parameters = draw_parameters(jax.eval_shape(shapes, jax.random.key(0)), rng, heads)
+        parameters["prediction"]["policy_out"]["b"][DROP] = self.config.drop_start
+        return parameters
 
     def represent(self, parameters: Parameters, vector: jax.Array, ids: jax.Array) -> jax.Array:
         """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
