@@ -54,7 +54,7 @@ def run_ablation(method: str, instance: str, config: dict[str, Any], seed: int) 
 
 
 def plan_ablations(profile: str, seeds: int) -> list[Run]:
-    """All arms for the same CPU seconds, on `BEHIND` the agent of `mmap.table3` and `NEAR_DROP`; long runs, in ``quick``
+    """All arms for the same CPU seconds, on `BEHIND` the agent of `mmap.table3` and `NEAR_DROP`; long, in ``quick``
     none."""
     if profile == "quick":
         return []
