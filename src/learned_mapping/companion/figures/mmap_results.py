@@ -18,6 +18,8 @@ from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, Picture, new_figure
 
 RETURN = "return (share of the possible saving)"
+ROOM = 0.2
+"""Return from which on a bar has room for its number."""
 STAGES = colormaps["Blues"]
 """From the first games of a training to its last."""
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
@@ -78,7 +80,7 @@ def curves(
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
     """Final returns, a panel per program: bars with 95% intervals, a line for the bound, rings for the paper's.
 
-    A negative return, of placements that slow the program down, is a bar of no length with its number.
+    A negative return, of placements that slow the program down, is a bar of no length with its number beside it.
     """
     rows = _of(rows, "return")
     programs, methods = by(rows, "instance"), charts.distinct(rows, "method")
@@ -88,7 +90,9 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
         places = [methods.index(row["method"]) for row in shown]
         bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
         for place, row in zip(places, shown):
-            axes.text(0.01, place, f"{row['value']:.3f}", va="center", fontsize=8, color="white", fontweight="bold")
+            within = row["value"] > ROOM
+            x, colour = (0.01, "white") if within else (max(row["value"], 0.0) + 0.03, INK)
+            axes.text(x, place, f"{row['value']:.3f}", va="center", fontsize=8, color=colour, fontweight="bold")
         for row in paper:
             if row["instance"] == instance and row["method"] in methods:
                 place = methods.index(row["method"])
