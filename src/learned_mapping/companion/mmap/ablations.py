@@ -9,6 +9,7 @@ from typing import Any
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_run, program_digest
+from learned_mapping.companion.mmap.table2 import best_after
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
 from learned_mapping.mmap.agent.config import WHOLE, WINDOWS, config_for, config_to_json
@@ -71,14 +72,18 @@ def plan_ablations(profile: str, seeds: int) -> list[Run]:
 
 def assemble_ablations(profile: str, records: list[Record]) -> Record:
     """Per program and arm: the best whole game, the mean of its last games, games and updates; and the difference of
-    the best games to the agent as it is."""
+    the best games to the agent as it is; on `BEHIND` ``by_games``: after as many games as the slower."""
     made: list[Row] = []
     for instance in (INSTANCE, *BEHIND):
         there = [record for record in records if record["instance"] == instance]
         arms = {arm: [r["result"] for r in there if r["config"].get("arm", AGENT) == arm] for arm in ARMS}
         bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}
+        games = min((result["samples"] for found in arms.values() for result in found), default=0)
         for arm, values in bests.items():
             found = arms[arm]
+            if instance in BEHIND:
+                reached = [best_after(result["curve"], games) for result in found]
+                made.append(summary_row(instance, arm, "by_games", reached, games=games))
             made.append(summary_row(instance, arm, "return", values, program=there[0]["config"]["program"]))
             made.append(summary_row(instance, arm, "recent_return", [result["recent_return"] for result in found]))
             made += learning_rows(instance, arm, found)
