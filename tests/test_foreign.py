@@ -80,13 +80,14 @@ def test_schedules(objective):
 @pytest.mark.parametrize("objective, method", [("runtime", "regal"), ("memory", "regal-imitation")])
 def test_what_is_shipped_is_not_behind_uniform_mutants(objective, method):
     """Catches a network, or a use of one, that costs a user of other graphs more than it saves: in geometric mean over
-    five connected graphs and one in parts at most 1% more than BRKGA with as many evaluations."""
+    five connected graphs and one in parts at most 1% more than BRKGA with as many evaluations. With two seeds for each
+    the mean scatters by as much, so that another processor's rounding would decide."""
     scheduling = problem("regal")
     found = {name: [] for name in ("brkga", method)}
     for graph in (*OUTSIDE[8:13], OUTSIDE[14]):
         task = scheduling.task(graph, objective=objective)
         for name, costs in found.items():
-            for seed in range(2):
+            for seed in range(6):
                 solution = solve(scheduling, task, name, seed=seed, samples=1000).solution
                 costs.append(-scheduling.value(task, solution))
     assert np.exp(np.mean(np.log(found[method]) - np.log(found["brkga"]))) <= 1.01
