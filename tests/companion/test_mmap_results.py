@@ -177,7 +177,7 @@ def test_dead_ends_of_trainings(monkeypatch):
     beside those of this one, and an arm left out of the plan."""
     log = [{"games": g, "hot": g / 100, "dead_ends": 1.0 / g} for g in range(1, 22)]
     log[1] |= {"hot": None, "dead_ends": None}
-    told = {"log": log, "samples": 21, "updates": 50.0, "costs": {"return": 0.3}}
+    told = {"log": log, "samples": 21, "updates": 50.0, "costs": {"return": 0.3}, "judged": True, "valid": True}
     rows = {row["metric"]: row for row in mmap_tables.trained_rows("rnn_2", "muzero", [told, told])}
     assert rows["dead_ends_first"]["value"] == pytest.approx((1 + 1 / 3) / 2)
     assert rows["dead_ends"]["value"] == pytest.approx((1 / 20 + 1 / 21) / 2)

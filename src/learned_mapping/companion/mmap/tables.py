@@ -208,7 +208,7 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
                 found += trained_rows(record["instance"], "muzero", [stored["result"]])
     for key, group in groups.items():
         found += trained_rows(*key, group)
-    return assembled(found)
+    return assembled(found) | counted([record for record in records if record["method"] in ARMS])
 
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
