@@ -183,6 +183,9 @@ def test_dead_ends_of_trainings(monkeypatch):
     assert rows["dead_ends"]["value"] == pytest.approx((1 / 20 + 1 / 21) / 2)
     assert rows["mean_return"]["value"] == pytest.approx(0.205) and rows["mean_return"]["n"] == 2
     assert len(rows["dead_ends"]["curve"]["x"]) == 20
+    rounds = [told | {"rounds": 2.0, "recent_return": 0.5}]
+    rows = {row["metric"]: row["value"] for row in mmap_tables.trained_rows("rnn_2", "muzero", rounds)}
+    assert rows["mean_return"] == 0.5 and rows["dead_ends"] == pytest.approx((1 / 20 + 1 / 21) / 2)
 
     planned = [run for run in mmap_tables.plan_dropbackup("full", 2) if run.task == "mmap.map"]
     assert {(run.method, run.seed) for run in planned} == {(arm, seed) for arm in mmap_tables.ARMS for seed in (0, 1)}
@@ -315,3 +318,12 @@ def test_a_rival_counts_by_the_clock_with_the_larger_mean():
         assert by_long["evolution-logits"][name] == [0.4] and "edit-search" not in by_long
         shown = [run["result"]["costs"]["return"] for run in mmap_table2.better([*longer[:2], longer[-1]])]
         assert shown == counts
+
+
+def test_first_rounds_of_trainings():
+    """Would catch what a later round found in the first one's place, and trainings of one round among them."""
+    log = [{"best_found": f, "best": b} for f, b in ((0.3, 0.2), (0.4, 0.35), (0.1, 0.35), (0.6, 0.6), (0.2, 0.6))]
+    trainings = [{"log": log, "rounds": 3.0}, {"log": log[:2]}, {"log": log[:2], "rounds": 2.0}]
+    (row,) = mmap_speedup.first_rounds("rnn_0", "muzero", trainings)
+    assert (row["metric"], row["value"], row["n"]) == ("first_round", pytest.approx(0.35), 2)
+    assert not mmap_speedup.first_rounds("rnn_0", "muzero", trainings[1:2])

@@ -114,9 +114,10 @@ METHODS: dict[str, Method] = {
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
-    "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration"),
+    "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
+                       "stands still", patience=2000),
     "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
-    "muzero-no-backup": _learner("the same where a dead end ends the game with a return of 0; whole games only",
+    "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
                                  backup=False, windows=0, own_windows=0),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
                               SEARCH, frozen=True),
@@ -126,8 +127,9 @@ METHODS: dict[str, Method] = {
                               simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip
 """By name, in the order of the tables; learners in the light size."""
+IN_PAPER_SIZE = {"size": "paper", "patience": 0}
 PAPER_METHODS = {
-    name: replace(method, run=partial(_learn, {**method.run.args[0], "size": "paper"})) if method.resumable else method
+    name: replace(method, run=partial(_learn, method.run.args[0] | IN_PAPER_SIZE)) if method.resumable else method
     for name, method in METHODS.items()
 }
 """The same with learners in the paper's size."""

@@ -10,7 +10,7 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
-from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
+from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for, round_config
 from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.mmap.validate import validate
@@ -44,6 +44,35 @@ def test_same_seed_same_training_and_resumes_to_the_same_bits(config: AgentConfi
     assert validate(program, whole.solution, exact=True).valid
     with pytest.raises(InputError, match="identity"):
         solve(program, 6, config=dataclasses.replace(config, iterations=5), checkpoint=path)
+
+
+def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> None:
+    """Until then it is the training without patience; each round has its own settings; what was found is kept; it
+    resumes within any round."""
+    program, path, log = hard_program(3, 40), tmp_path / "state.npz", tmp_path / "log.jsonl"
+    config = dataclasses.replace(SMALL, patience=8)
+    whole = solve(program, 5, config=dataclasses.replace(config, iterations=24))
+    rounds = whole.metrics["rounds"]
+    assert 4 <= rounds <= 1 + whole.metrics["updates"] / config.patience
+    once = solve(program, 5, config=dataclasses.replace(SMALL, iterations=8))
+    assert once.metrics["rounds"] == 1
+    alike = [one["policy_loss"] == other["policy_loss"] for one, other in zip(whole.log, once.log)]
+    first = alike.index(False)
+    assert first >= config.patience // SMALL.updates and not any(alike[first:])
+    best = [row["best"] for row in whole.log if row["best"] is not None]
+    assert best == sorted(best) and best[-1] == pytest.approx(whole.metrics["return"])
+    found = [row["best_found"] for row in whole.log]
+    assert min(np.diff(found)) < 0.0 and whole.metrics["best_found"] == max(found)
+    in_windows = [row["updates"] for row in whole.log if row["equal"] > 0.0]
+    assert min(np.diff(in_windows)) == round_config(config, 2).updates > SMALL.updates
+    for stop in range(first, 24, 5):
+        solve(program, 5, config=dataclasses.replace(config, iterations=stop), checkpoint=path, log=log)
+    resumed = solve(program, 5, config=dataclasses.replace(config, iterations=24), checkpoint=path, log=log)
+    _same(whole, resumed)
+    assert resumed.metrics["rounds"] == rounds
+    assert resumed.metrics["recent_return"] == whole.metrics["recent_return"]
+    with pytest.raises(InputError, match="patience"):
+        config_for(200, patience=100, demonstration=True)
 
 
 def test_it_learns() -> None:

@@ -34,7 +34,9 @@ COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
 LEARNED = ("muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only")
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
-LEARNING = ("updates", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s")
+LEARNING = (
+    "updates", "rounds", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s",
+)  # fmt: skip
 """What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
@@ -67,6 +69,12 @@ def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, 
     """A run of `run_method`; the agent's are `long` always. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
     return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
+
+
+def plan_one_round(instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any) -> Run:
+    """A training of the agent in one round, with some of its settings changed; `ablations.run_ablation` performs it."""
+    about = {"seconds": seconds, "program": program_digest(instance), "arm": arm, "settings": settings}
+    return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
 
 def is_random(method: str) -> bool:

@@ -114,7 +114,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
 
     Rows over all: the mean of the programs' speedups with its interval over programs, the largest, the smallest, and
     how many programs gain; with ``_kept`` against the compiler within the rules. ``speedup_same`` is the edit search's
-    mean on the programs where the agent has run.
+    mean on the programs where the agent has run; ``first_round`` the agent's mean return on those where it has started
+    anew, in its first round, and ``rounds`` in all.
     """
     made: list[Row] = []
     over: dict[tuple[str, str], list[float]] = {}
@@ -137,6 +138,7 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
                 speeds = {search: baseline / times[search]}
                 speeds[PRODS[search]] = baseline / np.minimum(times[search], baseline)
                 if metric == "speedup":
+                    made += first_rounds(name, search, found[search])
                     made += [each for method in speeds for each in learning_rows(name, method, found[search])]
                 for method, values in speeds.items():
                     made.append(summary_row(name, method, metric, values, statistic=np.mean, **more))
@@ -144,10 +146,25 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
         made += over_all(method, metric, values)
+    firsts = {r["instance"]: r["value"] for r in made if r["metric"] == "first_round"}
+    if firsts:
+        ends = {r["instance"]: r["value"] for r in made if (r["method"], r["metric"]) == (AGENT, "return")}
+        means = {"first_round": np.mean(list(firsts.values())), "rounds": np.mean([ends[name] for name in firsts])}
+        made += rows("all", AGENT, means, n=len(firsts))
     found = [r for r in made if r["method"] == OURS and r["metric"] == "speedup" and (r["instance"], AGENT) in groups]
     if found:
         made.append(row("all", OURS, "speedup_same", np.mean([r["value"] for r in found]), n=len(found)))
     return assembled(made) | counted(records)
+
+
+def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:
+    """Row ``first_round`` of trainings of several rounds: the best return of the first, which ended where the best
+    game so far was lost from one row of the curve to the next."""
+    firsts = []
+    for log in (result["log"] for result in found if result.get("rounds", 1) > 1):
+        ends = [i for i in range(1, len(log)) if log[i]["best_found"] < log[i - 1]["best_found"]]
+        firsts.append(log[ends[0] - 1 if ends else -1]["best"])
+    return [summary_row(instance, method, "first_round", firsts, statistic=np.mean)] if firsts else []
 
 
 def over_all(method: str, metric: str, values: Sequence[float]) -> list[Row]:

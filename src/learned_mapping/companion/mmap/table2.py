@@ -21,6 +21,7 @@ from learned_mapping.companion.mmap.runs import (
     learned,
     learning_rows,
     num_buffers,
+    plan_one_round,
     plan_run,
 )
 from learned_mapping.companion.statistics import (
@@ -246,9 +247,15 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
 
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
-    """All arms for the same CPU seconds; long runs, and in ``quick`` none."""
+    """All arms for the same CPU seconds, each in one round; long runs, and in ``quick`` none."""
+
+    def plan(method: str, name: str, seed: int) -> Run:
+        if method == "muzero":
+            return plan_one_round(name, ABLATION_SECONDS, seed)
+        return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
+
     return [
-        plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
+        plan(method, name, seed)
         for name in ABLATED
         for method in ARMS
         for seed in range(0 if profile == "quick" else min(seeds, ABLATION_SEEDS))

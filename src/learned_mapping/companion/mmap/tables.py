@@ -20,6 +20,7 @@ from learned_mapping.companion.mmap.runs import (
     load,
     manifest,
     num_buffers,
+    plan_one_round,
     plan_run,
     program_digest,
 )
@@ -170,15 +171,17 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
-    """Random play on every program with alias groups, once; the agent with Drop-backup and without on `TRAINED`."""
+    """Random play on every program with alias groups, once; one round of the agent with
+    Drop-backup and without on `TRAINED`."""
     names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
     runs = [
         Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": program_digest(name)})
         for name in names
     ]
     if profile in AGENT_SECONDS:
-        config, repeats = {"seconds": AGENT_SECONDS[profile]}, range(min(seeds, TRAINED_SEEDS))
-        runs += [plan_run(method, TRAINED, config, seed) for method in ARMS for seed in repeats]
+        seconds = AGENT_SECONDS[profile]
+        for seed in range(min(seeds, TRAINED_SEEDS)):
+            runs += [plan_one_round(TRAINED, seconds, seed), plan_run(ARMS[1], TRAINED, {"seconds": seconds}, seed)]
     return runs
 
 
@@ -212,8 +215,9 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
 
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth, with the curve of
-    the first training, the same ``_first`` of the first tenth, and the best ``return``; how much they have learned."""
+    """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth (of rounds: of the
+    last games of the best one), with the curve of the first training, the same ``_first`` of the first tenth, and the
+    best ``return``; how much they have learned."""
     made: list[Row] = learning_rows(instance, method, found)
     made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
     logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]
@@ -223,6 +227,8 @@ def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
         tenths = [(log, -(-len(log) // 10)) for log in logs]
         first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
         last = [float(np.mean([each[column] for each in log[-n:]])) for log, n in tenths]
+        if metric == "mean_return":
+            last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(found, last)]
         curve = {"x": [each["games"] for each in logs[0]], "y": [each[column] for each in logs[0]], "x_unit": "games"}
         made.append(summary_row(instance, method, metric, last, curve=curve))
         made.append(summary_row(instance, method, f"{metric}_first", first))

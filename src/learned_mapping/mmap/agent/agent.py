@@ -1,4 +1,10 @@
-"""MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
+"""MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between.
+
+With `AgentConfig.patience` a training on whole games goes in rounds. A round ends when it stands still: that many
+updates, and a third of the round's, have made neither its best whole game nor the best game it has met by whatever
+means better by `WORTH`. The next one starts from scratch, with a new network, an empty replay and a best game of its
+own, and with settings of its own, see `config.ROUNDS`. What the agent has found is the best of all rounds.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
+from learned_mapping.mmap.agent.config import AgentConfig, config_to_json, round_config
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.env_loop import Loop, Moves
 from learned_mapping.mmap.agent.games import Games, Guide
@@ -37,6 +43,8 @@ STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
+WORTH = 1e-3
+"""Return by which a game must be better for a round not to stand still."""
 ARGMAX = 0.01
 """The temperature of evaluation games."""
 
@@ -52,7 +60,7 @@ ROW = {
     "dead_ends": "per whole game",
     "own_return": "mean return of evaluation games, null between evaluations",
     "best": "return of the best whole game of the agent alone",
-    "best_found": "of the best game by whatever means",
+    "best_found": "of this round's best game by whatever means",
     "equal": "share of the windows that end like the best game",
     "entropy": "mean of the policy targets, nats",
     "value_error": "mean |network's value - target|, share of the possible saving",
@@ -66,7 +74,7 @@ ROW = {
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
     "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
-    "true_dynamics", "clone", "drop_start",
+    "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -79,7 +87,10 @@ def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     return networks, make(networks, config), Loop(networks, config), *make_update(networks, config)
 
 
-COUNTED = ("iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s")
+COUNTED = (
+    "iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s", "rounds", "since", "reached",
+    "reached_at", "settled", "found", "best_here",
+)  # fmt: skip
 """Attributes that a checkpoint keeps in its header as they are."""
 
 
@@ -116,37 +127,55 @@ class MMapAgent:
     """An agent for one program; compiled when made, untrained until `start`."""
 
     def __init__(self, program: Program, config: AgentConfig, seed: int):
-        self.program, self.config, self.seed = program, config, int(seed)
+        self.program, self.seed, self._first = program, int(seed), config
         self.rng = np.random.default_rng(seed)
         self._key = np.uint32(self.seed % 2**32).astype(np.int32)
         """The seed as compiled functions take it."""
-        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
-        """The best game met by whatever means."""
-        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
-        self.games, self.single = make(program, config.games), Games(program, 1)
-        self.best, self.own = Guide(program), Guide(program) if config.own_windows else None
-        self.evaluation = make(program, config.evaluation_games)
-        self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, config, self.best)
-        counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
-        compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
-        self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
-        self.learner = Learner(self.networks, optimiser, update, self.rng)
-        self.replay = Replay(config.replay)
+        self.single, self.best = Games(program, 1), Guide(program)
         self.searches = self.iterations = self.decisions = 0
+        self.rounds = self.since = self.reached_at = 0
+        """Rounds finished; updates before this round, and before its last worthwhile gain."""
+        self.reached = -np.inf
+        """What was reached by that gain: `best_here` and `best_found` together."""
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
-        self.recent: list[float] = []
-        """Returns of the last whole games."""
+        self.settled: float | None = None
+        """The highest mean of `recent` at the end of a round."""
+        self.found: float | None = None
+        """The highest `best_found` at the end of a round."""
         self.stages: list[tuple[int, np.ndarray]] = []
         """Numbers and actions [B] of whole games from all along the training, good or bad (section 5.3)."""
         self.own_return: float | None = None
         """Mean return of the latest evaluation games."""
         self.evaluation_s = 0.0
+        self._build()
+
+    def _build(self) -> None:
+        """What a round begins with, by its configuration."""
+        program, config = self.program, round_config(self._first, self.rounds)
+        self.config = config
+        """Of this round."""
+        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
+        """The best game met by whatever means."""
+        self.best_here = 0.0
+        """The return of the best whole game, 0 before the first."""
+        self.recent: list[float] = []
+        """Returns of the last whole games."""
+        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
+        self.games, self.evaluation = make(program, config.games), make(program, config.evaluation_games)
+        self.own = Guide(program) if config.own_windows else None
+        self.best.follow(self.best_actions)
+        self.play = SelfPlay(self.games, config, self.best)
+        counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
+        compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
+        self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
+        self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
+        self.replay = Replay(config.replay)
         self._compile()
 
     def _compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
+        searches = self.searches
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
@@ -159,11 +188,11 @@ class MMapAgent:
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
         Game(self.program).play_random(np.random.default_rng(0))
-        self.searches = 0
+        self.searches = searches
 
     @property
     def done(self) -> bool:
-        return 0 < self.config.iterations <= self.iterations
+        return 0 < self._first.iterations <= self.iterations
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """What the agent makes of the positions at temperatures [G]."""
@@ -214,10 +243,41 @@ class MMapAgent:
         if config.windows:
             self.play.stagger()
         self._renew_demonstration()
+        self.since = self.reached_at = self.learner.updates
+        self.reached = self.best_found + self.best_here
         for _ in range(config.clone):
             if budget.spent():
                 break
             self.learner.step(self._batch(1.0))
+
+    def _start_anew(self) -> None:
+        """The next round; only a strict budget pays for what it compiles."""
+        self.settled = self.recent_return
+        self.found = self.best_found if self.found is None else max(self.found, self.best_found)
+        self.rounds += 1
+        since, updates = self.budget.seconds, self.learner.updates
+        self._build()
+        self.learner.updates = updates
+        if not self.budget.strict:
+            self.budget.skip(since)
+        self.start(self.budget)
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether the round has brought nothing worthwhile for as long as a round may."""
+        now = self.best_found + self.best_here
+        if now > self.reached + WORTH:
+            self.reached, self.reached_at = now, self.learner.updates
+        idle, whole = self.learner.updates - self.reached_at, self.learner.updates - self.since
+        return idle >= max(self.config.patience, whole / 3)
+
+    @property
+    def recent_return(self) -> float | None:
+        """Mean of the last `RECENT` whole games of a round, of the round where it is highest."""
+        if not self.recent or (self.settled is not None and len(self.recent) < RECENT):
+            return self.settled
+        mean = float(np.mean(self.recent))
+        return mean if self.settled is None else max(mean, self.settled)
 
     def _follow_best(self) -> None:
         """What is expected of a game becomes what the best one got."""
@@ -258,7 +318,10 @@ class MMapAgent:
         self.iterations += 1
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
-        return self._row(chunk, jax.device_get(losses))
+        row = self._row(chunk, jax.device_get(losses))
+        if self._first.patience and not self._first.windows and self._stands_still:
+            self._start_anew()
+        return row
 
     def _take_whole(self, finished: Sequence[WholeGame]) -> None:
         better = False
@@ -268,6 +331,7 @@ class MMapAgent:
                 self.stages.append((self.budget.samples, game.actions))
             if self.best_whole is None or game.value > self.best_whole.value:
                 self.best_whole = game
+            self.best_here = max(self.best_here, game.value)
             better |= self._offer(game.actions, game.value)
         self.recent = (self.recent + [game.value for game in finished])[-RECENT:]
         if better:
@@ -389,15 +453,18 @@ class MMapAgent:
         return arrays, header
 
     def _identity(self) -> dict[str, Any]:
-        config = {name: value for name, value in config_to_json(self.config).items() if name != "iterations"}
+        config = {name: value for name, value in config_to_json(self._first).items() if name != "iterations"}
         return {"program": self.program.digest, "seed": self.seed, "config": config}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
         if _complete(header.get("identity")) != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
+        if header.get("rounds", 0) != self.rounds:
+            self.rounds = header["rounds"]
+            self._build()
         for name in COUNTED:
-            setattr(self, name, header[name])
+            setattr(self, name, header.get(name, getattr(self, name)))
         self.learner.restore(arrays, int(header["updates"]), source)
         self.replay.restore(arrays, "replay", source)
         self.best_actions = arrays["best_actions"]

@@ -82,6 +82,8 @@ class AgentConfig:
     """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
     drop_start: float = 0.0
     """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
+    patience: int = 0
+    """Updates that bring no better game after which a round ends and learning starts anew, see `agent`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
     confidence: float = 0.8
@@ -144,6 +146,22 @@ at 1. The root has Gumbel noise in place of Dirichlet's. What Table 6 does not s
 """
 
 
+NEAR_DROP: dict[str, Any] = {"drop_start": 3.0, "imitation": 0.1}
+IN_WINDOWS = {
+    field.name: value
+    for field in dataclasses.fields(AgentConfig)
+    if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
+}
+ROUNDS: tuple[dict[str, Any], ...] = ({}, NEAR_DROP, IN_WINDOWS)
+"""What a round changes in the settings of the first one, in turn: nothing; play starts near "Drop everything"; windows
+as on long programs. See `AgentConfig.patience`."""
+
+
+def round_config(config: AgentConfig, number: int) -> AgentConfig:
+    """Of a round, from that of the first one, which has number 0."""
+    return dataclasses.replace(config, **ROUNDS[number % len(ROUNDS)])
+
+
 def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:
     """The configuration for a program of so many buffers, with some values changed; `size` is one of `SIZES`.
 
@@ -170,6 +188,9 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         raise InputError("config", "explore", "is not for jax_games, whose loop draws by the search alone")
     if not config.backup and (config.windows or config.demonstration or config.jax_games):
         raise InputError("config", "backup", "can be left out of whole games on the kernel only, with no demonstration")
+    if config.patience and (config.jax_games or config.clone or config.frozen or not config.backup):
+        raise InputError("config", "patience", "starts anew only what learns from scratch, with Drop-backup, on the "
+                                               "kernel; set it to 0")  # fmt: skip
     if config.true_dynamics and not config.jax_games:
         raise InputError("config", "true_dynamics", "needs jax_games")
     if config.network not in SIZES:
@@ -181,8 +202,9 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     for name in ("imitation", "explore"):
         if not 0.0 <= getattr(config, name) <= 1.0:
             raise InputError("config", name, "must be in [0, 1]")
-    if config.unroll < 0 or config.simulations < 0:
-        raise InputError("config", "unroll", "unroll and simulations must be at least 0")
+    for name in ("unroll", "simulations", "patience"):
+        if getattr(config, name) < 0:
+            raise InputError("config", name, "must be at least 0")
     return config
 
 

@@ -71,8 +71,11 @@ class Learner:
       optimiser, update: from `make_update`.
     """
 
-    def __init__(self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator):
-        self.parameters = self.average = networks.init(rng)
+    def __init__(
+        self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator,
+        drop_start: float = 0.0,
+    ):  # fmt: skip
+        self.parameters = self.average = networks.init(rng, drop_start)
         """Trained, and acted by."""
         self.optimiser_state: Any = optimiser.init(self.parameters)
         self.updates = 0

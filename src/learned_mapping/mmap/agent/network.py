@@ -84,8 +84,8 @@ class Networks:
             )
         )
 
-    def init(self, rng: np.random.Generator) -> Parameters:
-        """Random parameters; the heads start at 0, but for what Drop has ahead in the policy."""
+    def init(self, rng: np.random.Generator, drop_start: float = 0.0) -> Parameters:
+        """Random parameters; the heads start at 0, but for what Drop has ahead in the policy, `drop_start`."""
 
         def shapes(key):
             latent, one = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
@@ -97,7 +97,7 @@ class Networks:
 
         heads = ("policy_out", "value_out", "reward_out")
         parameters = draw_parameters(jax.eval_shape(shapes, jax.random.key(0)), rng, heads)
-        parameters["prediction"]["policy_out"]["b"][DROP] = self.config.drop_start
+        parameters["prediction"]["policy_out"]["b"][DROP] = drop_start
         return parameters
 
     def represent(self, parameters: Parameters, vector: jax.Array, ids: jax.Array) -> jax.Array:

@@ -29,8 +29,9 @@ SECONDS = 10.0
 class LearnedResult(Result):
     """A `Result` with what learning adds. The solution is the best whole game of the agent alone. Further metrics:
     ``own_return`` (mean return of the evaluation games), ``best_found`` (the best game met by whatever means, windows
-    and demonstrations included), ``recent_return`` (mean of the last whole games), ``updates``, ``decisions``,
-    ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid for)."""
+    and demonstrations included), ``recent_return`` (see `agent.MMapAgent`), ``updates``, ``rounds`` (see
+    `agent`), ``decisions``, ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid
+    for)."""
 
     log: tuple[dict[str, Any], ...] = ()
     """The learning curve, a row per iteration; columns as in `agent.ROW`."""
@@ -73,7 +74,7 @@ def solve(
     config = config if evaluate else replace(config, evaluate_every=0)
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
-    limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress}
+    limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
     budget = AgentBudget(**limits)  # complains before anything is compiled
     since = time.process_time()
     agent = MMapAgent(program, config, seed)
@@ -90,9 +91,10 @@ def solve(
         agent.evaluate()
     metrics = {
         "own_return": agent.own_return,
-        "recent_return": float(np.mean(agent.recent)) if agent.recent else agent.own_return,
-        "best_found": agent.best_found,
+        "recent_return": agent.own_return if agent.recent_return is None else agent.recent_return,
+        "best_found": agent.best_found if agent.found is None else max(agent.found, agent.best_found),
         "updates": float(agent.learner.updates),
+        "rounds": float(agent.rounds + 1),
         "decisions": float(agent.decisions),
         "parameters": float(count_parameters(agent.learner.parameters)),
         "compile_s": compile_s,
