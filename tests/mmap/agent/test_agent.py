@@ -10,7 +10,8 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
-from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for, round_config
+from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
+from learned_mapping.mmap.agent.rounds import round_config
 from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.mmap.validate import validate

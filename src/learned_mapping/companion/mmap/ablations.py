@@ -8,7 +8,8 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_one_round
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
-from learned_mapping.mmap.agent.config import IN_WINDOWS, NEAR_DROP, config_for
+from learned_mapping.mmap.agent.config import config_for
+from learned_mapping.mmap.agent.rounds import IN_WINDOWS, NEAR_DROP
 
 INSTANCE = "alexnet_train_batch_32"
 SECONDS = 300.0

@@ -1,13 +1,8 @@
-"""MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between.
-
-With `AgentConfig.patience` a training on whole games goes in rounds. A round ends when it stands still: that many
-updates, and a third of the round's, have made neither its best whole game nor the best game it has met by whatever
-means better by `WORTH`. The next one starts from scratch, with a new network, an empty replay and a best game of its
-own, and with settings of its own, see `config.ROUNDS`. What the agent has found is the best of all rounds.
-"""
+"""MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,13 +12,14 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.config import AgentConfig, config_to_json, round_config
+from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.env_loop import Loop, Moves
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
+from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
 from learned_mapping.mmap.agent.true_search import make_true_decide
@@ -43,8 +39,6 @@ STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
-WORTH = 1e-3
-"""Return by which a game must be better for a round not to stand still."""
 ARGMAX = 0.01
 """The temperature of evaluation games."""
 
@@ -87,10 +81,7 @@ def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     return networks, make(networks, config), Loop(networks, config), *make_update(networks, config)
 
 
-COUNTED = (
-    "iterations", "decisions", "searches", "best_found", "own_return", "evaluation_s", "rounds", "since", "reached",
-    "reached_at", "settled", "found", "best_here",
-)  # fmt: skip
+COUNTED = ("iterations", "decisions", "searches", "best_found", "best_here", "own_return", "evaluation_s")
 """Attributes that a checkpoint keeps in its header as they are."""
 
 
@@ -133,16 +124,9 @@ class MMapAgent:
         """The seed as compiled functions take it."""
         self.single, self.best = Games(program, 1), Guide(program)
         self.searches = self.iterations = self.decisions = 0
-        self.rounds = self.since = self.reached_at = 0
-        """Rounds finished; updates before this round, and before its last worthwhile gain."""
-        self.reached = -np.inf
-        """What was reached by that gain: `best_here` and `best_found` together."""
+        self.rounds = Rounds()
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
-        self.settled: float | None = None
-        """The highest mean of `recent` at the end of a round."""
-        self.found: float | None = None
-        """The highest `best_found` at the end of a round."""
         self.stages: list[tuple[int, np.ndarray]] = []
         """Numbers and actions [B] of whole games from all along the training, good or bad (section 5.3)."""
         self.own_return: float | None = None
@@ -152,7 +136,7 @@ class MMapAgent:
 
     def _build(self) -> None:
         """What a round begins with, by its configuration."""
-        program, config = self.program, round_config(self._first, self.rounds)
+        program, config = self.program, round_config(self._first, self.rounds.number)
         self.config = config
         """Of this round."""
         self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
@@ -243,8 +227,7 @@ class MMapAgent:
         if config.windows:
             self.play.stagger()
         self._renew_demonstration()
-        self.since = self.reached_at = self.learner.updates
-        self.reached = self.best_found + self.best_here
+        self.rounds.begin(self.learner.updates, self._reached)
         for _ in range(config.clone):
             if budget.spent():
                 break
@@ -252,9 +235,7 @@ class MMapAgent:
 
     def _start_anew(self) -> None:
         """The next round; only a strict budget pays for what it compiles."""
-        self.settled = self.recent_return
-        self.found = self.best_found if self.found is None else max(self.found, self.best_found)
-        self.rounds += 1
+        self.rounds.end(self.best_found, self.recent_return)
         since, updates = self.budget.seconds, self.learner.updates
         self._build()
         self.learner.updates = updates
@@ -263,21 +244,17 @@ class MMapAgent:
         self.start(self.budget)
 
     @property
-    def _stands_still(self) -> bool:
-        """Whether the round has brought nothing worthwhile for as long as a round may."""
-        now = self.best_found + self.best_here
-        if now > self.reached + WORTH:
-            self.reached, self.reached_at = now, self.learner.updates
-        idle, whole = self.learner.updates - self.reached_at, self.learner.updates - self.since
-        return idle >= max(self.config.patience, whole / 3)
+    def _reached(self) -> float:
+        return self.best_found + self.best_here
 
     @property
     def recent_return(self) -> float | None:
         """Mean of the last `RECENT` whole games of a round, of the round where it is highest."""
-        if not self.recent or (self.settled is not None and len(self.recent) < RECENT):
-            return self.settled
+        settled = self.rounds.settled
+        if not self.recent or (settled is not None and len(self.recent) < RECENT):
+            return settled
         mean = float(np.mean(self.recent))
-        return mean if self.settled is None else max(mean, self.settled)
+        return mean if settled is None else max(mean, settled)
 
     def _follow_best(self) -> None:
         """What is expected of a game becomes what the best one got."""
@@ -319,7 +296,8 @@ class MMapAgent:
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
         row = self._row(chunk, jax.device_get(losses))
-        if self._first.patience and not self._first.windows and self._stands_still:
+        patience = 0 if self._first.windows else self._first.patience
+        if patience and self.rounds.stands_still(self.learner.updates, self._reached, patience):
             self._start_anew()
         return row
 
@@ -441,6 +419,7 @@ class MMapAgent:
         header = {
             "identity": self._identity(),
             **{name: getattr(self, name) for name in COUNTED},
+            "rounds": dataclasses.asdict(self.rounds),
             "updates": self.learner.updates,
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
@@ -460,8 +439,8 @@ class MMapAgent:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
         if _complete(header.get("identity")) != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
-        if header.get("rounds", 0) != self.rounds:
-            self.rounds = header["rounds"]
+        self.rounds = Rounds(**header.get("rounds", {}))
+        if self.rounds.number:
             self._build()
         for name in COUNTED:
             setattr(self, name, header.get(name, getattr(self, name)))

@@ -83,7 +83,7 @@ class AgentConfig:
     drop_start: float = 0.0
     """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
     patience: int = 0
-    """Updates that bring no better game after which a round ends and learning starts anew, see `agent`; 0: never."""
+    """Updates that bring no better game after which a round ends and learning starts anew, see `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
     confidence: float = 0.8
@@ -144,22 +144,6 @@ Half of the training data from Reanalyse are as many searches of replayed decisi
 of its updates (`share_reanalysed`). The temperature does not fall from 1 to .2: some games are played at .2, the others
 at 1. The root has Gumbel noise in place of Dirichlet's. What Table 6 does not say is ours.
 """
-
-
-NEAR_DROP: dict[str, Any] = {"drop_start": 3.0, "imitation": 0.1}
-IN_WINDOWS = {
-    field.name: value
-    for field in dataclasses.fields(AgentConfig)
-    if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
-}
-ROUNDS: tuple[dict[str, Any], ...] = ({}, NEAR_DROP, IN_WINDOWS)
-"""What a round changes in the settings of the first one, in turn: nothing; play starts near "Drop everything"; windows
-as on long programs. See `AgentConfig.patience`."""
-
-
-def round_config(config: AgentConfig, number: int) -> AgentConfig:
-    """Of a round, from that of the first one, which has number 0."""
-    return dataclasses.replace(config, **ROUNDS[number % len(ROUNDS)])
 
 
 def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:

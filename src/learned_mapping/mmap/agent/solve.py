@@ -30,7 +30,7 @@ class LearnedResult(Result):
     """A `Result` with what learning adds. The solution is the best whole game of the agent alone. Further metrics:
     ``own_return`` (mean return of the evaluation games), ``best_found`` (the best game met by whatever means, windows
     and demonstrations included), ``recent_return`` (see `agent.MMapAgent`), ``updates``, ``rounds`` (see
-    `agent`), ``decisions``, ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid
+    `rounds`), ``decisions``, ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid
     for)."""
 
     log: tuple[dict[str, Any], ...] = ()
@@ -92,9 +92,9 @@ def solve(
     metrics = {
         "own_return": agent.own_return,
         "recent_return": agent.own_return if agent.recent_return is None else agent.recent_return,
-        "best_found": agent.best_found if agent.found is None else max(agent.found, agent.best_found),
+        "best_found": max(value for value in (agent.best_found, agent.rounds.found) if value is not None),
         "updates": float(agent.learner.updates),
-        "rounds": float(agent.rounds + 1),
+        "rounds": float(agent.rounds.number + 1),
         "decisions": float(agent.decisions),
         "parameters": float(count_parameters(agent.learner.parameters)),
         "compile_s": compile_s,

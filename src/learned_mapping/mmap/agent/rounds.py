@@ -1,0 +1,66 @@
+"""Rounds of a training: where one stands still, the next begins from scratch.
+
+With `AgentConfig.patience` a training on whole games goes in rounds. A round ends when it stands still: that many
+updates, and a third of the round's, have made neither its best whole game nor the best game it has met by whatever
+means better by `WORTH`. The next one begins with a new network, an empty replay and a best game of its own, and with
+settings of its own, see `ROUNDS`. What the agent has found is the best of all rounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from learned_mapping.mmap.agent.config import WHOLE, WINDOWS, AgentConfig
+
+WORTH = 1e-3
+"""Return by which a game must be better for a round not to stand still."""
+NEAR_DROP: dict[str, Any] = {"drop_start": 3.0, "imitation": 0.1}
+IN_WINDOWS: dict[str, Any] = {
+    field.name: value
+    for field in dataclasses.fields(AgentConfig)
+    if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
+}
+ROUNDS = ({}, NEAR_DROP, IN_WINDOWS)
+"""What a round changes in the settings of the first one, in turn: nothing; play begins near "Drop everything"; windows
+as on long programs."""
+
+
+def round_config(config: AgentConfig, number: int) -> AgentConfig:
+    """Of a round, from that of the first one, which has number 0."""
+    return dataclasses.replace(config, **ROUNDS[number % len(ROUNDS)])
+
+
+@dataclass
+class Rounds:
+    """Which round a training is in, and what the earlier ones came to."""
+
+    number: int = 0
+    since: int = 0
+    """Updates before this round."""
+    reached_at: int = 0
+    """Updates before its last worthwhile gain."""
+    reached: float = 0.0
+    """Return of its best whole game after that gain and of its best game by whatever means, added."""
+    found: float | None = None
+    """The best return by whatever means in an earlier round."""
+    settled: float | None = None
+    """The highest mean of last whole games at the end of an earlier round."""
+
+    def begin(self, updates: int, reached: float) -> None:
+        """Starts to wait for gains."""
+        self.since = self.reached_at = updates
+        self.reached = reached
+
+    def stands_still(self, updates: int, reached: float, patience: int) -> bool:
+        """Whether the round has brought nothing worthwhile for as long as a round may."""
+        if reached > self.reached + WORTH:
+            self.reached, self.reached_at = reached, updates
+        return updates - self.reached_at >= max(patience, (updates - self.since) / 3)
+
+    def end(self, found: float, recent_return: float | None) -> None:
+        """Keeps what the round has come to."""
+        self.found = found if self.found is None else max(self.found, found)
+        self.settled = recent_return
+        self.number += 1
