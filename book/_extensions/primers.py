@@ -74,7 +74,7 @@ def ppo(data: None, label: str) -> str:
     """What one choice adds to the aim, against the ratio of its probabilities, for a good and a bad outcome."""
     parts, clip = [], 0.2
     for k, (sign, title) in enumerate(((1, "better than the batch"), (-1, "worse than the batch"))):
-        left, base = 40 + 330 * k, (150 if sign > 0 else 30)
+        left, base = 40 + 330 * k, (150 if sign > 0 else 48)
         points = []
         for i in range(81):
             ratio = 0.4 + i * 0.015

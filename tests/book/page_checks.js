@@ -62,8 +62,10 @@ globalThis.checks = (() => {
     return faults;
   }
 
-  // What reaches out of the window to the right, but for what scrolls by itself.
+  // What reaches out of the window to the right, but for what scrolls by itself; formulas that do not fit their column.
   function wide() {
+    const cut = [...document.querySelectorAll("mjx-container[display=true]")].find((e) => e.scrollWidth > e.clientWidth + 1);
+    if (cut) return `a formula is cut: ${cut.textContent.slice(0, 60)}`;
     const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
     if (beyond <= 1) return "";
     const culprits = [...document.querySelectorAll("main *")]

@@ -16,6 +16,7 @@ import figures  # noqa: E402
 import glossary  # noqa: E402
 import numbered  # noqa: E402
 import offline_pages  # noqa: E402
+import typography  # noqa: E402
 
 
 def test_figures_and_tables_are_numbered_and_captioned():
@@ -108,3 +109,10 @@ def test_long_tables_are_folded_and_short_ones_are_not():
     folded = '<details class="lm-fold"><summary>{}</summary>{}</details>'
     assert offline_pages._folded(f"<p>{long}</p>") == f"<p>{folded.format('Table: C', long)}</p>"
     assert offline_pages._folded(short * 3) == folded.format("3 tables: C, C, C", short * 3)
+
+
+def test_numbers_are_set_in_type_and_code_is_not():
+    page = new_document("page")
+    page += nodes.paragraph("", "", nodes.Text("-3.2 % [-4.4, -2.1] of 1-2, --x -y "), nodes.literal("", "-1 %"))
+    typography._on_resolved(None, page, "page")
+    assert page.astext() == "\u22123.2\u00a0% [\u22124.4, \u22122.1] of 1-2, --x -y -1 %"

@@ -209,6 +209,8 @@ def scaling(rows: Rows) -> Figure:
             points = np.array(sorted((row["buffers"], row["value"]) for row in mine)).T
             axes.plot(*points, marker="o", markersize=4, color=method_colour(method), label=method)
         axes.set(xscale="log", yscale="log", xlabel="buffers", ylabel=label)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_formatter(NullFormatter())
         axes.legend(fontsize=7)

@@ -80,6 +80,7 @@ def stepper(
     script = SCRIPT.replace("NAME", name)
     buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
     return (
-        f'<div id="{html.escape(name)}" data-noun="{html.escape(noun)}"><nav hidden aria-label="{html.escape(noun)}s">'
+        f'<div id="{html.escape(name)}" data-noun="{html.escape(noun)}">'
+        f'<nav class="lm-bar" hidden aria-label="{html.escape(noun)}s">'
         f"{buttons} <output></output></nav><p>{key}</p>{figures}</div><script>{script}</script>"
     )
