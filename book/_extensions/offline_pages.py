@@ -49,11 +49,18 @@ REACHED = """<script>
     document.querySelectorAll(".lm-table, .lm-scroll, .bd-article pre").forEach(function (box) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
+      more(box);
     });
+  }
+  function more(box) {
+    box.classList.toggle("lm-more", box.scrollLeft + box.clientWidth < box.scrollWidth - 4);
   }
   addEventListener("load", reach);
   addEventListener("resize", reach);
   document.addEventListener("toggle", reach, true);
+  document.addEventListener("scroll", function (event) {
+    if (event.target.classList) more(event.target);
+  }, true);
 })();
 </script></body>"""
 SOURCE = re.compile(

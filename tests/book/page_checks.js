@@ -87,6 +87,25 @@ globalThis.checks = (() => {
     return [...found].map(([svg, size]) => `${size.toFixed(1)} px in "${(svg.getAttribute("aria-label") || "").slice(0, 60)}"`);
   }
 
+  // Words of a picture that reach over its edge, or over each other; those that are turned have no box of their own.
+  function crowded(root) {
+    const found = [];
+    for (const svg of root.querySelectorAll("svg")) {
+      if (svg.closest("mjx-container") || !shown(svg)) continue;
+      const edge = svg.getBoundingClientRect(), name = (e) => e.textContent.trim().slice(0, 40);
+      const texts = [...svg.querySelectorAll("text")].filter((e) => shown(e) && name(e) && !/rotate/.test(e.outerHTML.slice(0, e.outerHTML.indexOf(">"))));
+      const boxes = texts.map((e) => e.getBoundingClientRect());
+      boxes.forEach((a, i) => {
+        if (a.left < edge.left - 1 || a.right > edge.right + 1) found.push(`over the edge: ${name(texts[i])}`);
+        for (const [j, b] of boxes.slice(0, i).entries()) {
+          const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+          if (wide > 3 && tall > 4) found.push(`over each other: ${name(texts[j])}, ${name(texts[i])}`);
+        }
+      });
+    }
+    return found;
+  }
+
   // Of an explorable: pieces of text smaller than `text` pixels, and controls smaller than `target`.
   function small(root, text, target) {
     const tiny = [...root.querySelectorAll(".lm-live svg text")].filter(shown).filter((e) => {
@@ -97,5 +116,5 @@ globalThis.checks = (() => {
     return [tiny.length, narrow.filter((b) => b.width && (b.width < target || b.height < target)).length];
   }
 
-  return { contrast, names, wide, tiny, small };
+  return { contrast, names, wide, tiny, crowded, small };
 })();

@@ -203,11 +203,15 @@ def test_explorable_prints_a_picture(explorable):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_figures_on_a_phone(browser, page):
-    """No text of a figure is under ten pixels; what is wider than the screen scrolls in a box of its own."""
+    """No text of a figure is under ten pixels, cut, or over another; what is wider than the screen scrolls in a box."""
     browser.size(390, touch=True)
     browser.open(address(page))
     browser.run(CHECKS)
     assert browser.run("checks.tiny(document.querySelector('.bd-article'), 10)") == []
+    for width in (390, 1280):
+        browser.size(width)
+        browser.run("new Promise((done) => setTimeout(done, 200))")
+        assert browser.run("checks.crowded(document.querySelector('.bd-article'))")[:4] == []
 
 
 def test_explorable_on_a_phone(browser):

@@ -38,7 +38,7 @@
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
         p.text(x(v), 15, words, { "text-anchor": anchor });
       }
-      p.text(left, bottom + 16, "● the paper's method, with its interval   ○ our own method   ◆ the paper");
+      p.text(left, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number");
       rows.forEach((c, i) => {
         const y = 34 + 15 * i, map = axis(c), g = p.add("g", { class: i === at ? "lm-claim lm-claim-on" : "lm-claim", "data-claim": c.id });
         const put = (tag, more) => g.append(lm.ui.s(tag, more));

@@ -6,10 +6,10 @@
 
   lm.explorables.race = function (root, data) {
     const { frame, slider, button, player, select, h, colour } = lm.ui, { prepare, decode, beta, uniform, Brkga } = lm.schedule;
-    const f = frame(root, "race"), p = f.picture(230, "the best schedule of each search so far"), knobs = f.row("the law of one op");
+    const f = frame(root, "race"), narrow = (width) => width < 480, p = f.picture((width) => (narrow(width) ? 266 : 230), "the best schedule of each search so far"), knobs = f.row("the law of one op");
     const law = h("div", { class: "lm-picture" }), plan = h("div", { class: "lm-picture" });
     f.live.append(law, plan);
-    const q = lm.ui.picture(law, 96, "the law of one op"), g = lm.ui.picture(plan, 260, "the best schedule and its memory");
+    const q = lm.ui.picture(law, (width) => (narrow(width) ? 112 : 96), "the law of one op"), g = lm.ui.picture(plan, 260, "the best schedule and its memory");
     const problem = prepare(data.graph, data.devices), n = problem.n;
     let seed = 1, runs = {}, curves = {}, shown = "regal", changed = null;
     player(f.bar, "race", () => advance(2), 60);
@@ -61,17 +61,17 @@
     const gap = (cost) => 100 * (cost / data.best_s - 1);
 
     function draw() {
-      const { width, height } = p.clear(), left = 46, w = width - left - 8, tall = height - 84, top = 10;
+      const { width } = p.clear(), left = 46, w = width - left - 8, tall = 146, columns = narrow(width) ? 1 : 2, top = 10;
       const most = Math.max(...LANES.map(([k]) => gap(curves[k][0][1]))), y = (v) => top + tall - (tall * gap(v)) / most, x = (e) => left + (w * e) / LIMIT;
       p.add("rect", { x: left, y: top, width: w, height: tall, class: "lm-room" });
       for (const share of [0, 0.5, 1]) p.text(left - 4, top + tall - tall * share + 4, `${(most * share).toFixed(0)} %`, { "text-anchor": "end" });
-      p.text(left, top + tall + 16, `gap to the best known schedule; → evaluations, to ${LIMIT}`);
+      p.text(left, top + tall + 16, `gap to the best known; → evaluations, to ${LIMIT}`);
       LANES.forEach(([k, words, line], i) => {
         if (k === "yours" && !changed) return;
         p.add("path", { d: curves[k].map(([e, v], j) => `${j ? "L" : "M"}${x(e).toFixed(1)} ${y(v).toFixed(1)}`).join(""), class: `lm-line ${line}` });
-        const column = i % 2, place = 18 + Math.floor(i / 2) * 18;
-        p.add("line", { x1: left + (column * w) / 2, x2: left + (column * w) / 2 + 18, y1: top + tall + 14 + place, y2: top + tall + 14 + place, class: `lm-line ${line}` });
-        p.text(left + (column * w) / 2 + 24, top + tall + 18 + place, `${words}: ${gap(runs[k].best.cost).toFixed(1)} %`);
+        const at = left + ((i % columns) * w) / 2, place = 18 + Math.floor(i / columns) * 18;
+        p.add("line", { x1: at, x2: at + 18, y1: top + tall + 14 + place, y2: top + tall + 14 + place, class: `lm-line ${line}` });
+        p.text(at + 24, top + tall + 18 + place, `${words}: ${gap(runs[k].best.cost).toFixed(1)} %`);
       });
       drawLaw();
       drawPlan();
@@ -89,7 +89,8 @@
       });
       const draws = uniform(11), first = Array.from({ length: 400 }, () => beta(a, b, draws) > beta(a1, b1, draws)).filter(Boolean).length / 4;
       for (let k = 0; k < 40; k++) q.add("circle", { cx: left + w * beta(a, b, draws), cy: 68, r: 2, class: "lm-dot-1" });
-      q.text(left, 88, `affinity of ${data.graph.ops[op.value]}: Beta(${a}, ${b}) for device 0, Beta(${a1}, ${b1}) for 1; device 0 in ${first.toFixed(0)} % of draws`);
+      const words = [`affinity of ${data.graph.ops[op.value]}: Beta(${a}, ${b}) for device 0, `, `Beta(${a1}, ${b1}) for 1; device 0 in ${first.toFixed(0)} % of draws`];
+      (narrow(width) ? words : [words.join("")]).forEach((line, i) => q.text(left, 88 + 16 * i, line));
     }
     function p_line(target, points, cls) { target.add("path", { d: points.map(([x, y], j) => `${j ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), class: cls }); }
 
@@ -105,7 +106,7 @@
         else g.add("rect", { x: x(step.start), y: 20 + step.device * 30, width: Math.max(0.5, x(step.finish) - x(step.start)), height: 24, fill: colour(step.op), class: step.op === op.value ? "lm-picked" : null });
       }
       const entries = runs[shown].best.chromosome;
-      g.text(left, 92, "its chromosome: affinity for device 0, then for device 1, op by op");
+      g.text(left, 92, "its chromosome: affinity for device 0, device 1");
       for (let i = 0; i < n; i++) for (let d = 0; d < data.devices; d++) g.add("rect", { x: left + (w * i) / n, y: 98 + d * 12, width: w / n - 0.5, height: 11, class: "lm-gene", "fill-opacity": (0.08 + 0.92 * entries[i * data.devices + d]).toFixed(2) });
       const most = Math.max(...done.profile.map(([, , bytes]) => bytes));
       g.text(left, 142, `memory of each device over time; the most is ${(done.peak / 2 ** 20).toFixed(1)} MiB`);
