@@ -87,13 +87,14 @@ globalThis.checks = (() => {
     return [...found].map(([svg, size]) => `${size.toFixed(1)} px in "${(svg.getAttribute("aria-label") || "").slice(0, 60)}"`);
   }
 
-  // Words of a picture that reach over its edge, or over each other; those that are turned have no box of their own.
+  // Words of a picture that reach over its edge, or over each other. Formulas and words that are turned have no
+  // box of their own and are left out.
   function crowded(root) {
     const found = [];
     for (const svg of root.querySelectorAll("svg")) {
       if (svg.closest("mjx-container") || !shown(svg)) continue;
       const edge = svg.getBoundingClientRect(), name = (e) => e.textContent.trim().slice(0, 40);
-      const texts = [...svg.querySelectorAll("text")].filter((e) => shown(e) && name(e) && !/rotate/.test(e.outerHTML.slice(0, e.outerHTML.indexOf(">"))));
+      const texts = [...svg.querySelectorAll("text")].filter((e) => shown(e) && name(e) && !e.querySelector("tspan") && !/rotate/.test(e.outerHTML.slice(0, e.outerHTML.indexOf(">"))));
       const boxes = texts.map((e) => e.getBoundingClientRect());
       boxes.forEach((a, i) => {
         if (a.left < edge.left - 1 || a.right > edge.right + 1) found.push(`over the edge: ${name(texts[i])}`);
