@@ -36,7 +36,8 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     (axes,) = figure.axes
     bars = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 1, 0.25), (1, 1, -0.5)]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["fast", "slow"]
+    names = [(text.get_text(), text.xy, text.get_ha()) for text in axes.texts]
+    assert names == [("fast", (1.0, 0), "right"), ("slow", (1.0, 1), "left")]
     (marks,) = [c for c in axes.collections if len(c.get_offsets()) == 2]
     assert marks.get_offsets().tolist() == [[1.25, 0], [1.0, 1]]
     assert svg_text(figure) == svg_text(speedups(rows, methods=METHODS))

@@ -161,7 +161,12 @@ def speedups(
     values = [found[prod, name]["value"] for name in names]
     axes.scatter(values, range(len(names)), **look, label=f"{prod}: the better of both")
     axes.axvline(1.0, color=INK, linewidth=1.0)
-    name_rows(axes, names, small=True)
+    name_rows(axes, [""] * len(names), small=True)
+    for place, row in enumerate(shown):  # beside the line of 1, where the bar is not
+        left = row["value"] >= 1.0
+        look = {"ha": "right" if left else "left", "va": "center", "textcoords": "offset points", "fontsize": 7}
+        axes.annotate(row["instance"], (1.0, place), (-5 if left else 5, -0.5), **look)
+    axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"speedup over {baseline}")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
