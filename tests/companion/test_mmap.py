@@ -97,7 +97,7 @@ def test_searches_are_compared_for_equal_seconds_only():
     name = "alexnet_train_batch_32"
     short, long = mmap_table2.seconds_for("full", name)
 
-    def timed(method, seconds, value):
+    def timed(method, seconds, value, name=name):
         found = record(name, method, 0, value)
         found["config"] = {**found["config"], "seconds": seconds}
         return found
@@ -117,6 +117,10 @@ def test_searches_are_compared_for_equal_seconds_only():
     assert compared() == {"greedy-tuned": pytest.approx(0.28), "edit-search": pytest.approx(0.01)}
     records.append(timed("evolution-warm", long, 0.72))
     assert compared()["evolution-best"] == pytest.approx(0.06)
+    records += [timed(method, short, value, "rnn_0") for method, value in (("greedy-tuned", 0.1), ("edit-search", 0.3))]
+    rows = mmap_table2.assemble_table2("full", records)["rows"]
+    found = results.select({"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned")
+    assert {row["instance"]: row["value"] for row in found} == pytest.approx({name: 0.25, "rnn_0": 0.2, "all": 0.225})
 
 
 def test_a_return_of_nothing_has_no_ratio():
