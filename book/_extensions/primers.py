@@ -30,9 +30,9 @@ def memory(data: None, label: str) -> str:
     for i in range(5):
         words = f"instruction {i}"
         parts += [_text(left + (i + 0.5) * wide, 14, words, 'text-anchor="middle"')]
-        parts += [_line(left + i * wide, 20, left + i * wide, 210)]
     for row, (name, start, end, copied, words) in enumerate(rows):
         y = 30 + 62 * row
+        parts += [_line(left + i * wide, y - 2, left + i * wide, y + 37) for i in range(5)]
         parts.append(_text(left - 10, y + 18, name, 'text-anchor="end" class="lm-strong"'))
         if name == "Drop":
             parts.append(_box(left + 3 * wide, y + 4, 1.45 * wide, 20, 'class="lm-bar-over"'))
@@ -40,7 +40,7 @@ def memory(data: None, label: str) -> str:
             parts.append(_box(left + start * wide, y + 4, (end - start + 1) * wide, 20, 'class="lm-bar-mine"'))
         if copied:
             parts.append(_box(left + copied[0] * wide, y + 27, 2 * wide, 8, 'class="lm-bar-bound"'))
-        parts.append(_text(left, y + 48, words))
+        parts.append(_text(left, y + 50, words))
     return _svg(216, parts, label)
 
 
