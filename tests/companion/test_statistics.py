@@ -102,6 +102,12 @@ def test_improvement_interval_of_a_sure_win():
     assert improvement_interval({"a": [2.0, 3.0]}, {"a": [0.0, 1.0]}) == (1.0, 1.0)
 
 
+def test_a_task_of_one_run_counts_as_much_as_one_of_five():
+    assert statistics.mean_over_tasks({"a": [0.2] * 5, "b": [0.8]}) == pytest.approx((0.5, 0.5, 0.5))
+    value, low, high = statistics.mean_over_tasks({"a": [0.0, 0.4], "b": [0.8]})
+    assert value == pytest.approx(0.5) and (low, high) == pytest.approx((0.4, 0.6))
+
+
 def test_summary_row_says_what_the_table_needs():
     row = summary_row("bert", "sa", "throughput", [1.0, 2.0, 3.0, 4.0], chips=36)
     assert row["value"] == 2.5 and row["low"] <= 2.5 <= row["high"] and row["n"] == 4 and row["chips"] == 36

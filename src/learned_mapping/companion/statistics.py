@@ -76,6 +76,17 @@ def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Gene
     return drawn_anew(np.array(list(scores.values()), dtype=np.float64), tasks, generator).mean(axis=(1, 2))
 
 
+def mean_over_tasks(scores: Scores) -> tuple[float, float, float]:
+    """The mean over tasks of the mean of a task's runs, however many each has; stratified bootstrap interval.
+
+    Returns:
+      (value, low, high).
+    """
+    generator = np.random.default_rng(0)
+    drawn = [_resampled(values, generator).mean(axis=1) for values in scores.values()]
+    return float(np.mean([np.mean(values) for values in scores.values()])), *_percentiles(np.mean(drawn, axis=0))
+
+
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
     """P(a run of one method beats a run of the other on the same task), a tie counting half, averaged over tasks.
 
