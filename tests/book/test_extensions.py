@@ -33,6 +33,11 @@ def test_figures_and_tables_are_numbered_and_captioned():
     assert made.endswith("<figcaption><b>Figure 3.</b> D")
 
 
+def test_a_drawing_is_made_light_and_its_words_are_left_alone():
+    drawn = '<path d="M 1.23456 2.5 L 3 4.999999"/><text x="7.12345" transform="rotate(-0 7.12345 8)">0.78251</text>'
+    assert figures.light(drawn) == '<path d="M 1.23 2.5 L 3 4.99"/><text x="7.12">0.78251</text>'
+
+
 def test_a_figure_is_as_wide_as_its_smallest_text_asks_for():
     drawing = (
         '<svg viewBox="0 0 400 200"><text style="font: 8px x">a</text><text style="font: bold 10px x">b</text></svg>'
