@@ -1,4 +1,4 @@
-"""``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent."""
+"""``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent, or of one of its controls."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import SCHEMA, thinned
+from learned_mapping.companion.mmap.runs import LEARNED, SCHEMA, thinned
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json, imitation_only
+from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json
 from learned_mapping.mmap.agent.solve import LearnedResult, solve
 from learned_mapping.mmap.mapping import write_mapping
+from learned_mapping.mmap.methods import METHODS
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json, write_json
 
@@ -45,9 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curve, mapping and record")
     parser.add_argument("--name", help="of the files; default PROGRAM.SEED")
-    parser.add_argument("--demonstration", action="store_true", help="begin with greedy-tuned's game")
-    parser.add_argument("--frozen", action="store_true", help="the control: windows and merging without learning")
-    parser.add_argument("--imitation", action="store_true", help="no learned model: imitate the best game")
+    parser.add_argument("--method", choices=LEARNED, default="muzero", help="the agent or a control; default muzero")
     parser.add_argument("--config", default="{}", help="JSON object of settings to change")
     parser.add_argument("--every", type=int, default=50, help="iterations between checkpoints")
     given = parser.parse_args(arguments)
@@ -60,11 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _train(given: argparse.Namespace) -> int:
     program, _ = compiled.load(given.program)
-    changes = changes_from_json(parse_json(given.config.encode(), "--config"))
-    config = config_for(program.num_buffers, given.demonstration, **changes)
-    config = dataclasses.replace(config, iterations=given.iterations, frozen=given.frozen)
-    if given.imitation:
-        config = imitation_only(config)
+    changes = METHODS[given.method].run.args[0] | changes_from_json(parse_json(given.config.encode(), "--config"))
+    config = dataclasses.replace(config_for(program.num_buffers, **changes), iterations=given.iterations)
     if given.seconds is None and not given.iterations:
         raise InputError("--seconds", "", "give a limit in seconds or in iterations")
     name = given.name or f"{given.program}.{given.seed}"
