@@ -34,6 +34,7 @@ from learned_mapping.companion.statistics import (
     probability_of_improvement,
 )
 from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summaries, summary_row
+from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
@@ -47,6 +48,8 @@ METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
     "muzero", "muzero-demonstration",
 )  # fmt: skip
+CONTROL = "muzero-frozen"
+"""Besides, where the agent plays windows and merges them into its best game."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
 CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
@@ -78,6 +81,11 @@ def seconds_for(profile: str, instance: str) -> tuple[float, float]:
     return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
 
 
+def methods_for(instance: str) -> tuple[str, ...]:
+    """The methods that a program is mapped by, the compiler's left out."""
+    return (*METHODS, CONTROL) if num_buffers(instance) >= agent_config.LONG else METHODS
+
+
 def plan_table2(profile: str, seeds: int) -> list[Run]:
     """Every method on every program by its clocks, those without randomness once; the compiler's mapping.
 
@@ -86,7 +94,7 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
     runs = [plan_run(method, instance, {}) for instance in workloads(profile) for method in COMPILER]
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
-        for method in METHODS:
+        for method in methods_for(instance):
             clocks = [] if method in LEARNED else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
@@ -99,7 +107,7 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
 def assemble_table2(profile: str, records: list[Record]) -> Record:
     """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
 
-    ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
+    ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
     """
     made: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
@@ -114,7 +122,8 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
                 (baseline,) = groups[key[0], compiler]
                 speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
                 made.append(summary_row(*key, metric, speeds, baseline=compiler))
-        made += summaries(*key, {name: [float(result[name]) for result in found] for name in ("samples", "seconds")})
+        told = [name for name in ("samples", "seconds", "best_found") if all(name in result for result in found)]
+        made += summaries(*key, {name: [float(result[name]) for result in found] for name in told})
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
