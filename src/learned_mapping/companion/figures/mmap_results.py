@@ -225,8 +225,8 @@ def scaling(rows: Rows) -> Figure:
 def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figure:
     """The agent learns: returns over CPU seconds, a panel per program, a line per training.
 
-    Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far; dash-dotted, where the
-    agent plays windows: the best game that they were put together to.
+    Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far; dash-dotted, where it
+    plays windows: the best game that they were put together to.
 
     Args:
       trainings: as `companion.mmap.runs.trainings` returns them.

@@ -107,7 +107,8 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
 def assemble_table2(profile: str, records: list[Record]) -> Record:
     """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
 
-    ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
+    ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is
+    over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
     """
     made: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
