@@ -116,7 +116,9 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
                        "stands still", patience=2000),
-    "muzero-demonstration": _learner("the same, which has seen the game of greedy-tuned", demonstration=True),
+    "muzero-exploring": _learner("muzero, where one decision in 32 is drawn evenly, but for the games at the low "
+                                 "temperature", patience=2000, explore=1 / 32),
+    "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
                                  backup=False, windows=0, own_windows=0),
     "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",

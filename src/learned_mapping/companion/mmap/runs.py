@@ -32,7 +32,10 @@ from learned_mapping.programs.program import Program
 
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
-LEARNED = ("muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only")
+LEARNED = (
+    "muzero", "muzero-exploring", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only",
+    "learning-only",
+)  # fmt: skip
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = (
     "updates", "rounds", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s",
@@ -270,4 +273,6 @@ def _method(config: dict[str, Any]) -> str:
         return "muzero-frozen"
     if config["imitation"] == 1.0:
         return "learning-only"
-    return "muzero-demonstration" if config["demonstration"] else "muzero"
+    if config["demonstration"]:
+        return "muzero-demonstration"
+    return "muzero-exploring" if config.get("explore") else "muzero"
