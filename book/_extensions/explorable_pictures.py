@@ -115,10 +115,9 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
         ".2f",
     ),
     "race-ladder": _stored(
-        "regal.table1", "synthetic-runtime", "gap_percent",
+        "regal.test", "synthetic-runtime", "gap_percent",
         {"brkga": "genetic algorithm", "regal-average": "REGAL, average advice", "regal": "REGAL",
-         "spectral-law": "cut by an eigenvector", "local-search": "local search",
-         "cp-sat": "constraint solver, longer"},
+         "spectral-law": "cut by an eigenvector", "local-search": "local search"},
         ".1f",
     ),
 }  # fmt: skip

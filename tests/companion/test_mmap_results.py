@@ -127,7 +127,6 @@ def test_ten_games_of_one_training_and_their_correlations(monkeypatch):
     found = {row["metric"]: row for row in rows}
     assert found["correlation"]["value"] == pytest.approx(np.corrcoef(values, times)[0, 1])
     assert found["rank_correlation"]["value"] == pytest.approx(spearmanr(values, times).statistic)
-    assert found["near_correlation"]["n"] == 2 and found["near_correlation"]["value"] is None
     assert mmap_speedup.pearson(np.ones(3), np.arange(3)) is None
 
 
@@ -147,9 +146,8 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
         found = [row for row in rows if row["metric"] == metric]
         assert [row["method"] for row in found] == list(mmap_table2.ARMS)
         assert {row["instance"] for row in found} == {name}
-    equal = {(row["method"], row["against"]): row["value"] for row in rows if row["metric"] == "by_games"}
-    assert equal["muzero", "search-only"] == pytest.approx(0.2)
-    assert equal["search-only", "search-only"] == pytest.approx(0.3)
+    found = {row["metric"]: row["value"] for row in rows if row["method"] == "search-only"}
+    assert (found["agent_by_games"], found["by_games"]) == (pytest.approx(0.2), pytest.approx(0.3))
 
 
 def test_random_play_with_and_without_drop_backup():

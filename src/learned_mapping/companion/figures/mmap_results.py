@@ -183,7 +183,7 @@ def return_against_latency(rows: Rows) -> Figure:
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
     figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
-    words = {"correlation": "r", "rank_correlation": "ranks", "near_correlation": "r near the best"}
+    words = {"correlation": "r", "rank_correlation": "ranks"}
     for line, (group, programs) in zip(grid, groups.items()):
         for axes in line[len(programs) :]:
             axes.set_visible(False)

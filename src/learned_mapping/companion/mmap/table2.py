@@ -276,19 +276,19 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds and games, games and updates of all arms; ``by_games``: the agent's
-    return and an arm's when both have played as many games as the slower of the two."""
+    """Returns with their curves over CPU seconds and games, games and updates of all arms; an arm's ``by_games``, and
+    the agent's ``agent_by_games``: their returns when both have played as many games as the slower of the two."""
     made: list[Row] = []
     groups = grouped(records)
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
     for (name, method), group in groups.items():
         if method != ARMS[0] and (name, ARMS[0]) in groups:
-            pair = {method: group, ARMS[0]: groups[name, ARMS[0]]}
+            pair = {"by_games": group, "agent_by_games": groups[name, ARMS[0]]}
             games = min(record["result"]["samples"] for each in pair.values() for record in each)
-            for each, runs in pair.items():
+            for metric, runs in pair.items():
                 values = [best_after(record["result"]["curve"], games) for record in runs]
-                made.append(summary_row(name, each, "by_games", values, games=games, against=method))
+                made.append(summary_row(name, method, metric, values, games=games))
     return assembled(made) | counted(records)
 
 
