@@ -95,7 +95,9 @@ def test_the_ends_of_table_4(monkeypatch):
                 rows.append({"instance": f"p{i}", "method": method, "metric": metric, "value": 1.0 + 0.1 * i})
     table = {"id": "mmap.table3", "rows": rows, "validated": 5, "invalid": 0}
     monkeypatch.setattr(mmap_speedup.results, "load", lambda *_: table)
+    monkeypatch.setattr(mmap_speedup, "reported", lambda _: [{"instance": "p4"}, {"instance": "p2"}, {"instance": "q"}])
     made = mmap_speedup.assemble_table4("full", [])["rows"]
+    assert {r["instance"] for r in made if r["group"] == "named"} == {"p2"}
     groups = {group: [r["instance"] for r in made if r["group"] == group] for group in ("best", "worst")}
     assert list(dict.fromkeys(groups["best"])) == ["p4", "p3"]
     assert list(dict.fromkeys(groups["worst"])) == ["p0", "p1"]
@@ -106,7 +108,7 @@ def test_the_ends_of_table_4(monkeypatch):
 
 
 def test_ten_games_of_one_training_and_their_correlations(monkeypatch):
-    """Latency falls as the return rises, but for one game: Pearson and ranks by NumPy; far games do not count as near.
+    """Latency falls as the return rises, but for one game: Pearson and ranks by NumPy.
     Would catch stages that are not spread over the training, and those of another program or seed."""
     stages = [[3 * i + 1, 0.05 * i, 4.0 - 0.1 * i + (i == 7)] for i in range(19)]
     groups = {f"b{i}": "best" for i in range(6)} | {f"w{i}": "worst" for i in range(6)}

@@ -197,11 +197,13 @@ def ranked(table: Record, metric: str = "speedup") -> list[Row]:
 
 
 def assemble_table4(profile: str, records: list[Record]) -> Record:
-    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows."""
+    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows, then those that
+    the paper names, as the group ``named``."""
     table = results.load("mmap.table3", profile)
     order = [each["instance"] for each in ranked(table)]
     ends = min(NAMED, len(order) // 2)
     group = {name: "best" for name in order[:ends]} | {name: "worst" for name in reversed(order[len(order) - ends :])}
+    group = group | {each["instance"]: "named" for each in reported("mmap.table4") if each["instance"] not in group}
     found = [
         {**each, "group": group[name]}
         for name in group
