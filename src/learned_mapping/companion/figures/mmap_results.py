@@ -225,8 +225,7 @@ def scaling(rows: Rows) -> Figure:
 def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figure:
     """The agent learns: returns over CPU seconds, a panel per program, a line per training.
 
-    Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far; dash-dotted, where it
-    plays windows: the best game that they were put together to.
+    Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far.
 
     Args:
       trainings: as `companion.mmap.runs.trainings` returns them.
@@ -238,8 +237,7 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
     for axes, program in zip(panels, programs):
         for record in (record for record in trainings if record["program"] == program):
             colour = method_colour(record["method"])
-            found = [("best_found", "-.")] if record.get("config", {}).get("windows") else []
-            for column, style in (("cold", "-"), ("best", ":"), *found):
+            for column, style in (("cold", "-"), ("best", ":")):
                 points = [(row["cpu_s"], row[column]) for row in record["curve"] if row[column] is not None]
                 (line,) = axes.plot(*np.array(points).reshape(-1, 2).T, style, color=colour)
                 handles.setdefault(record["method"], line)

@@ -197,8 +197,8 @@ def ranked(table: Record, metric: str = "speedup") -> list[Row]:
 
 
 def assemble_table4(profile: str, records: list[Record]) -> Record:
-    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows, then those that
-    the paper names, as the group ``named``."""
+    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows, then those
+    that the paper names, as the group ``named``."""
     table = results.load("mmap.table3", profile)
     order = [each["instance"] for each in ranked(table)]
     ends = min(NAMED, len(order) // 2)

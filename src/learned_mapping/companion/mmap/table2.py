@@ -123,8 +123,8 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
                 (baseline,) = groups[key[0], compiler]
                 speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
                 made.append(summary_row(*key, metric, speeds, baseline=compiler))
-        told = [name for name in ("samples", "seconds", "best_found") if all(name in result for result in found)]
-        made += summaries(*key, {name: [float(result[name]) for result in found] for name in told})
+        made += summaries(*key, {name: [float(result[name]) for result in found] for name in ("samples", "seconds")})
+        made += best_found_rows(*key, found)
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
@@ -195,6 +195,16 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
         extra["curve"] = mean_curve(found, "x", "s")
         extra["games_curve"] = mean_curve(found, "samples", "games")
     return summary_row(instance, method, "return", [r["costs"].get("return", 0.0) for r in found], **extra)
+
+
+def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list[Row]:
+    """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds; none of others."""
+    logs = [[each for each in result.get("log", ()) if each["best_found"] is not None] for result in found]
+    if not all(logs):
+        return []
+    curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
+    shown = mean_curve([{"curve": curve} for curve in curves], "x", "s")
+    return [summary_row(instance, method, "best_found", [float(r["best_found"]) for r in found], curve=shown)]
 
 
 def _improvement(method: str, scores: Scores, baseline: Scores) -> Row:
