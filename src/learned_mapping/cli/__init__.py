@@ -34,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LearnedMappingError as error:
         return _complain(error, NO)
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+        code = _complain("interrupted", INTERRUPTED)
+        if arguments is None:  # as a program: what runs in threads of its own would bring the interpreter's end down
+            os._exit(code)
+        return code
     except MemoryError:
         return _complain("not enough memory", BAD_INPUT)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does

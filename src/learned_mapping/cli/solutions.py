@@ -8,6 +8,7 @@ of its file.
 import dataclasses
 import hashlib
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -108,6 +109,7 @@ def solve(options: Any) -> int:
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method = options.method
+    since = time.perf_counter()
     with search_progress(method, options.seconds, options.samples) as progress, _device(options):
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
@@ -117,8 +119,10 @@ def solve(options: Any) -> int:
             if options.alone:
                 hint = "" if options.fold else "; --fold makes many graphs narrower"
                 raise LearnedMappingError(f"{error}{hint}") from None
-            method, limits["seconds"] = "cp-sat", options.seconds or BOUND_SECONDS
-            print(f"{shown(error, 300)}: cp-sat, with a bound, for {limits['seconds']:g} s instead", file=sys.stderr)
+            method = paper.instead_of_optimum(task)
+            left = BOUND_SECONDS if options.seconds is None else options.seconds - (time.perf_counter() - since)
+            limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
+            print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
             result = solve_task(paper, task, method, **limits, progress=progress)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
@@ -131,7 +135,7 @@ def solve(options: Any) -> int:
         out, result.solution, instance, made_of(method, by, options.seed, result.samples, given, network)
     )
     cost, others = paper.beside(task)
-    gap = _gap(result.metrics, verdict.costs, options)
+    gap = _gap(cost, result.metrics, verdict.costs, others)
     report = {
         "instance": instance.name,
         "method": method,
@@ -164,14 +168,22 @@ def solve(options: Any) -> int:
     return 0
 
 
-def _gap(metrics: Any, costs: Any, options: Any) -> float | None:
-    """Share of the cost by which the optimum may be lower; None where the method proved no bound."""
-    bound = metrics.get("bound_s", metrics.get("bound"))
-    memory = options.paper == "regal" and options.objective == "memory"
-    cost = costs.get("peak_bytes" if memory else "makespan_s" if options.paper == "regal" else "runtime_s")
-    if bound is None or cost is None:
+def _gap(name: str, metrics: Any, costs: Any, others: Any) -> float | None:
+    """By which share of the least cost that may be possible a cost is above it; None where the method proved nothing.
+
+    Args:
+      name: of the cost.
+      metrics: of the method; ``bound_s`` or ``bound`` is what it proved.
+      costs: of the solution.
+      others: as `Problem.beside` returns them; those that nothing is below count too.
+    """
+    proven = metrics.get("bound_s", metrics.get("bound"))
+    if proven is None or costs.get(name) is None:
         return None
-    return max(1.0 - bound / cost, 0.0) if cost > 0 else 0.0
+    bound = max([proven, *(value for other, value in others.items() if other.endswith("is below"))])
+    if bound <= 0.0:
+        return 0.0 if costs[name] <= 0.0 else None
+    return max(costs[name] / bound - 1.0, 0.0)
 
 
 def _tell_of_weights(graph: Any) -> None:

@@ -55,7 +55,8 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     except InputError:
         raise
     except Exception as error:  # what unpacking damaged bytes may raise is nowhere written down
-        raise InputError(path, "", f"is no checkpoint ({error})") from None
+        fault = "no zip file of arrays" if isinstance(error, ValueError) else error
+        raise InputError(path, "", f"is no checkpoint ({fault})") from None
     try:
         header = json.loads(arrays.pop(HEADER).tobytes())
         schema = header.pop("schema")

@@ -16,7 +16,7 @@ from learned_mapping.mcm.partition import Partition, make_partition, partition_t
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import check_strength, is_valid
-from learned_mapping.mcm.rules.cp_sat import fastest_partition
+from learned_mapping.mcm.rules.cp_sat import fastest_partition, is_small_enough
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
@@ -114,7 +114,7 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
 
 
 def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
-    assignment = optimum(task.model)
+    assignment = optimum(task.model, ideals=ideals_of(task.model, stop=budget.spent))
     budget.record(task.model.throughput(assignment))
     return task.partition(assignment), {"bound_s": lower_bound(task.model)}
 
@@ -156,7 +156,8 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
-    name = f"{kind} {balanced} {profile} {task.settings} {task.graph.digest} {task.model.package}"
+    seed = rng.bit_generator.seed_seq.entropy
+    name = f"{kind} {balanced} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed}"
     return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
 
@@ -306,6 +307,10 @@ class Partitioning(Problem):
         except TooManyIdealsError:
             best = {"no partition is below": lower_bound(task.model)}
         return "runtime_s", {"greedy-careful": greedy} | best
+
+    def instead_of_optimum(self, task: Task) -> str:
+        """The method for a graph that is too wide for the optimum."""
+        return "cp-sat" if is_small_enough(task.graph, task.model.package.chips) else "greedy-careful"
 
     def hints(self, task: Task, solution: Partition) -> list[str]:
         used, chips = solution.chips_used, task.model.package.chips

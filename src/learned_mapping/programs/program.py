@@ -270,8 +270,9 @@ def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
     memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
-    if not copy_bytes_per_s > 0:
-        raise InputError(source, "memory.copy_bytes_per_s", "must be above 0")
+    for name, (value, _) in memory.items():
+        if not value > 0:
+            raise InputError(source, name, "must be above 0")
 
 
 def _check_order(p: Program, source: object) -> None:

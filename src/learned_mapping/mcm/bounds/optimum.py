@@ -16,6 +16,7 @@ rule, to a relative `TOLERANCE`. That covers every valid partition in which all 
 The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method gives up and says so.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,10 @@ from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_IDEALS = 400_000
+MAX_STEPS_PER_IDEAL = 50
+"""On average; a graph of more has too many ideals anyway, and they would fill the memory."""
+MAX_BITS = 2 * 10**9
+"""Of all ideals, one for each op."""
 TOLERANCE = 1e-9
 UNREACHED = 1 << 30
 
@@ -51,9 +56,12 @@ def lower_bound(model: ChipModel) -> float:
     return float(max(model.op_seconds.max(), model.op_seconds.sum() / model.package.chips))
 
 
-def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
-    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`."""
+def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[], bool] = lambda: False) -> Ideals:
+    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`, or where `stop` says so first."""
     graph = model.graph
+    max_ideals = min(max_ideals, MAX_BITS // graph.num_ops)
+    too_many = TooManyIdealsError(f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum")
+    num_steps = 0
     before, behind, required_by = _masks(graph)
     made, used = graph.op_outputs, graph.op_inputs
     tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
@@ -64,14 +72,22 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS) -> Ideals:
     k = 0
     while k < len(members):
         ideal, following = members[k], []
+        num_steps += len(ready[k])
+        if num_steps > MAX_STEPS_PER_IDEAL * max_ideals:
+            raise too_many
+        if k % 1000 == 999 and stop():
+            raise TooManyIdealsError(
+                f"{graph.name}: {k + 1} ideals and more, too many for the exact optimum in this time"
+            )
         for u in ready[k]:
             larger = ideal | 1 << u
             if larger not in index:
-                if len(members) >= max_ideals:
-                    raise TooManyIdealsError(
-                        f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum; "
-                        "greedy-careful and cp-sat have no such limit"
-                    )
+                num_steps += len(ready[k])
+                if len(members) >= max_ideals or num_steps > MAX_STEPS_PER_IDEAL * max_ideals:
+                    raise too_many
+                if len(members) % 1000 == 0 and stop():
+                    so_far = f"{graph.name}: {len(members)} ideals and more"
+                    raise TooManyIdealsError(f"{so_far}, too many for the exact optimum in this time")
                 index[larger] = len(members)
                 members.append(larger)
                 seconds.append(seconds[k] + model.op_seconds[u])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
+from learned_mapping.cp_sat import run
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.rules.constraints import check_chips, check_strength
@@ -18,13 +19,18 @@ from learned_mapping.programs.graph import ComputationGraph
 MAX_VARIABLES = 400_000
 
 
+def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
+    """Whether the model of a graph on so many chips is one that the solver is asked."""
+    return graph.num_ops * chips <= MAX_VARIABLES
+
+
 class Rules:
     """The rules of one graph on C chips as a CP-SAT model."""
 
     def __init__(self, graph: ComputationGraph, chips: int, strength: str):
         check_chips(chips)
         check_strength(strength)
-        if graph.num_ops * chips > MAX_VARIABLES:
+        if not is_small_enough(graph, chips):
             size = f"{graph.num_ops} ops on {chips} chips"
             raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
         self.model, self.chips, self.graph = cp_model.CpModel(), chips, graph
@@ -75,7 +81,7 @@ class Rules:
             solver.parameters.max_deterministic_time = effort
         else:
             solver.parameters.max_time_in_seconds = seconds
-        status = solver.solve(self.model)
+        status = run(solver, self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, 0.0, solver.best_objective_bound, False
         chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
@@ -113,9 +119,7 @@ def fastest_partition(
     """
     graph, chips = model.graph, model.package.chips
     rules = Rules(graph, chips, "chain")
-    unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS
-    if unit <= 0:
-        raise InputError("cp-sat", "", "the graph takes no time")
+    unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS or 1.0  # where nothing takes time
     scale = [round(s / unit) for s in model.op_seconds.tolist()]
     load = [[(scale[u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
     for tensor in range(graph.num_tensors):

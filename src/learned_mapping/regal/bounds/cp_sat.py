@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from ortools.sat.python import cp_model
 
+from learned_mapping.cp_sat import run
 from learned_mapping.errors import InputError
 from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, StepsModel
 from learned_mapping.regal.bounds.cp_sat_model import Model, Phase, RuntimeModel
@@ -78,7 +79,7 @@ def cp_sat(
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
         solver.parameters.max_time_in_seconds = phase.share * (4 * deterministic_time if seconds is None else seconds)
-        status = solver.solve(model.model)
+        status = run(solver, model.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             schedule = model.schedule(solver)
             bound = 0.0 if phase.one_way else max(solver.best_objective_bound, 0.0) * model.unit

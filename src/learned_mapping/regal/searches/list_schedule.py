@@ -43,7 +43,7 @@ def _partition(instance: Instance, rng: np.random.Generator) -> np.ndarray:
     graph, seconds = instance.graph, instance.arrays.seconds
     weight = seconds if instance.objective == "runtime" else graph.op_output_bytes + graph.op_weight_bytes
     adjacency: Adjacency = [{} for _ in range(graph.num_ops)]
-    mean = float(graph.tensor_bytes.mean()) or 1.0
+    mean = (float(graph.tensor_bytes.mean()) if graph.num_tensors else 0.0) or 1.0
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
         producer = int(graph.tensor_producer[tensor])
         tie = 1.0 + float(graph.tensor_bytes[tensor]) / mean

@@ -1,0 +1,21 @@
+"""CP-SAT, run so that an interrupt ends it at once and is not mistaken for an answer."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+
+def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
+    """The status of ``solver.solve(model)``; a `KeyboardInterrupt` stops the search and goes on upwards.
+
+    The solver would keep the signal to itself, or its C++ code the interpreter from seeing it, so it runs in a thread.
+    """
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(1) as pool:
+        status = pool.submit(solver.solve, model)
+        try:
+            return status.result()
+        except KeyboardInterrupt:
+            solver.stop_search()
+            raise
