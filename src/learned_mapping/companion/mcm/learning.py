@@ -13,6 +13,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.levels import at_least, curve_of, end_row, level_row, log_curves
+from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -298,7 +299,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
             cells["seconds"] = float(np.mean([r["seconds"] for r in own]))
         if own and "throughput" in own[0]:
             naive = [results.value(figure, instance=n, method="greedy-naive", metric="throughput") for n in names]
-            cells["improvement"] = _geomean([r["throughput"] / unit for r, unit in zip(own, naive)])
+            cells["improvement"] = float(geometric_mean([r["throughput"] / unit for r, unit in zip(own, naive)]))
         found += rows("classes", method, cells, n=len(names), **{"class": group})
         found += learnt_rows(figure, method=method)
     return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
@@ -311,8 +312,4 @@ def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str,
         return {}
     whole = results.select(figure, instance=INSTANCE, method=method, metric="improvement")[0]
     seconds = results.value(figure, instance=INSTANCE, method=method, metric="seconds")
-    return {"samples": whole["samples"], "seconds": seconds, "improvement": _geomean(ratios)}
-
-
-def _geomean(ratios: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(ratios))))
+    return {"samples": whole["samples"], "seconds": seconds, "improvement": float(geometric_mean(ratios))}
