@@ -1,7 +1,5 @@
 """Pictures of schedules, as Gantt charts over their memory, and of graphs, plain or painted."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure

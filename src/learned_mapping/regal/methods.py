@@ -4,8 +4,6 @@ REGAL's networks are in ``data/checkpoints/regal``; `NETWORKS` says which one se
 for by name: ``regal-imitation:synthetic-runtime-1``.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What each part of the agent is worth: trainings of one round on AlexNet, with one thing changed in each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from learned_mapping.companion.artifact import Run

@@ -6,8 +6,6 @@ for copies that come late, by one rule for every mapping, the compiler's own inc
 mapping (``xla``) by cycles, ``speedup_stalled``, ``speedup_model`` and ``speedup_model_stalled`` by the others.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace

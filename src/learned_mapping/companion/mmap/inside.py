@@ -1,7 +1,5 @@
 """Inside the agent: one training on each program of Table 2, and what its network then knows (`mmap.agent.inside`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

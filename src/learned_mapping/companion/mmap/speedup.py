@@ -11,8 +11,6 @@ it. Figure 8 shows the agent's best game of Table 3 on the paper's program, Alex
 gives most separate stays in fast memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """One network over many programs (the paper's outlook): trained on eight, fine-tuned on three others, against training
 from scratch for the same time. What the pre-training took is not charged, and is told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

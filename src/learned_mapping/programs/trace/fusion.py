@@ -1,7 +1,5 @@
 """Operations grouped into the instructions of a program, and their order. `schedule` states the rules."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
