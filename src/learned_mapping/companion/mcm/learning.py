@@ -188,11 +188,21 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     return from_part(figure, found + learnt_rows(figure))
 
 
-def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The small network in every profile but ``paper``: the modes are compared, not the sizes."""
+def _arms(arms: Sequence[tuple[str, Record]], profile: str, seeds: int) -> list[Run]:
+    """Runs of ``mcm.mode``, of each method with its settings; the small network in every profile but ``paper``: the
+    settings are compared, not the sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    names = of_profile(MODE_GRAPHS, profile)
-    return [run for name in names for mode in MODES for run in sweep("mcm.mode", ["rl"], [name], base | mode, seeds)]
+    return [
+        run
+        for name in of_profile(MODE_GRAPHS, profile)
+        for method, settings in arms
+        for run in sweep("mcm.mode", [method], [name], base | settings, seeds)
+    ]
+
+
+def plan_modes(profile: str, seeds: int) -> list[Run]:
+    """The policy from scratch in each mode."""
+    return _arms([("rl", mode) for mode in MODES], profile, seeds)
 
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
@@ -208,15 +218,7 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
 
 def plan_iterations(profile: str, seeds: int) -> list[Run]:
     """The policy from scratch with T of Eq. 7, as it is and with a start, on the graphs of ``mcm.modes``."""
-    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    arms = [(method, turns) for method in ITERATED for turns in ITERATIONS]
-    names = of_profile(MODE_GRAPHS, profile)
-    return [
-        run
-        for name in names
-        for method, turns in arms
-        for run in sweep("mcm.mode", [method], [name], base | {"iterations": turns}, seeds)
-    ]
+    return _arms([(method, {"iterations": turns}) for method in ITERATED for turns in ITERATIONS], profile, seeds)
 
 
 def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
@@ -239,14 +241,7 @@ def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
 
 def plan_strength(profile: str, seeds: int) -> list[Run]:
     """Searches and the policy under the chain rule and under Eq. 4 itself, on the graphs of ``mcm.modes``."""
-    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    return [
-        run
-        for name in of_profile(MODE_GRAPHS, profile)
-        for method in STRENGTHENED
-        for strength in STRENGTHS
-        for run in sweep("mcm.mode", [method], [name], base | {"strength": strength}, seeds)
-    ]
+    return _arms([(method, {"strength": rule}) for method in STRENGTHENED for rule in STRENGTHS], profile, seeds)
 
 
 def assemble_strength(profile: str, records: Sequence[Record]) -> Record:
