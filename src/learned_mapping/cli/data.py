@@ -1,7 +1,6 @@
 """``lmap data``: the data sets listed, built anew, verified."""
 
 import argparse
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ def _files(options: argparse.Namespace) -> int:
     from learned_mapping.companion.datasets.registry import find_sets
     from learned_mapping.companion.datasets.verify import READERS, bytes_of, files_of
     from learned_mapping.folders import data_folder
-    from learned_mapping.programs.json_io import read_json, schema_name
+    from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
 
     wanted = [each.path for each in find_sets(options.sets)] if options.sets else [data_folder()]
     rows = []
@@ -142,8 +141,7 @@ def _files(options: argparse.Namespace) -> int:
             node = read_json(path)
             kind = schema_name(node)
             instance = READERS[kind](node) if kind in READERS else None
-            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": sha256}
+            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)[:16]}
         rows.append(row)
     if options.json:
         print_json({"files": rows})

@@ -21,16 +21,8 @@ def artifacts(options: Any) -> int:
         return 0
     table = [("ID", "STORED", "SEEDS", "AGE", "STATE", "TITLE")]
     for row in rows:
-        table.append(
-            (
-                row["id"],
-                row["profile"] or "-",
-                str(row["seeds"] or "-"),
-                _age(row["created"]),
-                row["state"],
-                row["title"],
-            )
-        )
+        stored = (row["profile"] or "-", str(row["seeds"] or "-"), _age(row["created"]))
+        table.append((row["id"], *stored, row["state"], row["title"]))
     print_table(table)
     for row in rows:
         if row["state"] == "damaged":
@@ -42,13 +34,9 @@ def _age(created: str | None) -> str:
     if created is None:
         return "-"
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(created)
-    return (
-        f"{age.days} d"
-        if age.days
-        else f"{age.seconds // 3600} h"
-        if age.seconds >= 3600
-        else f"{age.seconds // 60} min"
-    )
+    if age.days:
+        return f"{age.days} d"
+    return f"{age.seconds // 3600} h" if age.seconds >= 3600 else f"{age.seconds // 60} min"
 
 
 def make(options: Any) -> int:

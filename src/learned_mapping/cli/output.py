@@ -71,18 +71,16 @@ def search_progress(label: str, seconds: float | None, samples: int | None) -> I
 
     total = samples if samples is not None else seconds
     unit = "evaluation" if samples is not None else "s"
-    bar = tqdm(total=total, desc=label, unit=unit, file=sys.stderr, disable=None, leave=False, unit_scale=True)
+    shown = {"desc": label, "unit": unit, "file": sys.stderr, "disable": None, "leave": False}
+    with tqdm(total=total, unit_scale=True, **shown) as bar:
 
-    def report(done_samples: int, done_seconds: float, best: float | None) -> None:
-        bar.n = done_samples if samples is not None else round(done_seconds, 1)
-        if best is not None:
-            bar.set_postfix_str(f"best {best:.6g}", refresh=False)
-        bar.refresh()
+        def report(done_samples: int, done_seconds: float, best: float | None) -> None:
+            bar.n = done_samples if samples is not None else round(done_seconds, 1)
+            if best is not None:
+                bar.set_postfix_str(f"best {best:.6g}", refresh=False)
+            bar.refresh()
 
-    try:
         yield report
-    finally:
-        bar.close()
 
 
 @contextmanager
@@ -90,13 +88,10 @@ def steps_progress(label: str, unit: str) -> Iterator[Any]:
     """A callback (steps done, steps in all) that moves a bar on a terminal's stderr."""
     from tqdm import tqdm
 
-    bar = tqdm(desc=label, unit=unit, file=sys.stderr, disable=None, leave=False)
+    with tqdm(desc=label, unit=unit, file=sys.stderr, disable=None, leave=False) as bar:
 
-    def report(done: int, total: int) -> None:
-        bar.total, bar.n = total, done
-        bar.refresh()
+        def report(done: int, total: int) -> None:
+            bar.total, bar.n = total, done
+            bar.refresh()
 
-    try:
         yield report
-    finally:
-        bar.close()

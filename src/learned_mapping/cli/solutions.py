@@ -6,7 +6,6 @@ of its file.
 """
 
 import dataclasses
-import hashlib
 import sys
 import time
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from learned_mapping.cli.output import check_out, print_json, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
-from learned_mapping.programs.json_io import Node, read_json, schema_name, write_bytes
+from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes
 from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
@@ -292,8 +291,7 @@ def made_of(
     """The field's JSON object; `by` is the method whose solution it is, a rule where a learner found nothing better."""
     found: dict[str, Any] = {"method": method, "by": by, "seed": seed, "samples": samples, "options": dict(options)}
     if network is not None:
-        digest = hashlib.sha256(network.read_bytes()).hexdigest()
-        found["network"] = {"name": network.name.removesuffix(".npz"), "sha256": digest}
+        found["network"] = {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
     return found
 
 

@@ -11,7 +11,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -187,7 +187,7 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     if claim.not_testable:
         return Judged(claim, NOT_TESTABLE)
     rows = [] if result is None else result["rows"]
-    ours = _measure_ours(claim, rows)
+    ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
     measured = measure(claim.measure, rows)
     there = [_by_instance(rows, {**claim.measure.rows, **keys}) for keys in ({}, claim.measure.against)]
     enough = "instance" in claim.measure.against or len(there[0].keys() & there[1].keys()) >= claim.instances
@@ -206,13 +206,6 @@ def _verdict(claim: Claim, measured: Measured) -> str:
     if measured.high < min(low, least) or measured.low > max(high, most):
         return NOT_REPRODUCED
     return UNDECIDED
-
-
-def _measure_ours(claim: Claim, rows: list[dict[str, Any]]) -> Measured | None:
-    if not claim.ours:
-        return None
-    rule = claim.measure
-    return measure(Measure(rule.kind, {**rule.rows, **claim.ours}, rule.against, rule.over), rows)
 
 
 def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:

@@ -3,7 +3,7 @@
 import datetime
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from learned_mapping.companion import results
@@ -82,10 +82,10 @@ def table(
         for row in rows:
             cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
     pieces = []
-    for metric in metrics or _distinct(key[0] for key in cells):
+    for metric in metrics or dict.fromkeys(key[0] for key in cells):
         keys = [key for key in cells if key[0] == metric]
-        down = [i for i in instances or _distinct(key[1] for key in keys) if any(k[1] == i for k in keys)]
-        across = [m for m in methods or _distinct(key[2] for key in keys) if any(k[2] == m for k in keys)]
+        down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
+        across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
         found = {key[1:]: _cell(cells[key]) for key in keys}
         pieces.append(grid(metric.replace("_", " "), down, across, found))
     return Html("".join(pieces))
@@ -151,10 +151,6 @@ def _cell(origins: dict[str, dict[str, Any]]) -> str:
     if "paper" in origins:
         lines.append(f'<span class="lm-paper">paper {_text(number(origins["paper"]["value"]))}</span>')
     return "<br>".join(lines)
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
 
 
 def _label(name: object) -> str:

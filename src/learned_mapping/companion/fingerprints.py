@@ -18,7 +18,7 @@ from typing import Any
 from learned_mapping.companion.artifact import Run, function_of, read_table
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
-from learned_mapping.programs.json_io import read_json, write_json
+from learned_mapping.programs.json_io import file_sha256, read_json, write_json
 
 SCHEMA = "learned-mapping/fingerprints/1"
 DIGITS = 6
@@ -86,8 +86,7 @@ def _digest(key: str, costs: Any, version: int) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _sha256(file: str, changed: int) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return file_sha256(file)
 
 
 def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:

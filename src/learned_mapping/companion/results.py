@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -200,12 +201,10 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
-    try:
+    with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return " ".join(line.partition(":")[2].split())
-    except OSError:
-        pass
     return platform.processor() or platform.machine()
 
 

@@ -287,14 +287,13 @@ def on_cluster(
             raise InputError("--cluster", "", f"no Ray cluster answers at {address!r} ({fault})") from None
     try:
         remote = ray.remote(num_cpus=1, max_retries=1)(_perform_remotely)
-        names = ("task", "method", "instance", "config", "seed")
         queue, pending = deque(runs), {}
         places = len(queue) if limit is None else max(1, int(ray.cluster_resources().get("CPU", 1)))
         while True:
             while queue and len(pending) < places:
                 run = queue.popleft()
                 if limit is None or limit.allows(run):
-                    pending[remote.remote({name: getattr(run, name) for name in names})] = run
+                    pending[remote.remote(task_of(run))] = run
             if not pending:
                 return
             done, _ = ray.wait(list(pending), num_returns=1)

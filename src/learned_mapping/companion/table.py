@@ -44,12 +44,7 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
 
 
 def sweep(
-    task: str,
-    methods: Iterable[str],
-    instances: Iterable[str],
-    config: Record | None = None,
-    seeds: int = 1,
-    **more: Any,
+    task: str, methods: Iterable[str], instances: Iterable[str], config: Record | None = None, seeds: int = 1
 ) -> list[Run]:
     """A run for each instance, method and seed, in this order, all with one configuration."""
     methods, config = list(methods), {} if config is None else config

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,30 +64,24 @@ def _plain(value: Any) -> Any:
 
 def _reset_peak() -> None:
     """Starts a new measurement of the peak, so that a run is not charged for the one before it (Linux)."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
 
 
 def _peak_bytes() -> int:
     """The process's peak resident memory in bytes."""
-    try:
+    with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    except OSError:
-        pass
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _die_with_parent() -> None:
     """Has the kernel kill this process when its parent is (Linux); elsewhere it ends once its run is done."""
-    try:
+    with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (AttributeError, OSError, TypeError):
-        pass
 
 
 def main(descriptor: int) -> None:

@@ -45,15 +45,12 @@ def graph_drawing(graph: ComputationGraph) -> Figure:
     return figure
 
 
-def partition_drawing(
-    graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None, *, title: str = ""
-) -> Figure:
+def partition_drawing(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> Figure:
     """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and on its links.
 
     Args:
       graph, partition: ids in range; a partition that breaks Eq. 2 is drawn without the chips' times.
       package: the chips; the default package of as many chips as the partition has where None.
-      title: above; the graph's name and the throughput where empty.
     """
     package = ChipPackage(chips=partition.chips) if package is None else package
     chip = partition.assignment.astype(int)
@@ -61,7 +58,7 @@ def partition_drawing(
     if np.any(chip[edges[:, 0]] > chip[edges[:, 1]]):
         figure, axes = new_figure(height=3.0)
         draw_partition(axes, graph, chip, partition.chips)
-        axes.set_title(title or f"{written(graph.name)}: an edge runs back")
+        axes.set_title(f"{written(graph.name)}: an edge runs back")
         _legend(figure, graph)
         return figure
     figure, (axes, bars) = new_figure(2, 1, height=4.8, sharex=True, height_ratios=[3, 2])
@@ -77,7 +74,7 @@ def partition_drawing(
     bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
     bars.legend(ncols=3, loc="upper left")
     throughput = 1e3 / total.max() if total.max() > 0 else 0.0
-    axes.set_title(title or f"{written(graph.name)} on {package.chips} chips: {throughput:.4g} results per second")
+    axes.set_title(f"{written(graph.name)} on {package.chips} chips: {throughput:.4g} results per second")
     _legend(figure, graph)
     return figure
 

@@ -84,7 +84,9 @@ class Task:
         return make_partition(assignment, package.chips).on(self.graph, package)
 
 
-def _rule(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
+def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
+    """A method from a rule, which gives [N] chips."""
+
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
         assignment = rule(task)
         budget.record(task.model.throughput(assignment))
@@ -114,9 +116,10 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
 
 
 def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
-    assignment = optimum(task.model, ideals=ideals_of(task.model, stop=budget.spent))
-    budget.record(task.model.throughput(assignment))
-    return task.partition(assignment), {"bound_s": lower_bound(task.model)}
+    partition, _ = ruled(lambda task: optimum(task.model, ideals=ideals_of(task.model, stop=budget.spent)))(
+        task, rng, budget
+    )
+    return partition, {"bound_s": lower_bound(task.model)}
 
 
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
@@ -164,13 +167,13 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
 METHODS: dict[str, Method] = {
     "greedy-naive": Method(
         "fills chip after chip up to an equal share; the rest goes to the last",
-        _rule(lambda task: naive_greedy(task.model, task.arrays)),
+        ruled(lambda task: naive_greedy(task.model, task.arrays)),
         RULE,
         random=False,
     ),
     "greedy-careful": Method(
         "the smallest cap, by bisection, under which filling in as-late-as-possible order succeeds",
-        _rule(lambda task: careful_greedy(task.model)),
+        ruled(lambda task: careful_greedy(task.model)),
         RULE,
         random=False,
     ),

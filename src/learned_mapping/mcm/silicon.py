@@ -9,24 +9,19 @@ from learned_mapping import problem
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
-from learned_mapping.mcm.methods import Partitioning, Task, all_methods, searched
+from learned_mapping.mcm.methods import Partitioning, Task, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
 from learned_mapping.mcm.validate import validate_on_silicon
-from learned_mapping.problem import RULE, Found, Method, Result
+from learned_mapping.problem import RULE, Method, Result
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
-
-def _even_cut(task: Task, rng: np.random.Generator, budget: Any) -> Found:
-    assignment = balanced_start(task.model, task.arrays)
-    budget.record(task.model.throughput(assignment))
-    return task.partition(assignment), {}
-
-
 OWN_METHODS: dict[str, Method] = {
-    "even-cut": Method("the even cut of the model's costs", _even_cut, RULE),
+    "even-cut": Method(
+        "the even cut of the model's costs", ruled(lambda task: balanced_start(task.model, task.arrays)), RULE
+    ),
     "random-balanced": Method(
         "even cuts of random orders by perturbed costs",
         searched(lambda task, rng, budget: balanced_search(task.model, task.arrays, rng, budget)),

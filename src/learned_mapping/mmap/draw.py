@@ -1,7 +1,5 @@
 """Pictures of memory mappings: allocations over time."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
@@ -35,37 +33,32 @@ def tensor_colour(tensor: int) -> tuple[float, float, float]:
     return tuple(hsv_to_rgb((hue, 0.45 + 0.2 * (tensor % 2), value)))
 
 
-def draw_layout(
-    axes: Axes, program: Program, mapping: Mapping, *, marked: Sequence[int] = (), labels: bool = False
-) -> None:
+def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool = False) -> None:
     """Draws one rectangle per allocation: steps from left to right, offsets upwards, colour by tensor.
 
     Args:
       axes: where.
       program, mapping: what.
-      marked: tensors whose rectangles get a dark outline.
       labels: write the tensor's name into each rectangle; for small programs.
     """
     scale, unit = byte_unit(program.fast_bytes)
     outline = program.num_buffers <= 1500
-    rectangles, looks = [], []
+    rectangles, colours = [], []
     for b in np.flatnonzero(mapping.placed & (mapping.end >= mapping.start)).tolist():
         tensor = int(program.buffer_tensor[b])
         low, high = int(mapping.start[b]), int(mapping.end[b]) + 1
         bottom, height = mapping.offset[b] / scale, program.buffer_bytes[b] / scale
-        edge, width = (INK, 1.2) if tensor in marked else ("white", 0.3 if outline else 0.0)
         rectangles.append(Rectangle((low, bottom), high - low, height))
-        looks.append((tensor_colour(tensor), edge, width))
+        colours.append(tensor_colour(tensor))
         if labels:
             axes.text(
                 (low + high) / 2, bottom + height / 2, written(program.tensor_names[tensor]), ha="center", va="center"
             )
     if rectangles:
-        colours, edges, widths = zip(*looks)
         # Beyond some thousands the picture holds their pixels, not their outlines.
         many = len(rectangles) > DRAWN_ALLOCATIONS
-        drawn = PatchCollection(rectangles, facecolors=colours, edgecolors=edges, linewidths=widths, rasterized=many)
-        axes.add_collection(drawn)
+        look = {"edgecolors": "white", "linewidths": 0.3 if outline else 0.0, "rasterized": many}
+        axes.add_collection(PatchCollection(rectangles, facecolors=colours, **look))
     top = program.fast_bytes / scale
     axes.axhline(top, color=INK, linewidth=1.0, linestyle="--", label="capacity; a colour for each tensor")
     axes.set(xlim=(0, program.num_instructions), ylim=(0, top * 1.04))
@@ -73,10 +66,10 @@ def draw_layout(
     axes.grid(False)
 
 
-def layout(program: Program, mapping: Mapping, *, marked: Sequence[int] = (), height: float = 3.6) -> Figure:
+def layout(program: Program, mapping: Mapping, *, height: float = 3.6) -> Figure:
     """The paper's Figure 1: the memory layout of a mapped program; the dashed line is the capacity."""
     figure, axes = new_figure(height=height)
-    draw_layout(axes, program, mapping, marked=marked)
+    draw_layout(axes, program, mapping)
     placed = int(mapping.placed.sum())
     axes.set_title(f"{written(program.name)}: {placed:,} of {program.num_buffers:,} buffers in fast memory")
     figure.legend(loc="outside lower center")

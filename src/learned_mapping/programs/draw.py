@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph import ComputationGraph, longest_paths
 from learned_mapping.programs.program import Program
 from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, written
 
@@ -39,11 +39,4 @@ def demand_figure(program: Program) -> Figure:
 
 def depth_of(graph: ComputationGraph) -> np.ndarray:
     """[N] edges on the longest path to each op."""
-    depth = np.zeros(graph.num_ops, np.int64)
-    following: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for u, v in graph.op_edges.tolist():
-        following[u].append(v)
-    for u in graph.topological_order.tolist():
-        for v in following[u]:
-            depth[v] = max(depth[v], depth[u] + 1)
-    return depth
+    return longest_paths(graph.op_producers, graph.topological_order)

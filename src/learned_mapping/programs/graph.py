@@ -129,7 +129,7 @@ class ComputationGraph:
     @functools.cached_property
     def topological_order(self) -> np.ndarray:
         """[N] int32, ops so that each comes after all whose tensors it uses; ties by the ops' own order."""
-        return frozen_array(_topological_order(self.num_ops, self.edge_producer, self.edge_consumer), np.int32)
+        return frozen_array(_kahn(self, range(self.num_ops)), np.int32)
 
     @functools.cached_property
     def op_output_bytes(self) -> np.ndarray:
@@ -361,21 +361,20 @@ def _grouped(count: int, keys: np.ndarray, values: np.ndarray) -> Lists:
     return tuple(map(tuple, found))
 
 
-def _topological_order(n: int, producers: np.ndarray, consumers: np.ndarray) -> list[int]:
-    """Kahn's algorithm with a heap, so that ties go to the lower index; shorter than n where there is a cycle."""
-    waiting = np.bincount(consumers, minlength=n).tolist()
-    order_by_producer = np.argsort(producers, kind="stable")
-    offsets = np.searchsorted(producers[order_by_producer], np.arange(n + 1)).tolist()
-    targets = consumers[order_by_producer].tolist()
-    heap = [i for i in range(n) if waiting[i] == 0]
+def _kahn(graph: ComputationGraph, keys: Sequence[float]) -> list[int]:
+    """A topological order by Kahn's algorithm: of the ops that are ready the one with the smallest key, of equals the
+    first; shorter than N where there is a cycle."""
+    waiting = [len(producers) for producers in graph.op_producers]
+    ready = [(keys[op], op) for op in range(graph.num_ops) if not waiting[op]]
+    heapq.heapify(ready)
     order = []
-    while heap:
-        op = heapq.heappop(heap)
+    while ready:
+        _, op = heapq.heappop(ready)
         order.append(op)
-        for target in targets[offsets[op] : offsets[op + 1]]:
+        for target in graph.op_consumers[op]:
             waiting[target] -= 1
-            if waiting[target] == 0:
-                heapq.heappush(heap, target)
+            if not waiting[target]:
+                heapq.heappush(ready, (keys[target], target))
     return order
 
 
@@ -385,6 +384,11 @@ def longest_paths(following: Sequence[Sequence[int]], order: np.ndarray) -> np.n
     for u in order.tolist():
         depth[u] = max((depth[v] + 1 for v in following[u]), default=0)
     return depth
+
+
+def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
+    """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
+    return np.array(_kahn(graph, rng.random(graph.num_ops).tolist()), np.int32)
 
 
 def late_order(graph: ComputationGraph) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -165,6 +166,11 @@ def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
     if len(data) > limit:
         raise InputError(path, "", f"more than {limit} bytes")
     return data
+
+
+def file_sha256(path: str | os.PathLike) -> str:
+    """SHA-256 of a file's bytes, as stored, in hexadecimal."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def parse_json(data: bytes, source: object) -> Node:

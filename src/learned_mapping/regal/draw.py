@@ -1,7 +1,5 @@
 """Pictures of schedules, as Gantt charts over their memory, and of graphs, plain or painted."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -163,13 +161,10 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
 def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
     """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others of that depth."""
     depth, height = depth_of(graph), np.zeros(graph.num_ops)
-    before: dict[int, list[int]] = {}
-    for producer, consumer in graph.op_edges.tolist():
-        before.setdefault(consumer, []).append(producer)
-    order = graph.topological_order
+    before, order = graph.op_producers, graph.topological_order
     for level in range(depth.max() + 1):
         ops = order[depth[order] == level].tolist()
-        wish = [np.mean([height[p] for p in before[op]]) if op in before else 0.0 for op in ops]
+        wish = [np.mean([height[p] for p in before[op]]) if before[op] else 0.0 for op in ops]
         # Ops of a level stand a unit apart around the mean of where their inputs would have them.
         for rank, i in enumerate(np.argsort(wish, kind="stable")):
             height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2

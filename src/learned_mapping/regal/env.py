@@ -8,8 +8,6 @@ share their initial population and their random numbers; given to one call, the 
 Seconds are float64: use everything here inside ``with exact():``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

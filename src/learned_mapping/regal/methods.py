@@ -4,8 +4,6 @@ REGAL's networks are in ``data/checkpoints/regal``; `NETWORKS` says which one se
 for by name: ``regal-imitation:synthetic-runtime-1``.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Mapping
@@ -30,7 +28,7 @@ from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
-from learned_mapping.regal.searches.brkga import TUNED_BRKGA, BrkgaParameters, MutantLaw, brkga
+from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
@@ -51,21 +49,21 @@ BESIDE_SECONDS = 5.0
 Run = Callable[[Instance, np.random.Generator, Budget], Found]
 
 
-def _brkga(instance: Instance, rng: np.random.Generator, budget: Budget):
-    return decode(instance, brkga(instance, rng, budget)), {}
+def searched(search: Callable[[Instance, np.random.Generator, Budget], np.ndarray]) -> Run:
+    """A method from a search for a chromosome."""
+
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+        return decode(instance, search(instance, rng, budget)), {}
+
+    return run
 
 
-def _brkga_tuned(instance: Instance, rng: np.random.Generator, budget: Budget):
-    return decode(instance, brkga(instance, rng, budget, parameters=TUNED_BRKGA[instance.objective])), {}
+def _brkga_tuned(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    return brkga(instance, rng, budget, parameters=TUNED_BRKGA[instance.objective])
 
 
-def _local_search(instance: Instance, rng: np.random.Generator, budget: Budget):
-    parameters = TUNED_LOCAL_SEARCH[instance.objective]
-    return decode(instance, local_search(instance, rng, budget, parameters=parameters)), {}
-
-
-def _random(instance: Instance, rng: np.random.Generator, budget: Budget):
-    return decode(instance, random_search(instance, rng, budget)), {}
+def _local_search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    return local_search(instance, rng, budget, parameters=TUNED_LOCAL_SEARCH[instance.objective])
 
 
 def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Run:
@@ -81,9 +79,9 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     """Searches take the samples, and a quarter of the seconds; the solver starts from their best."""
     seconds = None if budget.limit_s is None else budget.limit_s / 8
     starts = []
-    for search in (_brkga, _local_search):
+    for search in (brkga, _local_search):
         share = Budget(seconds=seconds, samples=max(1, (budget.limit_samples or EVALUATIONS) // 2))
-        starts.append(search(instance, rng, share)[0])
+        starts.append(decode(instance, search(instance, rng, share)))
         budget.record(schedule_fitness(instance, starts[-1]), share.samples, better=float.__lt__)
     for rule in (gp_dfs, gp_list):
         starts.append(rule(instance, rng))
@@ -149,7 +147,6 @@ def with_network(
     prefix: str = "",
     variant: Variant | None = None,
     climb: dict[str, LocalSearchParameters] | None = None,
-    parameters: BrkgaParameters | None = None,
 ) -> Run:
     """A search that asks a network for the law of its graph.
 
@@ -157,20 +154,19 @@ def with_network(
       network, prefix: as in `learner_for`.
       variant: how the law is used; the chosen one where None.
       climb: local search parameters by objective: the second half of the budget is a climb from BRKGA's best.
-      parameters: BRKGA's.
     """
 
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+    def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
         learner = learner_for(instance, network, prefix)
         law = learner.law(instance, rng, variant or chosen_variant(learner))
         if climb is None:
-            return decode(instance, brkga(instance, rng, budget, law=law, parameters=parameters)), {}
-        best = _half(budget, lambda half: brkga(instance, rng, half, law=law, parameters=parameters))
+            return brkga(instance, rng, budget, law=law)
+        best = _half(budget, lambda half: brkga(instance, rng, half, law=law))
         if not budget.spent():
             best = local_search(instance, rng, budget, parameters=climb[instance.objective], start=best)
-        return decode(instance, best), {}
+        return best
 
-    return run
+    return searched(search)
 
 
 def _half(budget: Budget, search: Callable[[Budget], np.ndarray]) -> np.ndarray:
@@ -185,20 +181,16 @@ def _half(budget: Budget, search: Callable[[Budget], np.ndarray]) -> np.ndarray:
 def instance_dependent_random_search(network: str | None = None) -> Run:
     """The best of chromosomes drawn from the network's law (REGAL, Section 3.2, baseline 6)."""
 
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
+    def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
         law = learner_for(instance, network).law(instance, rng, Variant(sampled=True, priorities=True))
-        return decode(instance, random_search(instance, rng, budget, law)), {}
+        return random_search(instance, rng, budget, law)
 
-    return run
+    return searched(search)
 
 
 def with_law(make: Callable[[Instance], MutantLaw]) -> Run:
     """BRKGA with a law that no network makes."""
-
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget):
-        return decode(instance, brkga(instance, rng, budget, law=make(instance))), {}
-
-    return run
+    return searched(lambda instance, rng, budget: brkga(instance, rng, budget, law=make(instance)))
 
 
 def best_constant_law(instance: Instance) -> MutantLaw:
@@ -264,10 +256,10 @@ def _kind(name: str) -> str:
 
 
 METHODS: dict[str, Method] = {
-    "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", _brkga),
-    "brkga-tuned": Method("the same with parameters from a grid search on training graphs", _brkga_tuned),
-    "local-search": Method("hill climbing from a random solution over devices and priorities", _local_search),
-    "random": Method("the best of random chromosomes", _random),
+    "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", searched(brkga)),
+    "brkga-tuned": Method("the same with parameters from a grid search on training graphs", searched(_brkga_tuned)),
+    "local-search": Method("hill climbing from a random solution over devices and priorities", searched(_local_search)),
+    "random": Method("the best of random chromosomes", searched(random_search)),
     "gp-dfs": Method("graph partitioning, then depth-first order", _rule(gp_dfs), RULE),
     "gp-list": Method("graph partitioning, then critical-path order", _rule(gp_list), RULE),
     "list-scheduler": Method(

@@ -1,10 +1,8 @@
 """A placed schedule and its file, ``learned-mapping/schedule/1``."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +25,7 @@ class Schedule(DrawnOn):
     devices: int  # Number of devices d.
 
     @classmethod
-    def of(cls, placement: Any, order: Any, devices: int) -> Schedule:
+    def of(cls, placement: Any, order: Any, devices: int) -> Self:
         """From anything array-like; copies."""
         return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
 

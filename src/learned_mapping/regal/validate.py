@@ -4,8 +4,6 @@ The rules of REGAL, Section 2.1, 3.1, Appendix A.1 and A.2. Costs come from anot
 time by letting every device work through its own queue, memory by adding up live intervals at every position.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from learned_mapping.hardware.device_pair import DevicePair

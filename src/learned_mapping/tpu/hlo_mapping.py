@@ -114,7 +114,7 @@ class _Writer:
             else:
                 wanted[n] = fast
                 if b in self.arriving:
-                    self.fast[n] = self._done(self.arriving.pop(b), fast=True)
+                    self.fast[n] = self._done(self.arriving.pop(b))
                 if fast and n not in self.fast:
                     self._leave(b, "it was never brought to fast memory")
                     wanted[n] = False
@@ -155,16 +155,16 @@ class _Writer:
         shape = f"({there}, {self.shape[source]}, u32[]{{:S(2)}})"
         return self._emit(f"mapped-start.{self.copies}", f"{shape} copy-start(%{source})")
 
-    def _done(self, start: str, *, fast: bool) -> str:
+    def _done(self, start: str) -> str:
         name = start.replace("start", "done")
         return self._emit(name, f"{split_shape(self.shape[start])[0]} copy-done(%{start})")
 
     def _in_hbm(self, n: int) -> str:
         """The version of tensor n in HBM; ends its copy there, or makes one."""
         if n in self.leaving:
-            self.slow[n] = self._done(self.leaving.pop(n)[0], fast=False)
+            self.slow[n] = self._done(self.leaving.pop(n)[0])
         elif n in self.slow and self.slow[n] is None:
-            self.slow[n] = self._done(self._start(self.fast[n], fast=False), fast=False)
+            self.slow[n] = self._done(self._start(self.fast[n], fast=False))
         return self.slow.get(n) or self._array(self.hlo.tensors[n])
 
     def _array(self, definition: Definition) -> str:
@@ -188,7 +188,7 @@ class _Writer:
         """What an instruction reads in the place of `name`: the versions wanted, through bitcasts and tuples."""
         shape = self.entry.by_name[name].shape
         if isinstance(shape, tuple):
-            return self._tuple(name, wanted)
+            return self._tuple(name)
         bitcasts = []
         definition = self.resolver.resolve(name, (), bitcasts)
         found = self._version(definition, wanted)
@@ -205,7 +205,7 @@ class _Writer:
             found = self.made[key]
         return found
 
-    def _tuple(self, name: str, wanted: dict[int, bool]) -> str:
+    def _tuple(self, name: str) -> str:
         """A tuple, made anew where an array in it is no longer what its definition gives."""
         found = {index: self.resolver.resolve(name, index) for index, _ in leaves(self.entry.by_name[name].shape)}
         owners = {definition[0] for definition in found.values()}

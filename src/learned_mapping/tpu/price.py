@@ -253,14 +253,9 @@ def check(
             other = assigned.entry.by_name.get(instruction.name)
             if other is None or placed(assigned, other) != placed(module, instruction):
                 raise CompilerError(f"the compiler moved an array of {instruction.name}")
-        return _fast_bytes(dumped(folder, _REPORT), generation), parse_module(
-            dumped(folder, _GENERATED), _GENERATED
-        ) if whole else None
-
-
-def _fast_bytes(report: str, generation: Generation) -> int:
-    found = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", report)
-    return sum(map(int, found))
+        used = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", dumped(folder, _REPORT))
+        generated = parse_module(dumped(folder, _GENERATED), _GENERATED) if whole else None
+        return sum(map(int, used)), generated
 
 
 def with_stalls(program: Program, mapping: MappingLike, price: Price) -> dict[str, float]:

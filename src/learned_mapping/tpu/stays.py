@@ -5,6 +5,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.tpu.compiler import Allocation, Compilation
 from learned_mapping.tpu.hlo_program import Definition, HloProgram, Resolver, placements
@@ -107,19 +109,11 @@ def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[in
 
 def _families(program: HloProgram) -> list[int]:
     """[N] a number per tensor, equal for those that share memory through in-place updates."""
-    parent = list(range(len(program.tensors)))
-
-    def root(n: int) -> int:
-        while parent[n] != n:
-            n = parent[n]
-        return n
-
-    first: dict[int, int] = {}
-    for b in np.flatnonzero(program.buffer_alias >= 0).tolist():
-        tensor = int(program.buffer_tensor[b])
-        other = first.setdefault(int(program.buffer_alias[b]), tensor)
-        parent[root(tensor)] = root(other)
-    return [root(n) for n in range(len(parent))]
+    aliased = np.flatnonzero(program.buffer_alias >= 0)
+    tensors, groups = program.buffer_tensor[aliased], len(program.tensors) + program.buffer_alias[aliased]
+    size = int(groups.max(initial=len(program.tensors) - 1)) + 1
+    links = coo_array((np.ones(len(tensors)), (tensors, groups)), shape=(size, size))
+    return connected_components(links, directed=False)[1][: len(program.tensors)].tolist()
 
 
 def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import Node, expect_schema, parse_json, read_bytes, write_bytes
+from learned_mapping.programs.json_io import Node, expect_schema, file_sha256, parse_json, read_bytes, write_bytes
 
 SCHEMA = "learned-mapping/dataset/1"
 FILE_NAME = "manifest.json"
@@ -95,11 +95,6 @@ def stored_item(folder: Path, file: str, instance: Any, *, split: str | None = N
       facts: plain names to JSON values.
     """
     return Item(instance.name, instance.digest, split, file, file_sha256(Path(folder) / file), facts)
-
-
-def file_sha256(path: str | os.PathLike) -> str:
-    """SHA-256 of a file's bytes, as stored, in hexadecimal."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def read_manifest(path: str | os.PathLike) -> Manifest:

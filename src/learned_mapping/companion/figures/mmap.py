@@ -1,7 +1,5 @@
 """Moves of the game drawn from real states, and layouts of one program side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

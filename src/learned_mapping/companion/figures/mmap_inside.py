@@ -1,7 +1,5 @@
 """What the agent's network knows, as figures: a search tree, imagined rewards, the value error, an embedding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results of paper 1 as figures: rewards, gaps to the bound, speed, the compiler, costs; the data and the network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

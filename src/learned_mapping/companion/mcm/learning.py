@@ -13,6 +13,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.levels import at_least, curve_of, end_row, level_row, log_curves
+from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -187,11 +188,21 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     return from_part(figure, found + learnt_rows(figure))
 
 
-def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The small network in every profile but ``paper``: the modes are compared, not the sizes."""
+def _arms(arms: Sequence[tuple[str, Record]], profile: str, seeds: int) -> list[Run]:
+    """Runs of ``mcm.mode``, of each method with its settings; the small network in every profile but ``paper``: the
+    settings are compared, not the sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    names = of_profile(MODE_GRAPHS, profile)
-    return [run for name in names for mode in MODES for run in sweep("mcm.mode", ["rl"], [name], base | mode, seeds)]
+    return [
+        run
+        for name in of_profile(MODE_GRAPHS, profile)
+        for method, settings in arms
+        for run in sweep("mcm.mode", [method], [name], base | settings, seeds)
+    ]
+
+
+def plan_modes(profile: str, seeds: int) -> list[Run]:
+    """The policy from scratch in each mode."""
+    return _arms([("rl", mode) for mode in MODES], profile, seeds)
 
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
@@ -207,15 +218,7 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
 
 def plan_iterations(profile: str, seeds: int) -> list[Run]:
     """The policy from scratch with T of Eq. 7, as it is and with a start, on the graphs of ``mcm.modes``."""
-    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    arms = [(method, turns) for method in ITERATED for turns in ITERATIONS]
-    names = of_profile(MODE_GRAPHS, profile)
-    return [
-        run
-        for name in names
-        for method, turns in arms
-        for run in sweep("mcm.mode", [method], [name], base | {"iterations": turns}, seeds)
-    ]
+    return _arms([(method, {"iterations": turns}) for method in ITERATED for turns in ITERATIONS], profile, seeds)
 
 
 def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
@@ -238,14 +241,7 @@ def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
 
 def plan_strength(profile: str, seeds: int) -> list[Run]:
     """Searches and the policy under the chain rule and under Eq. 4 itself, on the graphs of ``mcm.modes``."""
-    base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    return [
-        run
-        for name in of_profile(MODE_GRAPHS, profile)
-        for method in STRENGTHENED
-        for strength in STRENGTHS
-        for run in sweep("mcm.mode", [method], [name], base | {"strength": strength}, seeds)
-    ]
+    return _arms([(method, {"strength": rule}) for method in STRENGTHENED for rule in STRENGTHS], profile, seeds)
 
 
 def assemble_strength(profile: str, records: Sequence[Record]) -> Record:
@@ -298,7 +294,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
             cells["seconds"] = float(np.mean([r["seconds"] for r in own]))
         if own and "throughput" in own[0]:
             naive = [results.value(figure, instance=n, method="greedy-naive", metric="throughput") for n in names]
-            cells["improvement"] = _geomean([r["throughput"] / unit for r, unit in zip(own, naive)])
+            cells["improvement"] = float(geometric_mean([r["throughput"] / unit for r, unit in zip(own, naive)]))
         found += rows("classes", method, cells, n=len(names), **{"class": group})
         found += learnt_rows(figure, method=method)
     return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
@@ -311,8 +307,4 @@ def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str,
         return {}
     whole = results.select(figure, instance=INSTANCE, method=method, metric="improvement")[0]
     seconds = results.value(figure, instance=INSTANCE, method=method, metric="seconds")
-    return {"samples": whole["samples"], "seconds": seconds, "improvement": _geomean(ratios)}
-
-
-def _geomean(ratios: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(ratios))))
+    return {"samples": whole["samples"], "seconds": seconds, "improvement": float(geometric_mean(ratios))}

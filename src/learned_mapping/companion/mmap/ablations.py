@@ -1,7 +1,5 @@
 """What each part of the agent is worth: trainings of one round on AlexNet, with one thing changed in each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
@@ -68,8 +66,6 @@ def assemble_ablations(profile: str, records: list[Record]) -> Record:
         made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
         made += learning_rows(INSTANCE, arm, found)
         if arm != AGENT and AGENT in bests:
-            contrast = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
-            if contrast is not None:
-                value, low, high = contrast
-                made.append(row(INSTANCE, arm, "difference", value, low=low, high=high, n=len(values), baseline=AGENT))
+            value, low, high = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
+            made.append(row(INSTANCE, arm, "difference", value, low=low, high=high, n=len(values), baseline=AGENT))
     return assembled(made) | counted(records)

@@ -6,8 +6,6 @@ for copies that come late, by one rule for every mapping, the compiler's own inc
 mapping (``xla``) by cycles, ``speedup_stalled``, ``speedup_model`` and ``speedup_model_stalled`` by the others.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,8 +21,7 @@ from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.companion.mmap.runs import counted, learning_rows, load, plan_run, program_digest, replayed
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson
 from learned_mapping.companion.runs import read_record
-from learned_mapping.companion.statistics import bootstrap_interval
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
@@ -275,8 +272,7 @@ def assemble_generations(profile: str, records: list[Record]) -> Record:
             for metric in MEASURES:
                 values = [r["value"] for r in made if (r["method"], r["metric"]) == (method, metric)]
                 if values:
-                    low, high = bootstrap_interval(values, np.mean)
-                    made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
+                    made.append(summary_row("all", method, metric, values, statistic=np.mean))
     return assembled(made) | counted(judged)
 
 
@@ -394,14 +390,12 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
             if full and method in found:
                 made.append(row(name, method, "identity", found[method]["cycles"] / full, n=1, compiled=full))
     for (method, metric), values in speeds.items():
-        low, high = bootstrap_interval(values, np.mean)
-        made.append(row("all", method, metric, float(np.mean(values)), low=low, high=high, n=len(values)))
-        made.append(row("all", method, f"{metric}_min", min(values), n=len(values)))
-        made.append(row("all", method, f"{metric}_max", max(values), n=len(values)))
+        made.append(summary_row("all", method, metric, values, statistic=np.mean))
+        made += rows("all", method, {f"{metric}_min": min(values), f"{metric}_max": max(values)}, n=len(values))
     exact = [abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
     if exact:
-        made.append(row("all", XLA, "identity_percent", 100 * max(exact), n=len(exact)))
-        made.append(row("all", XLA, "identity_programs", len(exact), n=len(exact)))
+        identity = {"identity_percent": 100 * max(exact), "identity_programs": len(exact)}
+        made += rows("all", XLA, identity, n=len(exact))
     for record in searched:
         if record["method"] == AGENT:
             learner = [trained(record["instance"], record["config"], record["seed"])]

@@ -1,7 +1,5 @@
 """Inside the agent: one training on each program of Table 2, and what its network then knows (`mmap.agent.inside`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -135,9 +133,8 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             scores = {arm: [v for each in looks for v in each["whole_games"][key]] for arm, key in ARMS.items()}
             for arm, values in scores.items():
                 made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
-                contrast = None if arm == HEAD else mean_difference({name: values}, {name: scores[HEAD]})
-                if contrast is not None:
-                    value, low, high = contrast
+                if arm != HEAD:
+                    value, low, high = mean_difference({name: values}, {name: scores[HEAD]})
                     cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
                     made.append(row(name, arm, f"{prefix}search_gain", value, **cells))
         made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))

@@ -5,8 +5,6 @@ demand. It copies more freely than the game allows, so its time is the shorter o
 all others, and with several copies under way that leave instructions their bandwidth.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

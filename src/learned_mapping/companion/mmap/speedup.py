@@ -11,8 +11,6 @@ it. Figure 8 shows the agent's best game of Table 3 on the paper's program, Alex
 gives most separate stays in fast memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +31,6 @@ from learned_mapping.companion.mmap.runs import (
     replayed,
 )
 from learned_mapping.companion.runs import read_record
-from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -169,13 +166,12 @@ def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:
 
 def over_all(method: str, metric: str, values: Sequence[float]) -> list[Row]:
     """Rows over all programs from one mean speedup each."""
-    low, high = bootstrap_interval(values, np.mean)
     numbers = {
         metric.replace("speedup", "speedup_max"): max(values),
         metric.replace("speedup", "speedup_min"): min(values),
         metric.replace("speedup", "improved"): sum(value > 1.0 + AGAINST_ITSELF for value in values),
     }
-    mean = row("all", method, metric, np.mean(values), low=low, high=high, n=len(values))
+    mean = summary_row("all", method, metric, values, statistic=np.mean)
     return [mean, *rows("all", method, numbers, n=len(values))]
 
 
@@ -311,11 +307,9 @@ def marked_tensor(program: Program, mapping: Mapping) -> int:
 def plan_fig8(profile: str, seeds: int) -> list[Run]:
     """The compiler's mapping; the agent's is the best of `mmap.table3`, in ``quick`` the edit search stands for it."""
     runs = [plan_run(method, FIG8_PROGRAM, {}) for method in COMPILER]
-    return (
-        [*runs, plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True})]
-        if profile == "quick"
-        else runs
-    )
+    if profile == "quick":
+        runs.append(plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True}))
+    return runs
 
 
 def best_game(instance: str) -> Record:

@@ -5,8 +5,6 @@ run of that length is stored. Two searches are compared for equal seconds only. 
 short clock, where more seeds have run, counts by that; a row is of the clock with the larger mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Without Drop-backup a dead end ends the game with a return of 0 (section 4.3.2).
 the same, so one set of games tells both: a game is lost if it meets a dead end at all.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,8 +1,6 @@
 """One network over many programs (the paper's outlook): trained on eight, fine-tuned on three others, against training
 from scratch for the same time. What the pre-training took is not charged, and is told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -120,10 +118,8 @@ def _contrasts(name: str, arms: dict[str, list[dict[str, Any]]]) -> list[Row]:
         ("difference", lambda r: r["costs"]["return"]),
         ("recent_difference", lambda r: r["recent_return"]),
     ):
-        contrast = mean_difference(*({name: [of(r) for r in arms[arm]]} for arm in (FINE_TUNED, SCRATCH)))
-        if contrast is not None:
-            value, low, high = contrast
-            made.append(row(name, FINE_TUNED, metric, value, low=low, high=high, **more))
+        value, low, high = mean_difference(*({name: [of(r) for r in arms[arm]]} for arm in (FINE_TUNED, SCRATCH)))
+        made.append(row(name, FINE_TUNED, metric, value, low=low, high=high, **more))
     goal = float(np.mean([r["recent_return"] for r in arms[SCRATCH]]))
     when = [
         next((each["cpu_s"] / r["seconds"] for each in r["log"] if (each["hot"] or 0.0) >= goal), None)

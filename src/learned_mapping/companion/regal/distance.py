@@ -180,18 +180,14 @@ OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga",
 
 
 def plan_outside(profile: str, seeds: int) -> list[Run]:
-    evaluations = 500 if profile == "quick" else EVALUATIONS
-    return [
-        Run("regal.outside", method, objective, {"evaluations": evaluations, **serving(method, objective)}, seed)
-        for objective, methods in OUTSIDE.items()
-        for method in methods
-        for seed in range(1 if profile == "quick" else seeds)
-    ]
-
-
-def serving(method: str, objective: str) -> dict[str, str]:
-    """Of the paper's learner the network that is shipped for an objective, and its digest."""
-    return network_named(method, SERVES[objective]) if method == "regal" else {}
+    """A run per objective, method and seed; of the paper's learner with the network that serves the objective."""
+    runs, evaluations = [], 500 if profile == "quick" else EVALUATIONS
+    for objective, methods in OUTSIDE.items():
+        for method in methods:
+            more = network_named(method, SERVES[objective]) if method == "regal" else {}
+            for seed in range(1 if profile == "quick" else seeds):
+                runs.append(Run("regal.outside", method, objective, {"evaluations": evaluations, **more}, seed))
+    return runs
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:

@@ -5,7 +5,6 @@ that a search for memory finds and the peak of the fastest list schedule, a `SHA
 """
 
 import numpy as np
-import pandas
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.graphs import graph_names, load_graph
@@ -87,12 +86,9 @@ def assemble_limit(profile: str, records: list[Record]) -> Record:
         more = {"graphs": runs.graph.nunique()} | ({"training_seeds": len(networks)} if networks else {})
         share = {graph: (100.0 * each.fits.astype(float)).tolist() for graph, each in runs.groupby("graph")}
         found.append(summary_row(DATASET, method, "feasible_percent", share, statistic=np.mean, **more))
-        found += _gaps(method, runs[runs.fits.astype(bool)], best, more)
+        keeping = runs[runs.fits.astype(bool)].groupby("graph")
+        if ratios := {graph: (each.cost / best[graph]).tolist() for graph, each in keeping}:
+            found.append(gap_row(DATASET, method, "gap_percent", ratios, **more))
     first = table.drop_duplicates("graph")
     found.append(row(DATASET, "limit", "over_least", float(first.over_least.median()), n=len(first)))
     return assembled(found + updates_rows(records), valid=table.valid)
-
-
-def _gaps(method: str, runs: pandas.DataFrame, best: pandas.Series, more: Record) -> list[Row]:
-    ratios = {graph: (each.cost / best[graph]).tolist() for graph, each in runs.groupby("graph")}
-    return [gap_row(DATASET, method, "gap_percent", ratios, **more)] if ratios else []

@@ -1,7 +1,6 @@
 """What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
 
 import functools
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.companion.table import Record, Row, gap_row, row
 from learned_mapping.folders import data_folder
 from learned_mapping.learning.checkpoint import read_checkpoint
-from learned_mapping.programs.json_io import read_json
+from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
@@ -72,8 +71,7 @@ def network_named(method: str, name: str) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _digest(path: str, changed: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_LENGTH]
+    return file_sha256(path)[:DIGEST_LENGTH]
 
 
 def networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:

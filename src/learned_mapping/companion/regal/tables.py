@@ -13,7 +13,7 @@ from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
-from learned_mapping.companion.regal.runs import PARTS
+from learned_mapping.companion.regal.runs import PARTS, RULES
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, rows
 from learned_mapping.regal.methods import EVALUATIONS
@@ -21,7 +21,6 @@ from learned_mapping.regal.methods import EVALUATIONS
 Costs = dict[str, dict[str, list[float]]]  # Method -> graph -> cost of each seed.
 
 SEARCHES = ("brkga", "brkga-tuned", "local-search", "random")
-RULES = ("gp-dfs", "gp-list", "list-scheduler")
 
 QUICK_GRAPHS = {"traced": ("squeezenet", "tagger-6"), "synthetic": ("random-dag-40", "towers-70", "layered-100")}
 LONG_EVALUATIONS = {"quick": 10_000, "full": 30_000, "paper": 1_000_000}
@@ -50,9 +49,8 @@ LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
 LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}  # Largest graph taken.
 
 
-def _graphs(kind: str, profile: str, split: str = "test") -> list[str]:
-    names = graph_names(kind, split)
-    return [name for name in names if profile != "quick" or name in QUICK_GRAPHS[kind]]
+def _graphs(kind: str, profile: str) -> list[str]:
+    return [name for name in graph_names(kind) if profile != "quick" or name in QUICK_GRAPHS[kind]]
 
 
 def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any) -> dict[str, Any]:

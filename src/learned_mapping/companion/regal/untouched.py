@@ -26,18 +26,14 @@ BASELINES = ("brkga", "local-search", "spectral-law", "priority-law", "regal", "
 Logs = dict[str, dict[str, list[float]]]  # Method -> graph -> logarithm of cost over the best known, of each run.
 
 
-def _methods(profile: str) -> tuple[str, ...]:
-    return QUICK["methods"] if profile == "quick" else (*SEARCHES, *RULES, *regal_methods.LEARNERS)
-
-
 def plan_test(profile: str, seeds: int) -> list[Run]:
     """A run for each method, network or seed, over all graphs of a dataset."""
-    runs = []
+    runs, methods = [], (*SEARCHES, *RULES, *regal_methods.LEARNERS) if profile != "quick" else QUICK["methods"]
     for dataset, (_, objective) in DATASETS.items():
         graphs = graph_names(dataset)[: QUICK["graphs"] if profile == "quick" else None]
         config = {"kind": dataset, "split": "test", "objective": objective, "transfers": "rendezvous",
                   "graphs": list(graphs), "evaluations": EVALUATIONS}  # fmt: skip
-        for method in _methods(profile):
+        for method in methods:
             count = 1 if method in NETWORKS or method in RULES or profile == "quick" else min(seeds, SEEDS)
             varieties = brought(method, dataset)[: 1 if profile == "quick" else None]
             runs += [

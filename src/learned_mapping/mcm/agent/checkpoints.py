@@ -1,7 +1,6 @@
 """Trained policies as files: parameters, the configuration in the header, and the shipped one."""
 
 import dataclasses
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from learned_mapping.folders import data_folder
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
 from learned_mapping.mcm.agent.ppo import make_policy
+from learned_mapping.programs.json_io import file_sha256
 
 PREFIX = "parameters"
 AGENT = "mcm-ppo"
@@ -30,7 +30,7 @@ def checkpoint_path(pretraining: int = 0) -> Path:
 def checkpoint_digest(pretraining: int = 0) -> str:
     """16 hexadecimal digits of a shipped file; empty where there is none."""
     path = checkpoint_path(pretraining)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
+    return file_sha256(path)[:16] if path.exists() else ""
 
 
 def save_policy(path: str | os.PathLike, config: AgentConfig, parameters: Any, facts: dict[str, Any]) -> None:

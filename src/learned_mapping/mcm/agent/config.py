@@ -43,8 +43,6 @@ SIZES = {
     "full": {"layers": 3, "width": 48},
     "paper": {"layers": 8, "width": 128, "iterations": 2},
 }
-RETIRED = ("policy", "cut", "latent_std", "node_std")
-"""Fields of a second policy that headers of trained policies still have."""
 
 
 def agent_config(profile: str = "full", **changes) -> AgentConfig:
@@ -74,7 +72,6 @@ def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
 def config_from_json(value: dict, source: object) -> AgentConfig:
     """The configuration a checkpoint's header holds; raises `InputError` where it is none."""
     known = {field.name: type(field.default) for field in dataclasses.fields(AgentConfig)}
-    value = {name: entry for name, entry in value.items() if name not in RETIRED}
     for name, entry in value.items():
         if name not in known or type(entry) is not known[name]:
             raise InputError(source, f"config.{name}", f"unknown, or of a wrong type: {entry!r}")

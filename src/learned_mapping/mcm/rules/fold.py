@@ -5,8 +5,6 @@ leaves hardly any chips to use: whatever consumes the mask must sit within one c
 such an op on every chip that needs it, which is what folding models.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work, op_seconds

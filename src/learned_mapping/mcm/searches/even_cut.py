@@ -9,8 +9,6 @@ searches also begin about the even cut s of the model's own costs, with the dist
 under which about m of the N ops leave their chip s_i, most of them for the next one.
 """
 
-import heapq
-
 import numpy as np
 from numba import njit
 
@@ -18,7 +16,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.programs.graph import ComputationGraph, late_order
+from learned_mapping.programs.graph import late_order, random_order
 
 BISECTIONS = 50
 SPREAD = (0.1, 0.5)
@@ -129,20 +127,3 @@ def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Gener
         if budget.record(model.throughput(assignment)):
             best = assignment
     return best
-
-
-def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
-    """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
-    keys = rng.random(graph.num_ops).tolist()
-    waiting = [len(before) for before in graph.op_producers]
-    ready = [(keys[op], op) for op in range(graph.num_ops) if not waiting[op]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        order.append(op)
-        for v in graph.op_consumers[op]:
-            waiting[v] -= 1
-            if not waiting[v]:
-                heapq.heappush(ready, (keys[v], v))
-    return np.array(order, np.int32)

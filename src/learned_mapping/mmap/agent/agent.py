@@ -1,7 +1,5 @@
 """MMap-MuZero: self-play, replay, updates; whole iterations that a checkpoint can stand between."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence

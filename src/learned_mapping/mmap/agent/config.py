@@ -1,7 +1,5 @@
 """The numbers of the agent, and which of them go with which program."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any

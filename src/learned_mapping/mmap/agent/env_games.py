@@ -4,8 +4,6 @@ Observation and step are pure functions of one game, jitted and vmapped here; `m
 kernel is the check. Whole games only: windows need the kernel's snapshots.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import NamedTuple

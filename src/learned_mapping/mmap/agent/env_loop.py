@@ -5,8 +5,6 @@ the same searches in the same order. How many moves a call makes is an argument,
 clock can be asked between calls that take long.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ Drop-backup, which takes savings back: the return so far falls, and that is the 
 its decisions, and end by its actions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numba

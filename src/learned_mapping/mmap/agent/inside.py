@@ -4,8 +4,6 @@ The rest of a game after a deviation is played like the best game, so an exact o
 model's Q is what it expects under its policy, discounted: part of the disagreement is that.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """One training step: the unrolled loss of MuZero (section 3) and AdamW."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -3,8 +3,6 @@
 The buffer has one more embedding, which is added to the latent state and tells alike positions apart.
 """
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -4,8 +4,6 @@ The program is fixed, so buffers, tensors and alias groups have embeddings of th
 The layers are in `light_network` and `paper_network`; a state is an array that nobody else looks into.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) 
 Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds relative to the program's means.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

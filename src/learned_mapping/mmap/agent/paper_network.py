@@ -8,8 +8,6 @@ The paper prints the arrangement and no widths: those of `config.PAPER` are ours
 cells, its profile the full resolution; ours have what `observation` has for both sizes of the agent.
 """
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """The last decisions of self-play in a ring, chunk by chunk, unrolls drawn from them, and their value targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ means better by `WORTH`. The next one begins with a new network, an empty replay
 settings of its own, see `ROUNDS`. What the agent has found is the best of all rounds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any

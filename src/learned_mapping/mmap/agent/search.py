@@ -4,8 +4,6 @@ Q is completed by the mixed value but not rescaled to [0, 1]: with three actions
 their noise up to the size of the prior. Its scale, logits per unit, decides between learning and collapse.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

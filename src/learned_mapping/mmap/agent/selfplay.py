@@ -11,8 +11,6 @@ follows, the best game's for whole games beside windows, else a running mean ove
 (Ng et al. 1999), so the best game stays the best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

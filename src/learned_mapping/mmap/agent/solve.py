@@ -1,7 +1,5 @@
 """MMap-MuZero as a method: a program and a budget in, a mapping and its learning curve out."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

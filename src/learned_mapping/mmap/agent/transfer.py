@@ -1,7 +1,5 @@
 """One network over many programs: all but the tables of ids is shared, trained in turns, and fine-tuned on another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ With an untrained network, whose heads say nothing, it is the paper's arm withou
 dynamics" (section 5.3). With one that learns it tells what the learned model costs.
 """
 
-from __future__ import annotations
-
 import functools
 
 import jax

@@ -1,7 +1,5 @@
 """Dataflow: a JAX function as one flat list of primitive operations. Graphs and programs are both made from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Operations grouped into the instructions of a program, and their order. `schedule` states the rules."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +60,7 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
         else:
             operations.append(operation)
     results = {same_as(v) for v in flow.outputs if v is not None}
-    recomputed = _recomputed(flow, operations, results, same_as)
+    recomputed = _recomputed(operations, results, same_as)
     reads = [_reads(operation, recomputed, same_as) for operation in operations]
     groups = _groups(flow, operations, reads, results, recomputed)
     members: dict[int, list[int]] = {}
@@ -103,7 +101,7 @@ def _is_heavy(operation: Operation) -> bool:
 
 
 def _recomputed(
-    flow: Dataflow, operations: list[Operation], results: set[int], same_as: Callable[[int], int]
+    operations: list[Operation], results: set[int], same_as: Callable[[int], int]
 ) -> dict[int, dict[int, int]]:
     """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and what is made of
     nothing but them and scalars."""

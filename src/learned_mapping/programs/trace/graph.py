@@ -1,7 +1,5 @@
 """A ComputationGraph from any JAX function, without allocating its arrays."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ FLOP: a multiply-add is two. Element-wise primitives count one per element of th
 operand is read and every result written whole, except by primitives that touch only a part (`gather`, slices, updates).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -20,8 +20,6 @@ Scalars (one element, or at most 8 bytes) live in registers and are no buffers. 
 are `tensor_is_parameter`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A user's own JAX function, named on the command line: ``MODULE:FUNCTION`` and ``DTYPE[SHAPE]`` arguments."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -9,8 +9,6 @@ both halves hold about as much at every depth of the graph, which is what runnin
 Signs are fixed by one op, the pinned op, which lies in the upper half of every vector.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Parameters are Haiku's, ``{module: {name: array}}``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A trained network as it is shipped and used: read from its checkpoint, asked for the law of one graph."""
 
-from __future__ import annotations
-
 import functools
 import os
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Both end in 2 (d + 1) multilayer perceptrons, one for alpha and one for beta of 
 (REGAL, A.3). `forward` computes the same in NumPy, for use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ its d affinities and its priority. b(G) is the paper's baseline (Appendix A.3). 
 run, for mutants alone.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

@@ -5,8 +5,6 @@ are drawn and tried from one initial population with the same random numbers; th
 the mean of the others', which keeps the gradient's expectation and takes most of its variance.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -6,8 +6,6 @@ scored once too. Each run is `brkga` with a law for its mutants alone, compiled 
 and chromosomes in float32.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 

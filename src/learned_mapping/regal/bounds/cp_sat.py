@@ -3,8 +3,6 @@
 Every phase is a model of its own, and a search for part of the time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

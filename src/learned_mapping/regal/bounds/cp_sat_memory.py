@@ -12,8 +12,6 @@ indices (neither device notices), and a tensor that stays at home anyway is sent
 it elsewhere.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from ortools.sat.python import cp_model
 

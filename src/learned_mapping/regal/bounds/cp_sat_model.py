@@ -4,8 +4,6 @@ Rendezvous: every op is an interval on its device, every needed transfer an inte
 intervals of a device do not overlap; minimise the last end.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

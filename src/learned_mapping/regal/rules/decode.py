@@ -9,8 +9,6 @@ Item i < o is op i; item o + tensor d + device is a transfer. With that numberin
 chromosome[o d + i].
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

@@ -1,7 +1,5 @@
 """One scheduling problem: a graph, the devices, the objective; and its arrays as the compiled kernels take them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Where an op lies in its graph, and what running it is worth: levels, slack, bytes freed, cost, ranks."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 from scipy.stats import rankdata

@@ -4,8 +4,6 @@ A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; 
 one other chromosome, each entry taken from the elite with probability `bias`. All is compiled, decoder included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple

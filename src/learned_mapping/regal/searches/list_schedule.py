@@ -1,7 +1,5 @@
 """Schedules by rule, one pass and no search: depth first after graph partitioning, and list scheduling."""
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random search and local search over chromosomes, compiled, with the decoder BRKGA uses (REGAL, Section 3.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numba

@@ -5,8 +5,6 @@ starts, then undo the contractions level by level, improving the cut at each (He
 Mattheyses 1982). More than two parts come from bisecting again.
 """
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

@@ -5,8 +5,6 @@ categorical laws over `BINS`: one for alpha, one for beta (REGAL, Section 2.3). 
 run; the mean of each is a variant here.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ by a table of the law's quantiles it costs one uniform number and one linear int
 within `KOLMOGOROV`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba
