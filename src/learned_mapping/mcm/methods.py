@@ -116,9 +116,8 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
 
 
 def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
-    partition, _ = ruled(lambda task: optimum(task.model, ideals=ideals_of(task.model, stop=budget.spent)))(
-        task, rng, budget
-    )
+    found = ruled(lambda task: optimum(task.model, ideals=ideals_of(task.model, stop=budget.spent)))
+    partition, _ = found(task, rng, budget)
     return partition, {"bound_s": lower_bound(task.model)}
 
 
