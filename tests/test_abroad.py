@@ -399,8 +399,9 @@ def test_a_learner_goes_on_from_its_checkpoint(folder, capsys):
     assert solve("rest.json", 60, "--checkpoint", "c.npz") == whole
     arrays, header = read_checkpoint(folder / "c.npz")
     assert header["counted"]["samples"] == 60
-    write_checkpoint(folder / "c.npz", arrays, header | {"run": "another"})
     options = ["--method", "finetune", "--chips", "4", "--samples", "60", "--out", "x.json", "--checkpoint", "c.npz"]
+    assert "another run" in one_line(*run(capsys, "solve", "mcm", "g.json", *options, "--seed", "1")[::2])
+    write_checkpoint(folder / "c.npz", arrays, header | {"run": "another"})
     assert "another run" in one_line(*run(capsys, "solve", "mcm", "g.json", *options)[::2])
     options[1] = "random"
     assert "--checkpoint" in one_line(*run(capsys, "solve", "mcm", "g.json", *options)[::2])

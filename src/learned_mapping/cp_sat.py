@@ -1,9 +1,12 @@
 """CP-SAT, run so that an interrupt ends it at once and is not mistaken for an answer."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from ortools.sat.python import cp_model
+
+LOOK_S = 0.2
+"""So often the interpreter is given a chance to see a signal."""
 
 
 def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
@@ -15,7 +18,9 @@ def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
     with ThreadPoolExecutor(1) as pool:
         status = pool.submit(solver.solve, model)
         try:
-            return status.result()
+            while not status.done():
+                wait([status], timeout=LOOK_S)
         except KeyboardInterrupt:
             solver.stop_search()
             raise
+        return status.result()

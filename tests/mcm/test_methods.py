@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 
 import numpy as np
 import pytest
@@ -110,6 +111,30 @@ def test_wide_graph_is_refused_by_the_dynamic_programme():
     )  # fmt: skip
     with pytest.raises(TooManyIdealsError, match="wide"):
         ideals_of(ChipModel(graph, ChipPackage()), max_ideals=1000)
+    with pytest.raises(TooManyIdealsError, match="in this time"):
+        ideals_of(ChipModel(graph, ChipPackage()), stop=lambda: True)
+
+
+def test_a_very_wide_graph_is_refused_before_it_fills_the_memory():
+    """Catches ideals whose ready ops are listed by the thousand, 400,000 times."""
+    n = 3000
+    graph = make_graph(
+        name="fan", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[1] * n,
+        tensor_names=["t"], tensor_producer=[0], tensor_bytes=[1], edge_tensor=[], edge_consumer=[],
+    )  # fmt: skip
+    begin = time.monotonic()
+    with pytest.raises(TooManyIdealsError, match="wide"):
+        ideals_of(ChipModel(graph, ChipPackage()))
+    assert time.monotonic() - begin < 60.0
+
+
+def test_cp_sat_takes_a_graph_that_takes_no_time():
+    graph = make_graph(
+        name="nothing", op_names=["a", "b"], op_kinds=["add"] * 2, op_flop=[0, 0],
+        tensor_names=["t"], tensor_producer=[0], tensor_bytes=[0], edge_tensor=[0], edge_consumer=[1],
+    )  # fmt: skip
+    result = solve(graph, "cp-sat", package=ChipPackage(chips=2, op_overhead_s=0.0), samples=5)
+    assert validate(graph, result.solution).valid and result.metrics["bound_s"] == 0.0
 
 
 def test_unconstrained_search_admits_defeat():

@@ -145,6 +145,7 @@ PROGRAM_FAULTS = [
     (("memory", "fast_bytes"), -1, "memory.fast_bytes"),
     (("memory", "fast_bytes"), 1000000.5, "memory.fast_bytes"),
     (("memory", "copy_bytes_per_s"), 0, "memory.copy_bytes_per_s"),
+    (("memory", "fast_bytes"), 0, "memory.fast_bytes"),
     (("memory", "speed"), 1, "speed"),
     (("tensors", 0, "bytes"), -1, "tensors[0].bytes"),
     (("tensors", 0, "name"), SMALL_PROGRAM["tensors"][1]["name"], "tensors[1].name"),

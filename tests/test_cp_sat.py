@@ -1,0 +1,46 @@
+"""CP-SAT under an interrupt."""
+
+import _thread
+import threading
+import time
+
+import pytest
+from ortools.sat.python import cp_model
+
+from learned_mapping.cp_sat import run
+
+
+def pigeons(holes: int) -> cp_model.CpModel:
+    """One pigeon more than holes, in clauses alone: nothing can be done, and to prove that takes for ever."""
+    model = cp_model.CpModel()
+    inside = [[model.new_bool_var("") for _ in range(holes)] for _ in range(holes + 1)]
+    for pigeon in inside:
+        model.add_bool_or(pigeon)
+    for hole in zip(*inside):
+        for i, one in enumerate(hole):
+            for other in hole[:i]:
+                model.add_bool_or([~one, ~other])
+    return model
+
+
+def solver(seconds: float) -> cp_model.CpSolver:
+    found = cp_model.CpSolver()
+    found.parameters.num_workers = 1
+    found.parameters.cp_model_presolve = False
+    found.parameters.symmetry_level = 0
+    found.parameters.max_time_in_seconds = seconds
+    return found
+
+
+def test_an_interrupt_ends_the_search():
+    """Catches an interrupt that the solver keeps to itself and answers with what it has."""
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    begin = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(solver(60.0), pigeons(14))
+    assert time.monotonic() - begin < 30.0
+
+
+def test_without_one_the_status_is_the_solvers():
+    assert run(solver(10.0), pigeons(3)) == cp_model.INFEASIBLE
