@@ -141,7 +141,7 @@ def policy_for(instance: Instance, network: str | None = None) -> Policy:
     if not path.exists():
         known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
         raise MissingNetworkError(
-            "network", "", f"no network is named {path.stem!r}, trained are: {', '.join(known) or 'none'}"
+            "network", "", f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
         )
     found = _read(path)
     if found.objective != instance.objective:
