@@ -102,13 +102,17 @@ def test_naive_greedy_leaves_the_rest_to_the_last_chip():
     assert naive_greedy(ChipModel(graph, ChipPackage(chips=2))).tolist() == [0, 0, 1, 1, 1]
 
 
-def test_wide_graph_is_refused_by_the_dynamic_programme():
-    """Catches a memory explosion in place of an error: 30 independent ops have 2^30 ideals."""
-    n = 30
-    graph = make_graph(
+def independent(n):
+    """A graph of ops that do not depend on each other."""
+    return make_graph(
         name="wide", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[1] * n,
         tensor_names=["t"], tensor_producer=[0], tensor_bytes=[1], edge_tensor=[], edge_consumer=[],
     )  # fmt: skip
+
+
+def test_wide_graph_is_refused_by_the_dynamic_programme():
+    """Catches a memory explosion in place of an error: 30 independent ops have 2^30 ideals."""
+    graph = independent(30)
     with pytest.raises(TooManyIdealsError, match="wide"):
         ideals_of(ChipModel(graph, ChipPackage()), max_ideals=1000)
     with pytest.raises(TooManyIdealsError, match="in this time"):
@@ -117,11 +121,7 @@ def test_wide_graph_is_refused_by_the_dynamic_programme():
 
 def test_a_very_wide_graph_is_refused_before_it_fills_the_memory():
     """Catches ideals whose ready ops are listed by the thousand, 400,000 times."""
-    n = 3000
-    graph = make_graph(
-        name="fan", op_names=[str(i) for i in range(n)], op_kinds=["add"] * n, op_flop=[1] * n,
-        tensor_names=["t"], tensor_producer=[0], tensor_bytes=[1], edge_tensor=[], edge_consumer=[],
-    )  # fmt: skip
+    graph = independent(3000)
     begin = time.monotonic()
     with pytest.raises(TooManyIdealsError, match="wide"):
         ideals_of(ChipModel(graph, ChipPackage()))
