@@ -32,17 +32,18 @@
 
     function draw() {
       where.set(Math.min(at + 1, rows.length));
-      const { width } = p.clear(`${rows.length} claims`), left = 14, w = width - 28, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
+      const { width } = p.clear(`${rows.length} claims`), named = width >= 600, left = named ? 210 : 14, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
       p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
       for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "the paper's number →", "start"]]) {
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
         p.text(x(v), 15, words, { "text-anchor": anchor });
       }
-      p.text(left, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number");
+      p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number");
       rows.forEach((c, i) => {
         const y = 34 + 15 * i, map = axis(c), g = p.add("g", { class: i === at ? "lm-claim lm-claim-on" : "lm-claim", "data-claim": c.id });
         const put = (tag, more) => g.append(lm.ui.s(tag, more));
         put("rect", { x: 0, y: y - 7, width, height: 15, class: "lm-claim-row" });
+        if (named) g.append(lm.ui.s("text", { x: left - 10, y: y + 4, "text-anchor": "end" }, c.id.split(".")[1].replaceAll("-", " ")));
         if (map) {
           if (c.printed !== null) put("path", { d: `M${x(map(c.printed))} ${y - 5}l5 5l-5 5l-5 -5z`, class: "lm-diamond" });
           if (c.ours) put("circle", { cx: x(map(c.ours[0])), cy: y, r: 4, class: "lm-hollow" });

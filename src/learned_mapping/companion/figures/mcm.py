@@ -76,7 +76,8 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
 def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
     """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
 
-    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
+    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted. The legend has the
+    order of the ends.
     """
     figure, axes = new_figure(height=3.4)
     for row in rows:
@@ -88,7 +89,8 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
         elif row["method"] in levels:
             axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))
     axes.set(xscale="log", xlabel="partitions tried", **words)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    lines = sorted(axes.get_lines(), key=lambda line: -line.get_ydata()[-1])
+    axes.legend(handles=lines, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

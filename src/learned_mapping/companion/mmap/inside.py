@@ -18,19 +18,22 @@ from learned_mapping.companion.mmap.runs import (
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
+from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
 """Who plays whole games -> the name in the records."""
 EXPLORING, EXPLORE = "exploring", 1 / 32
-"""The agent with that share of its decisions drawn evenly, so that it has seen what alternatives are worth."""
+"""The agent with that share of its decisions drawn evenly, so that it has seen what others are worth."""
+ALTERNATIVES = "alternatives"
+"""The agent that is also told exactly what single other decisions would have come to."""
 EXPLORED = ("alexnet_train_batch_32", "wavenet_coherent_batch32")
-"""Programs on which that is trained too."""
+"""Programs on which the first of them is trained too."""
 EARLY = 0.2
 """Share of the training after which is looked a first time, while much is left to learn."""
 SECONDS, SECONDS_LARGE = 300.0, 600.0
 """CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
-SEEDS, SEEDS_LARGE = 2, 1
+SEEDS, SEEDS_LARGE = 3, 3
 """At most."""
 STEPS = 5
 """Decisions that are imagined in a row."""
@@ -90,9 +93,9 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
         config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
         for seed in range(min(seeds, SEEDS_LARGE if large else SEEDS)):
             runs.append(Run("mmap.inside", AGENT, name, config, seed, long=True))
-        if name in EXPLORED:
-            changed = {**config, "arm": EXPLORING, "settings": {"explore": EXPLORE}}
-            runs.append(Run("mmap.inside", AGENT, name, changed, long=True))
+        changed = {ALTERNATIVES: WITH_ALTERNATIVES} | ({EXPLORING: {"explore": EXPLORE}} if name in EXPLORED else {})
+        for arm, settings in changed.items():
+            runs.append(Run("mmap.inside", AGENT, name, {**config, "arm": arm, "settings": settings}, long=True))
     return runs
 
 
@@ -104,10 +107,13 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     plain = [record for record in records if "arm" not in record["config"]]
     for record in records:
         if record not in plain:
-            name, result = record["instance"], record["result"]
-            made.append(summary_row(name, EXPLORING, "return", [result["costs"]["return"]]))
-            made += learning_rows(name, EXPLORING, [result])
-            made += rows(name, EXPLORING, {metric: result["outcomes"][metric] for metric in QUALITIES}, n=1)
+            name, arm, result = record["instance"], record["config"]["arm"], record["result"]
+            made.append(summary_row(name, arm, "return", [result["costs"]["return"]]))
+            made += learning_rows(name, arm, [result])
+            made += rows(name, arm, {metric: result["outcomes"][metric] for metric in QUALITIES}, n=1)
+            for prefix, games in (("early_", result["early"]["whole_games"]), ("", result["whole_games"])):
+                value, low, high = mean_difference({name: games[ARMS[AGENT]]}, {name: games[ARMS[HEAD]]})
+                made.append(row(name, arm, f"{prefix}search_gain", value, low=low, high=high, n=1, baseline=HEAD))
     for (name, method), group in grouped(plain).items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}

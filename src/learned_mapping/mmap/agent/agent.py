@@ -10,6 +10,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent import alternatives
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.env_loop import Loop, Moves
@@ -66,7 +67,7 @@ ROW = {
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
     "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
-    "true_dynamics", "clone",
+    "true_dynamics", "clone", "alternative_weight",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -145,7 +146,9 @@ class MMapAgent:
         """Returns of the last whole games."""
         make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
         self.games, self.evaluation = make(program, config.games), make(program, config.evaluation_games)
-        self.own = Guide(program) if config.own_windows else None
+        self.aside = Games(program, config.alternatives) if config.alternatives else None
+        """Games that alternatives are played out on."""
+        self.own = Guide(program) if config.own_windows or config.alternatives else None
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
@@ -153,6 +156,7 @@ class MMapAgent:
         self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
+        self.differences = Replay(alternatives.KEPT, alternatives.FIELDS) if config.alternatives else None
         self._compile()
 
     def _compile(self) -> None:
@@ -160,7 +164,11 @@ class MMapAgent:
         searches = self.searches
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
-        self.learner.compile(rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll))
+        batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
+        self.learner.compile(batch, None)
+        if self.differences is not None:
+            stores, count = self.differences.fields.values(), self.config.alternative_batch
+            self.learner.compile(batch, alternatives.Alternatives(*(store[:count] for store in stores)))
         if self._in_loop:
             temperatures = np.ones((self.config.moves, self.config.games), np.float32)
             self._loop.compile(self.games, self.learner.average, temperatures)
@@ -279,6 +287,7 @@ class MMapAgent:
             return None
         self.replay.add(chunk.columns)
         self.decisions += len(chunk.columns["action"])
+        self._try_alternatives()
         self._take_whole(chunk.whole)
         self._take_windows(chunk.windows)
         if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
@@ -289,7 +298,9 @@ class MMapAgent:
                 if stop():
                     break
                 self._reanalyse()
-            losses = [self.learner.step(self._batch(self.config.imitation)) for _ in range(self.config.updates)]
+            losses = [
+                self.learner.step(self._batch(self.config.imitation), self._pairs()) for _ in range(self.config.updates)
+            ]
         self.iterations += 1
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
@@ -298,6 +309,20 @@ class MMapAgent:
         if patience and self.rounds.stands_still(self.learner.updates, self._reached, patience):
             self._start_anew()
         return row
+
+    def _try_alternatives(self) -> None:
+        """To decisions of the best game and of the agent's own."""
+        if self.differences is None:
+            return
+        for guide in filter(None, (self.best, self.play.own)):
+            found = alternatives.play_out(self.aside, guide, self.play.unit, self.rng, self.config.quiet)
+            self.differences.add(found)
+            self.decisions += len(found["action"])
+
+    def _pairs(self) -> alternatives.Alternatives | None:
+        if self.differences is None:
+            return None
+        return alternatives.drawn(self.differences, self.config.alternative_batch, self.rng)
 
     def _take_whole(self, finished: Sequence[WholeGame]) -> None:
         better = False
@@ -411,6 +436,8 @@ class MMapAgent:
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
+        if self.differences is not None:
+            arrays |= self.differences.arrays("differences")
         whole = self.best_whole
         if whole is not None:
             arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
@@ -455,6 +482,8 @@ class MMapAgent:
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)
+        if self.differences is not None:
+            self.differences.restore(arrays, "differences", source)
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()

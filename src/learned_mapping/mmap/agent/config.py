@@ -78,6 +78,13 @@ class AgentConfig:
     """How much more often than others a window's decision is replayed that differs from the best game's."""
     explore: float = 0.0
     """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
+    alternatives: int = 0
+    """Alternatives to decisions of the best game, and as many of the agent's own, that are played out exactly in every
+    iteration, see `alternatives`."""
+    alternative_weight: float = 1.0
+    """Of their loss beside the others."""
+    alternative_batch: int = 128
+    """Of them in an update."""
     drop_start: float = 0.0
     """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
     patience: int = 0
@@ -130,6 +137,8 @@ WINDOWS = AgentConfig(
     discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
 """For long ones."""
+WITH_ALTERNATIVES = {"alternatives": 96, "discount": 0.999}
+"""Changes to either: exact outcomes reach further than the usual discount would let them count."""
 PAPER = AgentConfig(
     games=128, moves=32, cold_games=16, cold_temperature=0.2, simulations=400, value_scale=1.0, discount=0.9999,
     network=PAPER_SIZE, width=512, latent=256, id_width=64, log_values=True, limit=2980.0, atoms=101, batch=512,
@@ -178,13 +187,15 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     if config.network not in SIZES:
         raise InputError("config", "network", f"expected one of {', '.join(SIZES)}, got {config.network!r}")
     sizes = ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")
+    if not 1 <= config.alternative_batch <= 4096:
+        raise InputError("config", "alternative_batch", "must be in [1, 4,096]")
     for name in sizes:
         if not 1 <= getattr(config, name) <= MOST_WIDE:
             raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
     for name in ("imitation", "explore"):
         if not 0.0 <= getattr(config, name) <= 1.0:
             raise InputError("config", name, "must be in [0, 1]")
-    for name in ("unroll", "simulations", "patience"):
+    for name in ("unroll", "simulations", "patience", "alternatives"):
         if getattr(config, name) < 0:
             raise InputError("config", name, "must be at least 0")
     return config

@@ -36,13 +36,13 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """A ring of `capacity` decisions."""
+    """A ring of `capacity` rows of such fields."""
 
-    def __init__(self, capacity: int):
+    def __init__(self, capacity: int, fields: Mapping[str, tuple[tuple[int, ...], type]] = FIELDS):
         if capacity < 1:
             raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
         self.capacity, self.size, self.end = capacity, 0, 0
-        self.fields = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in FIELDS.items()}
+        self.fields = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()}
         self._sums: np.ndarray | None = None
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
