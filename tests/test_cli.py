@@ -266,13 +266,14 @@ def test_show_draws_graphs(capsys, folder, extra):
 
 def test_trace_makes_files_that_solve_reads(capsys, folder):
     (folder / "mymodel.py").write_text(
-        "import jax.numpy as jnp\ndef forward(w, x):\n    return jnp.tanh(x @ w) @ w.T\n"
+        "import jax.numpy as jnp\nprint('imported')\n"
+        "def forward(w, x):\n    print('traced')\n    return jnp.tanh(x @ w) @ w.T\n"
     )
     arguments = ["mymodel.py:forward", "--arg", "f32[64,64]", "--arg", "f32[256,64]", "--parameters", "0"]
     code, out, err = run(capsys, "trace", *arguments, "--out", "g.json", "--json")
-    assert code == 0 and json.loads(out)["ops"] >= 3, err
+    assert code == 0 and json.loads(out)["ops"] >= 3 and "imported" in err and "traced" in err
     code, out, err = run(capsys, "trace", *arguments, "--program", "--out", "p.json")
-    assert code == 0, err
+    assert code == 0 and "traced" not in out, err
     for paper, instance, method in (("mmap", "p", "greedy"), ("mcm", "g", "greedy-naive"), ("regal", "g", "gp-dfs")):
         options = ["--method", method, "--seconds", "0.2", "--out", "s.json"] + ["--chips", "2"] * (paper == "mcm")
         assert run(capsys, "solve", paper, f"{instance}.json", *options)[0] == 0

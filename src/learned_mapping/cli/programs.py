@@ -1,5 +1,7 @@
 """``lmap trace``, ``lmap extract`` and ``lmap price``."""
 
+import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, steps_progress
@@ -35,7 +37,8 @@ def trace(options: Any) -> int:
 
         machine = MemoryHierarchy()
         named = {"name": options.name, "parameters": parameters}
-        program = schedule_function(options.function, options.arg, machine=machine, **named, **limits)
+        with redirect_stdout(sys.stderr):  # what the user's code prints is no report
+            program = schedule_function(options.function, options.arg, machine=machine, **named, **limits)
         write_program(out, program)
         report = {
             "name": program.name,
@@ -47,7 +50,8 @@ def trace(options: Any) -> int:
         from learned_mapping.programs.formats import write_graph
         from learned_mapping.programs.trace.graph import trace_function
 
-        graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
+        with redirect_stdout(sys.stderr):
+            graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
         write_graph(out, graph)
         report = {
             "name": graph.name,
@@ -76,9 +80,9 @@ def extract(options: Any) -> int:
 
     require_compiler()
 
-    example = load_example(options.function, options.arg)
     name = options.function.rpartition(":")[2]
-    with steps_progress("pricing placements", "placement") as progress:
+    with redirect_stdout(sys.stderr), steps_progress("pricing placements", "placement") as progress:
+        example = load_example(options.function, options.arg)
         extracted = extract_program(
             example.function,
             example.args,

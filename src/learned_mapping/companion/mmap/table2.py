@@ -44,10 +44,10 @@ BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
 METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
-    "muzero", "muzero-demonstration",
+    "muzero", "muzero-alternatives", "muzero-demonstration",
 )  # fmt: skip
-IN_WINDOWS = ("muzero-exploring", "muzero-alternatives", "muzero-frozen")
-"""Besides, where the agent plays windows and merges them into its best game: two changes to it, and its control."""
+IN_WINDOWS = ("muzero-exploring", "muzero-frozen")
+"""Besides, where the agent plays windows and merges them into its best game: with more exploring, and its control."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
 CONTRASTED = ("muzero", "muzero-exploring", "muzero-alternatives", "muzero-demonstration", "edit-search")
