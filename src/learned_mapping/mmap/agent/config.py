@@ -187,11 +187,11 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     if config.network not in SIZES:
         raise InputError("config", "network", f"expected one of {', '.join(SIZES)}, got {config.network!r}")
     sizes = ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")
-    if not 1 <= config.alternative_batch <= 4096:
-        raise InputError("config", "alternative_batch", "must be in [1, 4,096]")
     for name in sizes:
         if not 1 <= getattr(config, name) <= MOST_WIDE:
             raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
+    if not 1 <= config.alternative_batch <= 4096:
+        raise InputError("config", "alternative_batch", "must be in [1, 4,096]")
     for name in ("imitation", "explore"):
         if not 0.0 <= getattr(config, name) <= 1.0:
             raise InputError("config", name, "must be in [0, 1]")

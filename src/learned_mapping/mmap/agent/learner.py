@@ -11,7 +11,7 @@ from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.networks import scale_gradient
 from learned_mapping.mmap.agent.alternatives import Alternatives
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.network import Networks, Parameters
+from learned_mapping.mmap.agent.network import Networks, Parameters, squeezed
 from learned_mapping.mmap.agent.replay import Batch
 
 
@@ -45,8 +45,8 @@ def unrolled_loss(networks: Networks, parameters: Parameters, batch: Batch) -> t
 
 
 def difference_loss(networks: Networks, parameters: Parameters, pairs: Alternatives, discount: float) -> jax.Array:
-    """Half the mean square of h(Q(s, action) - Q(s, made)) - h(worth), with h(x) = sign(x) ln(1 + |x|) and Q the reward
-    and the discounted value of one step in the model."""
+    """Half the mean square of h(Q(s, action) - Q(s, made)) - h(worth), with h from `squeezed` and Q the reward and the
+    discounted value of one step in the model."""
     decode = networks.atoms.decode
     state = networks.represent(parameters, pairs.vector.astype(jnp.float32), pairs.ids)
 
@@ -55,11 +55,7 @@ def difference_loss(networks: Networks, parameters: Parameters, pairs: Alternati
         return decode(reward) + discount * decode(networks.predict(parameters, following).value)
 
     difference = q(pairs.action) - q(pairs.made)
-    return 0.5 * jnp.mean((_squeezed(difference) - _squeezed(pairs.worth)) ** 2)
-
-
-def _squeezed(x: jax.Array) -> jax.Array:
-    return jnp.sign(x) * jnp.log1p(jnp.abs(x))
+    return 0.5 * jnp.mean((squeezed(difference) - squeezed(pairs.worth)) ** 2)
 
 
 def make_update(networks: Networks, config: AgentConfig):

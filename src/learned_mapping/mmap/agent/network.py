@@ -23,8 +23,13 @@ FAINT = 14.0
 """How far below the middle the logits of values lie at the ends before training: all values start near 0."""
 
 
+def squeezed(x: jax.Array) -> jax.Array:
+    """h(x) = sign(x) ln(1 + |x|)."""
+    return jnp.sign(x) * jnp.log1p(jnp.abs(x))
+
+
 class Atoms(NamedTuple):
-    """Evenly spaced atoms from -limit to limit, of x itself or of h(x) = sign(x) ln(1 + |x|)."""
+    """Evenly spaced atoms from -limit to limit, of x itself or of h(x), see `squeezed`."""
 
     limit: float
     count: int
@@ -38,7 +43,7 @@ class Atoms(NamedTuple):
 
     def encode(self, x: jax.Array) -> jax.Array:
         """[..., count] probabilities on the two atoms next to x [...], with mean x (or h(x)); cut off at the ends."""
-        y = jnp.sign(x) * jnp.log1p(jnp.abs(x)) if self.log else x
+        y = squeezed(x) if self.log else x
         positions = self.positions
         step = positions[1] - positions[0]
         return jnp.maximum(1.0 - jnp.abs(jnp.clip(y, positions[0], positions[-1])[..., None] - positions) / step, 0.0)
