@@ -75,7 +75,7 @@ def test_atoms_keep_the_mean(log: bool) -> None:
 def _columns(count: int, left: list[int]) -> dict[str, np.ndarray]:
     columns = {name: np.zeros((count, *shape), kind) for name, (shape, kind) in FIELDS.items()}
     columns["target"] = np.arange(count, dtype=np.float32)
-    columns["left"], columns["weight"] = np.array(left), np.ones(count)
+    columns["left"] = np.array(left)
     return columns
 
 
@@ -89,13 +89,11 @@ def test_replay_unrolls_within_a_chunk_and_across_the_ring() -> None:
     assert replay.size == 5
 
 
-def test_replay_draws_by_weight() -> None:
-    replay, columns = Replay(4), _columns(4, [0] * 4)
-    columns["weight"] = np.array([0.0, 1.0, 0.0, 3.0])
-    replay.add(columns)
-    drawn = np.bincount(replay.rows(4000, np.random.default_rng(0)), minlength=4)
-    assert drawn[0] == drawn[2] == 0
-    assert drawn[3] / drawn[1] == pytest.approx(3.0, rel=0.15)
+def test_replay_draws_evenly_from_what_is_there() -> None:
+    replay = Replay(6)
+    replay.add(_columns(4, [0] * 4))
+    drawn = np.bincount(replay.rows(4000, np.random.default_rng(0)), minlength=6)
+    assert drawn[4:].sum() == 0 and drawn[:4] == pytest.approx(1000, rel=0.1)
 
 
 def test_a_damaged_replay_is_refused() -> None:

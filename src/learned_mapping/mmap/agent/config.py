@@ -74,8 +74,6 @@ class AgentConfig:
     """Decisions."""
     reanalyse: int = 0
     """Batches of `games` replayed decisions that are searched anew per iteration."""
-    deviation_weight: float = 0.0
-    """How much more often than others a window's decision is replayed that differs from the best game's."""
     explore: float = 0.0
     """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
     alternatives: int = 0

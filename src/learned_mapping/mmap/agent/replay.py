@@ -16,10 +16,9 @@ FIELDS = {
     "policy": ((3,), np.float32),
     "reward": ((), np.float32),
     "target": ((), np.float32),
-    "weight": ((), np.float32),
     "left": ((), np.int16),
 }
-"""Of a decision: what was seen, done and searched; reward and value target in units; how often it is drawn; how many
+"""Of a decision: what was seen, done and searched; reward and value target in units; how many
 decisions of its chunk follow."""
 
 
@@ -43,7 +42,6 @@ class Replay:
             raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
         self.capacity, self.size, self.end = capacity, 0, 0
         self.fields = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()}
-        self._sums: np.ndarray | None = None
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
         """Appends decisions, chunks one after the other: arrays [n, ...] for every field; at most `capacity` stay."""
@@ -54,14 +52,10 @@ class Replay:
             store[rows] = columns[name][count - kept :]
         self.end = (self.end + kept) % self.capacity
         self.size = min(self.size + kept, self.capacity)
-        self._sums = None
 
     def rows(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """[count] rows drawn by weight, with replacement; something has been added."""
-        if self._sums is None:
-            self._sums = np.cumsum(self.fields["weight"][: self.size], dtype=np.float64)
-        drawn = np.searchsorted(self._sums, rng.random(count) * self._sums[-1], side="right")
-        return np.minimum(drawn, self.size - 1)
+        """[count] rows drawn evenly, with replacement; something has been added."""
+        return (rng.random(count) * self.size).astype(np.int64)
 
     def batch(self, rows: np.ndarray, steps: int) -> Batch:
         """What follows these rows."""
@@ -86,7 +80,6 @@ class Replay:
             store[: len(stored)] = stored
             self.size = len(stored)
         self.end = int(arrays[f"{prefix}.end"])
-        self._sums = None
 
 
 def joined(*batches: Batch) -> Batch:

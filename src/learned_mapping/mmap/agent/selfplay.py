@@ -159,13 +159,11 @@ class SelfPlay:
             found = decide(games, temperature)
             actions = np.where(active, self._explored(found.action, rng), -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
-            cursor = np.minimum(games.cursor, games.program.num_buffers - 1)
             games.step(actions)
             ended = active & games.over
             record = {
                 **seen, "action": actions, "policy": found.policy, "reward": self.expected() - before,
                 "value": found.value, "network_value": found.network_value, "ended": ended, "active": active,
-                "deviates": actions != self.best.actions[cursor],
             }  # fmt: skip
             for name, value in record.items():
                 rows.setdefault(name, []).append(np.asarray(value))
@@ -198,8 +196,7 @@ class SelfPlay:
         after, before = expected(moves.saved_after_s, moves.cursor_after), expected(moves.saved_s, moves.cursor)
         kept = ("vector", "ids", "legal", "action", "policy", "value", "network_value")
         rows = {name: getattr(moves, name) for name in kept}
-        deviates = moves.action != self.best.actions[np.minimum(moves.cursor, end - 1)]
-        rows |= {"reward": after - before, "ended": ended, "active": active, "deviates": deviates}
+        rows |= {"reward": after - before, "ended": ended, "active": active}
         finished = []
         for m, g in np.argwhere(ended).tolist():
             actions = np.asarray(moves.played[m, g]).astype(np.int64)
@@ -251,14 +248,12 @@ class SelfPlay:
             played["reward"], played["value"], ended, active, bootstrap, config.discount, config.trace
         )
         left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
-        weight = 1.0 + config.deviation_weight * played["deviates"]
-        weight[:, : self.whole] = 1.0
-        named = {"target": target, "left": left, "weight": weight}
+        named = {"target": target, "left": left}
         kept = active.T.reshape(-1)
         columns = {
             name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
             for name, value in (played | named).items()
-            if name not in ("value", "network_value", "ended", "active", "deviates")
+            if name not in ("value", "network_value", "ended", "active")
         }
         policy = columns["policy"]
         entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)
@@ -296,7 +291,6 @@ def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: floa
         "policy": policy,
         "reward": np.diff(expected),
         "target": expected[-1] - expected[:-1],
-        "weight": np.ones(count),
         "left": np.minimum(np.arange(count)[::-1], np.iinfo(np.int16).max),
     }
     replay = Replay(max(count, 1))
