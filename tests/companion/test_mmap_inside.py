@@ -73,13 +73,13 @@ def test_rows_of_the_inside():
     assert drawn.count("1 visit,") == 2 and "NoCopy" in drawn and "+2.50" in drawn
 
 
-def test_exploring_has_rows_of_its_own():
-    """Would catch its run counted among the agent's."""
+def test_alternatives_have_rows_of_its_own():
+    """Would catch their runs counted among the agent's."""
     (other,) = records(0.2)
-    other["config"] = other["config"] | {"arm": inside.EXPLORING, "settings": {"explore": inside.EXPLORE}}
+    other["config"] = other["config"] | {"arm": inside.ALTERNATIVES, "settings": inside.WITH_ALTERNATIVES}
     rows = inside.assemble_inside("full", [*records(0.6, 0.8), other])["rows"]
     found = {row["method"]: row for row in rows if row["metric"] == "rank_correlation"}
-    assert found["muzero"]["value"] == pytest.approx(0.7) and found[inside.EXPLORING]["value"] == pytest.approx(0.2)
+    assert found["muzero"]["value"] == pytest.approx(0.7) and found[inside.ALTERNATIVES]["value"] == pytest.approx(0.2)
 
 
 def test_rows_of_the_transfer():

@@ -136,8 +136,9 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     """Would catch an arm left out, one of another program, and an arm judged by games that the other had not."""
     name = mmap_table2.ABLATED[0]
     plan = mmap_table2.plan_fig7("full", 2)
-    assert len(plan) == 24 and all(run.long for run in plan) and not mmap_table2.plan_fig7("quick", 2)
-    arms = [record(name, run.method, run.seed, 1.0, 0.3) for run in plan if run.instance == name]
+    assert len(plan) == 30 and all(run.long for run in plan) and not mmap_table2.plan_fig7("quick", 2)
+    runs = [run for run in plan if run.instance == name]
+    arms = [record(name, run.method, run.seed, 1.0, 0.3) | {"config": run.config} for run in runs]
     for made in arms:
         fast = made["method"] == "muzero"
         games = [1, 50, 400] if fast else [1, 10, 50]
@@ -146,10 +147,12 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
         found = [row for row in rows if row["metric"] == metric]
-        assert [row["method"] for row in found] == list(mmap_table2.ARMS)
+        assert [row["method"] for row in found] == [*mmap_table2.ONE_ROUND, *mmap_table2.ALONE]
         assert {row["instance"] for row in found} == {name}
-    found = {row["metric"]: row["value"] for row in rows if row["method"] == "search-only"}
-    assert (found["agent_by_games"], found["by_games"]) == (pytest.approx(0.2), pytest.approx(0.3))
+    found = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_games"}
+    assert len(found) == 2 * len(mmap_table2.ONE_ROUND) * len(mmap_table2.ALONE)
+    assert found["muzero", "search-only"] == pytest.approx(0.2)
+    assert found["search-only", "muzero"] == pytest.approx(0.3)
 
 
 def test_random_play_with_and_without_drop_backup():

@@ -154,3 +154,12 @@ def test_a_contrast_lies_within_its_interval():
         assert low <= value <= high
         widths.append(high - low)
     assert widths[0] < min(widths[1:])
+
+
+def test_a_difference_over_tasks_counts_their_spread():
+    """Would catch an interval over the games of trainings that leaves out how the trainings differ."""
+    ours, theirs = {"a": [1.0, 1.1], "b": [2.0, 2.1], "c": [3.0, 3.1]}, dict.fromkeys("abc", [1.0, 1.0])
+    value, low, high = mean_difference(ours, theirs)
+    assert value == pytest.approx(1.05) and 1.0 <= low < high <= 1.1
+    value, low, high = mean_difference(ours, theirs, over_tasks=True)
+    assert value == pytest.approx(1.05) and low < 0.2 and high > 1.9

@@ -19,7 +19,7 @@ from mmap_games import hard_program
 from synthetic_programs import random_program
 
 AGENT = (
-    "muzero", "muzero-exploring", "muzero-alternatives", "muzero-demonstration", "muzero-no-backup", "muzero-frozen",
+    "muzero", "muzero-alternatives", "muzero-demonstration", "muzero-no-backup", "muzero-frozen",
     "search-only", "learning-only",
 )  # fmt: skip
 """Held to the same in `tests/mmap/agent` and `tests/test_conformance.py`."""

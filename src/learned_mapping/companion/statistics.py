@@ -117,21 +117,35 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
         return None
     found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
     if over_tasks:
-        tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
-        pair = (np.array([each[task] for task in scores], float) for each in (scores, baseline))
-        ours, theirs = (np.log(drawn_anew(each, tasks, generator).mean(axis=2)).mean(axis=1) for each in pair)
-        found = found[0], *_percentiles(ours - theirs)
+        ours, theirs = _over_tasks(scores, baseline)
+        found = found[0], *_percentiles((np.log(ours) - np.log(theirs)).mean(axis=1))
     value, low, high = (float(np.exp(end)) for end in found)
     return value, low, high
 
 
-def mean_difference(scores: Scores, baseline: Scores) -> tuple[float, float, float]:
+def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
     """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
+
+    Args:
+      scores, baseline: of the two methods.
+      over_tasks: draw the tasks anew too, the same for both methods, not only the runs of each.
 
     Returns:
       (value, low, high).
     """
-    return _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
+    found = _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
+    if over_tasks:
+        ours, theirs = _over_tasks(scores, baseline)
+        found = found[0], *_percentiles((ours - theirs).mean(axis=1))
+    return found
+
+
+def _over_tasks(scores: Scores, baseline: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """[b, tasks] means of the runs of tasks drawn anew, the same for both, of each its runs drawn anew too."""
+    tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
+    pair = (np.array([each[task] for task in scores], float) for each in (scores, baseline))
+    ours, theirs = (drawn_anew(each, tasks, generator).mean(axis=2) for each in pair)
+    return ours, theirs
 
 
 def _contrast(

@@ -118,8 +118,6 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
                        "stands still", patience=2000),
-    "muzero-exploring": _learner("muzero, where one decision in 32 is drawn evenly, but for the games at the low "
-                                 "temperature", patience=2000, explore=1 / 32),
     "muzero-alternatives": _learner("muzero, which also learns what single other decisions in its games would have "
                                     "come to, played out exactly", OURS, patience=2000, **WITH_ALTERNATIVES),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -55,16 +53,3 @@ def test_every_program_has_its_turn(pretrained):
     alone, _ = transfer.pretrain(programs[:1], SMALL, 0, samples=40)
     shared = [name for name in leaves(alone) if transfer.TABLE not in name]
     assert any(not np.array_equal(leaves(alone)[name], leaves(parameters)[name]) for name in shared)
-
-
-def test_exploring_leaves_the_cold_games_alone():
-    """Would catch an illegal action drawn, and a whole game counted as the agent's that chance has played."""
-    config = dataclasses.replace(SMALL, explore=1.0)
-    agent = MMapAgent(hard_program(3, 40), config, 0)
-    play, legal = agent.play, agent.games.legal
-    made = np.full(config.games, 99)
-    drawn = np.stack([play._explored(made, np.random.default_rng(i)) for i in range(50)])
-    hot = config.games - config.cold_games
-    assert (drawn[:, hot:] == 99).all()
-    for g in range(hot):
-        assert set(drawn[:, g]) == set(np.flatnonzero(legal[g]))

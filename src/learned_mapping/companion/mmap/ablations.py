@@ -23,7 +23,6 @@ ARMS: dict[str, dict[str, Any]] = {
     "Q counts thrice": {"value_scale": 4.5},
     "Q counts a third": {"value_scale": 0.5},
     "Reanalyse": {"reanalyse": 36},
-    "exploring": {"explore": 1 / 32},
     "no ids": {"ids": False},
     "no baseline": {"potential": False, "limit": 256.0},
     "demonstration": {"demonstration": True},

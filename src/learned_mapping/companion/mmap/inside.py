@@ -17,23 +17,19 @@ from learned_mapping.companion.mmap.runs import (
 )
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, row, rows, summary_row
 from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
 """Who plays whole games -> the name in the records."""
-EXPLORING, EXPLORE = "exploring", 1 / 32
-"""The agent with that share of its decisions drawn evenly, so that it has seen what others are worth."""
 ALTERNATIVES = "alternatives"
 """The agent that is also told exactly what single other decisions would have come to."""
-EXPLORED = ("alexnet_train_batch_32", "wavenet_coherent_batch32")
-"""Programs on which the first of them is trained too."""
 EARLY = 0.2
 """Share of the training after which is looked a first time, while much is left to learn."""
 SECONDS, SECONDS_LARGE = 300.0, 600.0
 """CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
-SEEDS, SEEDS_LARGE = 3, 3
+SEEDS = 3
 """At most."""
 STEPS = 5
 """Decisions that are imagined in a row."""
@@ -91,34 +87,42 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
     for name in workloads(profile) if profile != "quick" else ():
         large = num_buffers(name) > LARGE
         config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
-        for seed in range(min(seeds, SEEDS_LARGE if large else SEEDS)):
-            runs.append(Run("mmap.inside", AGENT, name, config, seed, long=True))
-        changed = {ALTERNATIVES: WITH_ALTERNATIVES} | ({EXPLORING: {"explore": EXPLORE}} if name in EXPLORED else {})
-        for arm, settings in changed.items():
-            runs.append(Run("mmap.inside", AGENT, name, {**config, "arm": arm, "settings": settings}, long=True))
+        arm = {"arm": ALTERNATIVES, "settings": WITH_ALTERNATIVES}
+        for seed in range(min(seeds, SEEDS)):
+            runs += [Run("mmap.inside", AGENT, name, config | each, seed, long=True) for each in ({}, arm)]
     return runs
 
 
 def assemble_inside(profile: str, records: list[Record]) -> Record:
     """Per program: the curve of the value error; of imagined rewards the rank correlation and error after k steps, with
     their pairs (of the first seed); of Q against exact outcomes the rank correlation; whole games with the search and
-    without, and their difference; the tree of one decision; what the embedding knows."""
+    without, and their difference, its interval over trainings and their games; the tree of one decision; what the
+    embedding knows. Of an arm: learning, return, Q, and the difference."""
     made: list[Row] = []
-    plain = [record for record in records if "arm" not in record["config"]]
+    groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        if record not in plain:
-            name, arm, result = record["instance"], record["config"]["arm"], record["result"]
-            made.append(summary_row(name, arm, "return", [result["costs"]["return"]]))
-            made += learning_rows(name, arm, [result])
-            made += rows(name, arm, {metric: result["outcomes"][metric] for metric in QUALITIES}, n=1)
-            for prefix, games in (("early_", result["early"]["whole_games"]), ("", result["whole_games"])):
-                value, low, high = mean_difference({name: games[ARMS[AGENT]]}, {name: games[ARMS[HEAD]]})
-                made.append(row(name, arm, f"{prefix}search_gain", value, low=low, high=high, n=1, baseline=HEAD))
-    for (name, method), group in grouped(plain).items():
+        groups.setdefault((record["instance"], record["config"].get("arm", AGENT)), []).append(record)
+    for (name, method), group in groups.items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
         made += learning_rows(name, method, found)
         made.append(summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
+        outcomes = [result["outcomes"] for result in found]
+        made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
+        early = [result["early"] for result in found]
+        for prefix, looks in (("early_", early), ("", found)):
+            scores = {
+                arm: {str(i): each["whole_games"][key] for i, each in enumerate(looks)} for arm, key in ARMS.items()
+            }
+            for arm in (AGENT, MORE) if method == AGENT else (AGENT,):
+                value, low, high = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
+                cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
+                made.append(row(name, method if arm == AGENT else arm, f"{prefix}search_gain", value, **cells))
+            for arm, games in scores.items() if method == AGENT else ():
+                values = [value for each in games.values() for value in each]
+                made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
+        if method != AGENT:
+            continue
         curve = [each for each in found[0]["log"] if each["value_error"] is not None]
         shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):
@@ -130,19 +134,8 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             made.append(
                 row(name, method, "reward_correlation", _mean(steps, "rank_correlation"), n=len(found), **cells)
             )
-        outcomes = [result["outcomes"] for result in found]
-        made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
-        early = [result["early"] for result in found]
         early_rank = _mean([each["outcomes"] for each in early], "rank_correlation")
         made.append(row(name, method, "early_rank_correlation", early_rank, n=len(found)))
-        for prefix, looks in (("early_", early), ("", found)):
-            scores = {arm: [v for each in looks for v in each["whole_games"][key]] for arm, key in ARMS.items()}
-            for arm, values in scores.items():
-                made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
-                if arm != HEAD:
-                    value, low, high = mean_difference({name: values}, {name: scores[HEAD]})
-                    cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
-                    made.append(row(name, arm, f"{prefix}search_gain", value, **cells))
         made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))

@@ -31,8 +31,8 @@ from learned_mapping.programs.program import Program
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
 LEARNED = (
-    "muzero", "muzero-exploring", "muzero-alternatives", "muzero-demonstration", "muzero-no-backup", "muzero-frozen",
-    "search-only", "learning-only",
+    "muzero", "muzero-alternatives", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only",
+    "learning-only",
 )  # fmt: skip
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = (
@@ -273,6 +273,4 @@ def _method(config: dict[str, Any]) -> str:
         return "learning-only"
     if config["demonstration"]:
         return "muzero-demonstration"
-    if config.get("alternatives"):
-        return "muzero-alternatives"
-    return "muzero-exploring" if config.get("explore") else "muzero"
+    return "muzero-alternatives" if config.get("alternatives") else "muzero"

@@ -46,11 +46,11 @@ METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
     "muzero", "muzero-alternatives", "muzero-demonstration",
 )  # fmt: skip
-IN_WINDOWS = ("muzero-exploring", "muzero-frozen")
-"""Besides, where the agent plays windows and merges them into its best game: with more exploring, and its control."""
+IN_WINDOWS = ("muzero-frozen",)
+"""Besides, where the agent plays windows and merges them into its best game: the control of that."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
-CONTRASTED = ("muzero", "muzero-exploring", "muzero-alternatives", "muzero-demonstration", "edit-search")
+CONTRASTED = ("muzero", "muzero-alternatives", "muzero-demonstration", "edit-search")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
@@ -60,8 +60,10 @@ LONG = (*EVOLUTION, "edit-search", *LEARNED)
 LARGE = 3000
 Returns = dict[str, dict[str, list[float]]]
 CURVE_POINTS = 40
-ARMS = ("muzero", "muzero-frozen", "search-only", "learning-only")
-"""Of Figure 7: the agent, the same with its untrained network, and the paper's two."""
+ONE_ROUND = {"muzero": {}, "muzero-alternatives": agent_config.WITH_ALTERNATIVES}
+"""Agents of Figure 7, which search and learn, each in one round -> the settings that differ."""
+ALONE = ("muzero-frozen", "search-only", "learning-only")
+"""Its other arms: the untrained network, and the paper's two."""
 ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32")
 """Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the saving, and one of
 AlexNet's kind."""
@@ -271,32 +273,36 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
     """All arms for the same CPU seconds, each in one round; long runs, and in ``quick`` none."""
 
     def plan(method: str, name: str, seed: int) -> Run:
-        if method == "muzero":
-            return plan_one_round(name, ABLATION_SECONDS, seed)
+        if method in ONE_ROUND:
+            return plan_one_round(name, ABLATION_SECONDS, seed, method, **ONE_ROUND[method])
         return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
 
     return [
         plan(method, name, seed)
         for name in ABLATED
-        for method in ARMS
+        for method in (*ONE_ROUND, *ALONE)
         for seed in range(0 if profile == "quick" else min(seeds, ABLATION_SEEDS))
     ]
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds and games, games and updates of all arms; an arm's ``by_games``, and
-    the agent's ``agent_by_games``: their returns when both have played as many games as the slower of the two."""
+    """Returns with their curves over CPU seconds and games, games and updates of all arms; and for each agent and each
+    other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have played as many games
+    as the slower run of the two."""
     made: list[Row] = []
-    groups = grouped(records)
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        key = record["instance"], record["config"].get("arm", record["method"])
+        groups.setdefault(key, []).append(record)
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-    for (name, method), group in groups.items():
-        if method != ARMS[0] and (name, ARMS[0]) in groups:
-            pair = {"by_games": group, "agent_by_games": groups[name, ARMS[0]]}
-            games = min(record["result"]["samples"] for each in pair.values() for record in each)
-            for metric, runs in pair.items():
-                values = [best_after(record["result"]["curve"], games) for record in runs]
-                made.append(summary_row(name, method, metric, values, games=games))
+    for (name, arm), group in groups.items():
+        for agent in ONE_ROUND if arm in ALONE else ():
+            both = {arm: group, agent: groups.get((name, agent), [])}
+            games = min((each["result"]["samples"] for runs in both.values() for each in runs), default=0)
+            for one, other in ((arm, agent), (agent, arm)) if both[agent] else ():
+                values = [best_after(each["result"]["curve"], games) for each in both[one]]
+                made.append(summary_row(name, one, "by_games", values, games=games, baseline=other))
     return assembled(made) | counted(records)
 
 

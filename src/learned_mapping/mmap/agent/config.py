@@ -74,8 +74,6 @@ class AgentConfig:
     """Decisions."""
     reanalyse: int = 0
     """Batches of `games` replayed decisions that are searched anew per iteration."""
-    explore: float = 0.0
-    """Probability of a decision drawn evenly from the legal actions, in all but the cold games."""
     alternatives: int = 0
     """Alternatives to decisions of the best game, and as many of the agent's own, that are played out exactly in every
     iteration, see `alternatives`."""
@@ -173,8 +171,6 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
     if not config.potential and config.windows:
         raise InputError("config", "potential", "windows are relative to the game they follow")
-    if config.explore and config.jax_games:
-        raise InputError("config", "explore", "is not for jax_games, whose loop draws by the search alone")
     if not config.backup and (config.windows or config.demonstration or config.jax_games):
         raise InputError("config", "backup", "can be left out of whole games on the kernel only, with no demonstration")
     if config.patience and (config.jax_games or config.clone or config.frozen or not config.backup):
@@ -190,9 +186,8 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
             raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
     if not 1 <= config.alternative_batch <= 4096:
         raise InputError("config", "alternative_batch", "must be in [1, 4,096]")
-    for name in ("imitation", "explore"):
-        if not 0.0 <= getattr(config, name) <= 1.0:
-            raise InputError("config", name, "must be in [0, 1]")
+    if not 0.0 <= config.imitation <= 1.0:
+        raise InputError("config", "imitation", "must be in [0, 1]")
     for name in ("unroll", "simulations", "patience", "alternatives"):
         if getattr(config, name) < 0:
             raise InputError("config", name, "must be at least 0")

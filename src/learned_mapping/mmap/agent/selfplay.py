@@ -157,7 +157,7 @@ class SelfPlay:
                 return None
             active, before = ~games.over, self.expected()
             found = decide(games, temperature)
-            actions = np.where(active, self._explored(found.action, rng), -1)
+            actions = np.where(active, found.action, -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
             games.step(actions)
             ended = active & games.over
@@ -174,15 +174,6 @@ class SelfPlay:
                 games.restart(over)
                 games.observe()
         return {name: np.stack(values) for name, values in rows.items()}, finished
-
-    def _explored(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """[G] the actions, some of them drawn evenly from the legal ones; the cold whole games are left alone."""
-        if self.config.explore == 0.0:
-            return actions
-        drawn = np.argmax(self.games.legal * rng.random(self.games.legal.shape), axis=1)
-        here = rng.random(len(actions)) < self.config.explore
-        here[self.whole - self.config.cold_games : self.whole] = False
-        return np.where(here, drawn, actions)
 
     def _told(self, moves: Moves) -> Played:
         """The same of moves that were all made at once; without windows."""
