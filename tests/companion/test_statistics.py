@@ -158,7 +158,7 @@ def test_a_contrast_lies_within_its_interval():
 
 def test_a_difference_over_tasks_counts_their_spread():
     """Would catch an interval over the games of trainings that leaves out how the trainings differ."""
-    ours, theirs = {"a": [1.0, 1.1], "b": [2.0, 2.1], "c": [3.0, 3.1]}, dict.fromkeys("abc", [1.0, 1.0])
+    ours, theirs = {"a": [1.0, 1.1], "b": [2.0, 2.1], "c": [3.0, 3.1]}, {key: [1.0, 1.0] for key in "abc"}
     value, low, high = mean_difference(ours, theirs)
     assert value == pytest.approx(1.05) and 1.0 <= low < high <= 1.1
     value, low, high = mean_difference(ours, theirs, over_tasks=True)

@@ -9,7 +9,7 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.methods import METHODS, PLANS, solve
+from learned_mapping.mmap.methods import METHODS, PLANS, PROBLEM, solve
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.evolution import centred_ranks
 from learned_mapping.mmap.searches.greedy import ThresholdRule
@@ -86,3 +86,12 @@ def test_a_program_on_which_nothing_saves_time_is_mapped(method):
     found = solve(flat, method, seed=1, samples=30).solution
     verdict = validate(flat, found, exact=method not in PLANS)
     assert verdict.valid and verdict.costs["return"] == 0
+
+
+def test_a_mapping_that_loses_time_is_told():
+    """Would catch silence where copies cost more than anything spares, and a word where they do not."""
+    program = toy_program()
+    flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
+    found = [solve(flat, "random", seed=seed, samples=1).solution for seed in range(10)]
+    assert any("slower than leaving everything" in line for m in found for line in PROBLEM.hints(flat, m))
+    assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []

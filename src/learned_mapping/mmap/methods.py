@@ -10,6 +10,7 @@ import numpy as np
 from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.copy_engines import all_slow_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
 from learned_mapping.mmap.mapping import mapping_to_json, read_mapping
@@ -177,6 +178,14 @@ class MemoryMapping(Problem):
 
     def validate(self, task: Program, solution: Any, listed: int | None = LISTED) -> Verdict:
         return validate(task, solution, listed=listed)
+
+    def hints(self, task: Program, solution: Any) -> list[str]:
+        """Whether what a mapping spares is lost in its stalls again."""
+        slow, mapped = all_slow_latency(task), program_latency(task, solution).total_s
+        if mapped <= slow:
+            return []
+        return [f"it is slower than leaving everything in slow memory, {mapped:.6g} s against {slow:.6g} s: its copies "
+                "stall for longer than its placements save"]  # fmt: skip
 
     def read_solution(self, path: str, instance: Program):
         return read_mapping(path, instance)
