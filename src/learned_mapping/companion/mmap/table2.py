@@ -8,6 +8,7 @@ short clock, where more seeds have run, counts by that; a row is of the clock wi
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
@@ -25,7 +26,6 @@ from learned_mapping.companion.mmap.runs import (
 from learned_mapping.companion.statistics import (
     Scores,
     improvement_interval,
-    interquartile_mean,
     mean_difference,
     mean_over_tasks,
     mean_ratio,
@@ -58,6 +58,8 @@ SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7
 LONG = (*EVOLUTION, "edit-search", *LEARNED)
 """What may run by the long clock."""
 LARGE = 3000
+NEAR, SAME, FEW = 0.01, 1e-4, 5
+"""Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
 CURVE_POINTS = 40
 ONE_ROUND = {"muzero": {}, "muzero-alternatives": agent_config.WITH_ALTERNATIVES}
@@ -108,7 +110,8 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
 
     ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is
-    over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules.
+    over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules. Numbers over seeds are
+    means. Of all mappings of a program there are `near_rows`.
     """
     made: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
@@ -117,14 +120,17 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
         made.append(return_row(*key, group))
         made += learning_rows(*key, found)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
-        made.append(summary_row(*key, "latency_s", latencies))
+        made.append(summary_row(*key, "latency_s", latencies, statistic=np.mean))
         for metric, compiler in (("speedup", "xla"), ("speedup_kept", "xla-kept")):
             if (key[0], compiler) in groups:
                 (baseline,) = groups[key[0], compiler]
                 speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-                made.append(summary_row(*key, metric, speeds, baseline=compiler))
-        made += summaries(*key, {name: [float(result[name]) for result in found] for name in ("samples", "seconds")})
+                made.append(summary_row(*key, metric, speeds, statistic=np.mean, baseline=compiler))
+        spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
+        made += summaries(*key, spent, statistic=np.mean)
         made += best_found_rows(*key, found)
+    for name in dict.fromkeys(record["instance"] for record in records):
+        made += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
@@ -194,7 +200,22 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
     if all(result.get("curve", {"x": ()})["x"] for result in found):
         extra["curve"] = mean_curve(found, "x", "s")
         extra["games_curve"] = mean_curve(found, "samples", "games")
-    return summary_row(instance, method, "return", [r["costs"].get("return", 0.0) for r in found], **extra)
+    values = [result["costs"].get("return", 0.0) for result in found]
+    return summary_row(instance, method, "return", values, statistic=np.mean, **extra)
+
+
+def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
+    """Whether the return tells the faster of good mappings: of those within `NEAR` of the best return ``near_rank``,
+    the rank correlation of return and latency, and of those within `SAME` ``near_spread``, by which share the slowest
+    takes longer than the fastest; None where fewer than `FEW` are there."""
+    points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in found if r["valid"]]).reshape(-1, 2)
+    near, same = (points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME))
+    rank = spearmanr(near[:, 0], near[:, 1]).statistic if len(near) >= FEW else None
+    spread = float(np.ptp(same[:, 1]) / same[:, 1].min()) if len(same) >= FEW else None
+    return [
+        row(instance, "all", "near_rank", None if rank is None else float(rank), n=len(near)),
+        row(instance, "all", "near_spread", spread, n=len(same)),
+    ]
 
 
 def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list[Row]:
@@ -204,7 +225,8 @@ def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
     shown = mean_curve([{"curve": curve} for curve in curves], "x", "s")
-    return [summary_row(instance, method, "best_found", [float(r["best_found"]) for r in found], curve=shown)]
+    values = [float(result["best_found"]) for result in found]
+    return [summary_row(instance, method, "best_found", values, statistic=np.mean, curve=shown)]
 
 
 def _improvement(method: str, scores: Scores, baseline: Scores) -> Row:
@@ -302,7 +324,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
             games = min((each["result"]["samples"] for runs in both.values() for each in runs), default=0)
             for one, other in ((arm, agent), (agent, arm)) if both[agent] else ():
                 values = [best_after(each["result"]["curve"], games) for each in both[one]]
-                made.append(summary_row(name, one, "by_games", values, games=games, baseline=other))
+                made.append(summary_row(name, one, "by_games", values, statistic=np.mean, games=games, baseline=other))
     return assembled(made) | counted(records)
 
 
@@ -312,7 +334,7 @@ def best_after(curve: Record, games: int) -> float:
 
 
 def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
-    """The best return so far: interquartile mean, least and most over the seeds, at places even in the logarithm.
+    """The best return so far: mean, least and most over the seeds, at places even in the logarithm.
 
     Args:
       found: results of runs, each with a ``curve``.
@@ -324,6 +346,6 @@ def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
     x = np.geomspace(first, last, CURVE_POINTS)
     x[-1] = last
     y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)] for c in curves])
-    shown = {"y": interquartile_mean(y, axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
+    shown = {"y": y.mean(axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
     places = [round(float(v), 5) for v in x]
     return {"x": places, **{name: [round(float(v), 6) for v in each] for name, each in shown.items()}, "x_unit": unit}
