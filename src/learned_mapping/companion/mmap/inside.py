@@ -94,8 +94,8 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_inside(profile: str, records: list[Record]) -> Record:
-    """Per program: the curve of the value error; of imagined rewards the rank correlation and error after k steps, with
-    their pairs (of the first seed); of Q against exact outcomes the rank correlation; whole games with the search and
+    """Per program: the curve of the value error; of imagined rewards the rank correlation after k steps, with
+    their pairs (of the first seed), and the mean error over the mean size; of Q against exact outcomes the rank correlation; whole games with the search and
     without, and their difference, its interval over trainings and their games; the tree of one decision; what the
     embedding knows. Of an arm: learning, return, Q, and the difference."""
     made: list[Row] = []
@@ -134,6 +134,8 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             made.append(
                 row(name, method, "reward_correlation", _mean(steps, "rank_correlation"), n=len(found), **cells)
             )
+            share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
+            made.append(row(name, method, "reward_error", share, n=len(found), step=each["step"]))
         early_rank = _mean([each["outcomes"] for each in early], "rank_correlation")
         made.append(row(name, method, "early_rank_correlation", early_rank, n=len(found)))
         made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
