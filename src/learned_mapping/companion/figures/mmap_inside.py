@@ -63,7 +63,8 @@ def search_tree(row: Row) -> Picture:
 
 
 def imagined(rows: Rows) -> Figure:
-    """Imagined against true rewards, a panel per program: one decision ahead, and as far as was imagined.
+    """Imagined against true rewards, a panel per program: one decision ahead, and as far as was imagined. Axes are
+    linear near 0, where most rewards are, and logarithmic from 1 on, so that the few large ones are there too.
 
     Args:
       rows: of `mmap.inside`.
@@ -75,10 +76,15 @@ def imagined(rows: Rows) -> Figure:
             points = np.array(row["pairs"])
             ahead = f"{row['step']} ahead" + (f": ranks {row['value']:.2f}" if row["value"] is not None else "")
             axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
-        low, high = np.percentile([pair for row in shown for each in row["pairs"] for pair in each], [1, 99])
-        edge = 0.08 * max(high - low, 1e-6)
+        ends = [pair for row in shown for each in row["pairs"] for pair in each]
+        low, high = 1.3 * min(*ends, -0.1), 1.3 * max(*ends, 0.1)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.8, zorder=0)
-        axes.set(xlim=(low - edge, high + edge), ylim=(low - edge, high + edge), title=name)
+        axes.set_xscale("symlog", linthresh=1.0)
+        axes.set_yscale("symlog", linthresh=1.0)
+        ticks = [tick for tick in (-10.0, -1.0, 0.0, 1.0, 10.0) if low <= tick <= high]
+        axes.set(xlim=(low, high), ylim=(low, high), title=name)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set(ticks=ticks, ticklabels=[f"{tick:g}" for tick in ticks])
         axes.legend(loc="upper left", fontsize=7.5, handletextpad=0.2)
     figure.supxlabel("reward of the decision (units)", fontsize=9.5)
     figure.supylabel("reward that the model imagines", fontsize=9.5)

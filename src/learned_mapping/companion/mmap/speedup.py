@@ -232,7 +232,7 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
     for metric in BASELINES:
         for leader in ranked(table, metric):
             others = results.select(table, instance=leader["instance"], metric=metric)
-            found += [leader, *(r for r in others if r["method"] in SEARCHES and r["method"] != leader["method"])]
+            found += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
     return from_part(table, found + learned(table))
 
 
