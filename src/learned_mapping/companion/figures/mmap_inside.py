@@ -81,7 +81,8 @@ def imagined(rows: Rows) -> Figure:
         axes.plot([low, high], [low, high], color=INK, linewidth=0.8, zorder=0)
         axes.set_xscale("symlog", linthresh=1.0)
         axes.set_yscale("symlog", linthresh=1.0)
-        ticks = [tick for tick in (-10.0, -1.0, 0.0, 1.0, 10.0) if low <= tick <= high]
+        wide = (-10.0, -1.0, 0.0, 1.0, 10.0) if high - low > 2.0 else (-0.5, 0.0, 0.5)
+        ticks = [tick for tick in wide if low <= tick <= high]
         axes.set(xlim=(low, high), ylim=(low, high), title=name)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set(ticks=ticks, ticklabels=[f"{tick:g}" for tick in ticks])
