@@ -78,10 +78,10 @@ def _described(file) -> str:
 
 
 def _folded(page: str) -> str:
-    """The page with its long tables, and rows of tables, folded beneath their names."""
+    """The page with its long tables, and rows of tables, folded beneath their names; but for those marked as key."""
 
     def fold(match: re.Match) -> str:
-        if match[0].count("<tr") < FOLDED_ROWS:
+        if match[0].count("<tr") < FOLDED_ROWS or "lm-key" in match[0]:
             return match[0]
         names = CAPTION.findall(match[0])
         words = f"Table: {names[0]}" if len(names) == 1 else f"{len(names)} tables: {', '.join(names[:4])}"

@@ -50,3 +50,9 @@ def test_the_readme_says_the_same():
         assert sentences.say(name, SENTENCES[name]) in readme
     picture = explorable_pictures.readme_picture(explorable_data.layouts())
     assert (BOOK / "layouts.svg").read_text() == picture, "write it anew with `python book/build.py --readme-picture`"
+
+
+def test_every_name_stands_once():
+    """A second entry of one name would silently take the place of the first."""
+    names = re.findall(r"^(\S+):$", sentences.PATH.read_text(encoding="utf-8"), re.M)
+    assert len(names) == len(set(names)) == len(sentences.read())

@@ -68,6 +68,7 @@ def table(
     methods: Sequence[str] | None = None,
     instances: Sequence[str] | None = None,
     paper: bool = True,
+    key: bool = False,
 ) -> Html:
     """One table per metric: instances against methods, each cell our value, its 95% interval, and the paper's number.
 
@@ -75,6 +76,7 @@ def table(
       result: as `results.make` and `results.load` return it.
       metrics, methods, instances: which, in this order; None for all, in the order of the rows.
       paper: show the paper's numbers.
+      key: as for `grid`.
     """
     groups = {"ours": result["rows"], "paper": result["paper"] if paper else []}
     cells: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
@@ -87,12 +89,15 @@ def table(
         down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
         across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
         found = {key[1:]: _cell(cells[key]) for key in keys}
-        pieces.append(grid(metric.replace("_", " "), down, across, found))
+        pieces.append(grid(metric.replace("_", " "), down, across, found, key=key))
     return Html("".join(pieces))
 
 
-def grid(caption: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str]) -> Html:
-    """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower."""
+def grid(
+    caption: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str], *, key: bool = False
+) -> Html:
+    """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower. The book folds
+    long tables, but for those that are `key` to their page."""
     if len(across) > max(len(down), 4):
         down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
     head = "".join(f'<th scope="col">{_label(name)}</th>' for name in across)
@@ -102,13 +107,13 @@ def grid(caption: str, down: Sequence[str], across: Sequence[str], cells: dict[t
         + "</tr>"
         for name in down
     )
-    return simple_table(caption, f'<tr><th scope="col"></th>{head}</tr>', body)
+    return simple_table(caption, f'<tr><th scope="col"></th>{head}</tr>', body, key=key)
 
 
-def simple_table(caption: str, head: str, body: str) -> Html:
+def simple_table(caption: str, head: str, body: str, *, key: bool = False) -> Html:
     """A table in a box of its own that scrolls sideways on a narrow screen; `head` and `body` are rows in HTML."""
     return Html(
-        '<div class="lm-table" style="overflow-x:auto"><table class="table">'
+        f'<div class="lm-table" style="overflow-x:auto"><table class="table{" lm-key" if key else ""}">'
         f"<caption>{_text(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table></div>"
     )
 
