@@ -46,7 +46,6 @@ class Simulation:
 
     makespan_s: float  # Seconds until the last device is done.
     peak_bytes: int  # The most bytes any device holds at any time.
-    device_peak_bytes: tuple[int, ...]  # d entries, bytes.
     start_s: np.ndarray  # [S] float64, when each step starts, in seconds.
     finish_s: np.ndarray  # [S] float64, when each step ends, in seconds.
     memory: tuple[tuple[tuple[float, float, int], ...], ...]
@@ -151,7 +150,7 @@ def simulate(
                     held[device] -= int(graph.tensor_bytes[tensor])
         else:
             use_once(what, source)
-    return Simulation(max(clock), max(peak), tuple(peak), start_s, finish_s, tuple(map(tuple, memory)))
+    return Simulation(max(clock), max(peak), start_s, finish_s, tuple(map(tuple, memory)))
 
 
 def _local_uses(graph: ComputationGraph, placement: np.ndarray, order: Sequence[tuple[int, int]]) -> dict:
