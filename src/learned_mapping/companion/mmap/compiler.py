@@ -340,7 +340,7 @@ def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float
 
 def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
     """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
-    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping, yields=0.0).total_s
+    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping).total_s
     plain = float(placed_latency_s(program, mapping.placed).sum())
     hz = generation_of(program).clock_hz
     return {"model_cycles": plain * hz, "model_stalled_cycles": min(times) * hz}
