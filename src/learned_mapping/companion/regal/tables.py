@@ -30,8 +30,6 @@ EXACT_TIME = {"quick": 1.0, "full": 15.0, "paper": 10_000.0}
 EXACT_SETS = {"quick": ("small",), "full": ("small", "twenty"), "paper": ("small", "twenty")}
 TIME_OPS = {"quick": (50, 100, 200)} | dict.fromkeys(("full", "paper"), (50, 100, 200, 500, 1000, 2000, 5000))
 
-LARGE_OPS = 150  # Graphs above this size have rows of their own in table 1.
-
 ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
 
 MEMORY = "traced-memory"  # The paper's dataset of both figures.
@@ -124,9 +122,7 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
     for dataset, here in _by_instance(records, DATASETS):
         costs, (kind, objective) = costs_of(here), DATASETS[dataset]
         best = best_known(costs, best_entries(kind, objective))
-        large = {name for name in graph_names(kind) if load_graph(kind, name).num_ops > LARGE_OPS}
         found += _gap_rows(dataset, costs, best, compare=True)
-        found += _gap_rows(dataset, costs, best, metric="large_gap_percent", graphs=large)
         found += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
         for method, graphs in costs.items():
             for graph, values in graphs.items():
@@ -159,7 +155,7 @@ def assemble_room(profile: str, records: list[Record]) -> Record:
     found: list[Row] = []
     for instance, here in _by_instance(records, _readings()):
         costs, long = costs_of(here), here[here.method == "long-search"]
-        found += _gap_rows(instance, costs, best_known(costs), compare=True)
+        found += _gap_rows(instance, costs, best_known(costs))
         found += _gap_rows(instance, costs, dict(zip(long.graph, long.floor)), metric="floor_gap_percent")
     return _result(found, records)
 
@@ -209,10 +205,8 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
         found += _proof_rows(instance, here)
         if len(optimal):
             optimum = dict(zip(optimal.graph, optimal.cost))
-            found += _gap_rows(instance, costs_of(here), optimum, graphs=set(optimum))
+            found += _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
         found += _seconds_rows(instance, here)
-        for graph, proven in zip(solved.graph, solved.optimal):
-            found.append(row(f"{instance}/{graph}", "cp-sat", "proved", bool(proven)))
     return _result(found, records)
 
 
@@ -222,18 +216,16 @@ def _gap_rows(
     reference: Mapping[str, float],
     *,
     metric: str = "gap_percent",
-    graphs: set[str] | None = None,
     compare: bool = False,
 ) -> list[Row]:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
 
-    Of `graphs` alone, where given. With `compare` also the probability that a run beats BRKGA's on the same graph.
+    With `compare` also the probability that a run beats BRKGA's on the same graph.
     """
     found = []
     for method, known in costs.items():
-        ratios = {g: (np.array(v) / reference[g]).tolist() for g, v in known.items() if graphs is None or g in graphs}
-        if ratios:
-            found.append(gap_row(instance, method, metric, ratios))
+        ratios = {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
+        found.append(gap_row(instance, method, metric, ratios))
         if compare and method not in ("brkga", "long-search"):
             ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
             found.append(row(instance, method, "beats_brkga", probability_of_improvement(ours, theirs)))
@@ -299,15 +291,12 @@ def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
     trained = {each["method"]: each.get("training_seeds") for each in results.select(table, instance=MEMORY)}
     found = results.select(table, instance=MEMORY, metric="updates")
     for method in COMPARED:
-        values, more = [], {"training_seeds": trained[method]} if trained.get(method) else {}
+        more = {"training_seeds": trained[method]} if trained.get(method) else {}
         for graph in graph_names("traced"):
             ours, base = (ratios.get((f"{MEMORY}/{graph}", m)) for m in (method, "brkga"))
             if ours is not None and base is not None:
-                values.append(100 * (1 - ours[0] / base[0]))
-                found.append(row(graph, method, "improvement_percent", values[-1], n=ours[1], **more))
-        if values:
-            share = np.mean(np.array(values) > 0)
-            found.append(row("all", method, "improved_share", share, n=len(values), **more))
+                less = 100 * (1 - ours[0] / base[0])
+                found.append(row(graph, method, "improvement_percent", less, n=ours[1], **more))
     return from_part(table, found)
 
 
