@@ -8,6 +8,7 @@ import multiprocessing
 import time
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.companion.datasets import compiled
@@ -16,7 +17,7 @@ from learned_mapping.learning.loop import Log, train
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import config_for
-from learned_mapping.mmap.rules.play import Game, random_returns
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 CORES = 2
@@ -44,14 +45,25 @@ def scarce_program(num_buffers: int) -> Program:
 def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int = 5) -> float:
     """Steps per CPU second of one process, the best of `repeats`; decisions taken back count, as they are made."""
     game, rng = Game(scarce_program(num_buffers)), np.random.default_rng(seed)
-    random_returns(game, 1, rng)
+
+    def moves_of_a_game() -> int:
+        game.restart()
+        game.play_random(rng)
+        return game.played().moves
+
+    moves_of_a_game()
     best = 0.0
     for _ in range(repeats):
         start, moves = time.process_time(), 0
         while (used := time.process_time() - start) < seconds / repeats or moves == 0:
-            moves += random_returns(game, max(3_000 // num_buffers, 1), rng)[1]
+            moves += moves_of_a_game()
         best = max(best, moves / used)
     return best
+
+
+def random_action(key: jax.Array, state: env.EnvState) -> jax.Array:
+    """A uniformly random legal action; 0 when the game is over."""
+    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
 
 
 def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
@@ -61,7 +73,7 @@ def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
 
         def play(key: jax.Array) -> env.EnvState:
             def move(state: env.EnvState, key: jax.Array):
-                return env.step(program, state, env.random_action(key, state))[0], None
+                return env.step(program, state, random_action(key, state))[0], None
 
             return jax.lax.scan(move, env.reset(program, capacity), jax.random.split(key, num_buffers))[0]
 

@@ -39,6 +39,17 @@ def played(program: Program, play: Callable, *arguments) -> PlayedGame:
     return game.played()
 
 
+def random_returns(program: Program, count: int) -> np.ndarray:
+    """[count] returns of random games."""
+    rng = np.random.default_rng(0)
+    return np.array([played(program, Game.play_random, rng).value for _ in range(count)])
+
+
+def random_action(key: jax.Array, state: env.EnvState) -> jax.Array:
+    """A uniformly random legal action; 0 when the game is over."""
+    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
+
+
 def as_mapping(program: Program, game: PlayedGame) -> Mapping:
     return make_mapping(program, game.action, game.offset, game.start, game.end)
 

@@ -100,7 +100,6 @@ class Problem(ABC):
     """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
 
     name: str  # As on the command line, and in `RENAMED`.
-    solution_schema: str  # The kind of the solution's file: mapping, partition or schedule.
     seconds: float | None = None
     samples: int | None = None  # A search's limits unless it is told others.
     net: tuple[str, ...] = ()  # Rules that take a moment: what a user gets is at least as good, see `solve`.

@@ -72,7 +72,6 @@ def test_rows_by_hand():
     fits = [rows["near-optimal", "fits_percent", m]["value"] for m in (64, 68, 72, 90.0)]
     assert fits == pytest.approx([0.0, 100 / 3, 200 / 3, 200 / 3])
     assert rows["class-search", "over_optimum", None]["value"] == 2.0
-    assert rows["optimum", "over_random_balanced", None]["value"] == 0.5
     assert rows["sa", "over_optimum", None]["value"] == 0.0 == rows["sa", "fits_percent", None]["value"]
 
 

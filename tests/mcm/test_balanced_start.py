@@ -17,7 +17,8 @@ from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.even_cut import MOVED, Start, balanced_start, log_weights
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
-from learned_mapping.mcm.silicon import PROBLEM, solve
+from learned_mapping.mcm.silicon import PROBLEM
+from learned_mapping.problem import solve
 from learned_mapping.programs.synthetic import random_graph
 
 
@@ -81,7 +82,7 @@ def test_learners_learn_from_measurements_on_silicon():
     """Catches a learner that is asked about the analytical model instead."""
     assert {"rl", "rl-balanced", "finetune", "sa-balanced", "class-search", "optimum"} <= set(PROBLEM.methods())
     graph = random_graph(np.random.default_rng(1), "towers", 30)
-    result = solve(graph, "rl", profile="quick", chips=3, samples=25, seed=1)
+    result = solve(PROBLEM, PROBLEM.task(graph, chips=3), "rl", profile="quick", samples=25, seed=1)
     noisy = np.unique(result.curve["y"])
     assert result.samples == 25 and result.metrics["throughput"] > 0
     assert result.metrics["throughput"] not in noisy, "the curve holds measurements with noise"

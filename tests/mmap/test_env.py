@@ -11,7 +11,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.programs.program import Program, make_program
-from mmap_games import stacked
+from mmap_games import random_action, stacked
 from synthetic_programs import random_program
 
 TRACES = []
@@ -116,7 +116,7 @@ def test_capacity_suffices_for_play_of_the_kind_it_was_measured_on():
 
         def play(key):
             def move(state, key):
-                return env.step(arrays, state, env.random_action(key, state))[0], None
+                return env.step(arrays, state, random_action(key, state))[0], None
 
             return jax.lax.scan(move, env.reset(arrays, capacity), jax.random.split(key, 450))[0]
 

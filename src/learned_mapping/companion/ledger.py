@@ -14,8 +14,6 @@ from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import read_json
 
-STATES = ("fresh", "stale", "not yet run", "damaged")
-
 
 def entries(profile: str = "full") -> list[dict[str, Any]]:
     """One row per artifact, from its stored result.
@@ -24,9 +22,9 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
       profile: of the results to look at.
 
     Returns:
-      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (one of `STATES`), ``changed`` (why it is
-      stale) and, None where nothing is
-      stored, ``profile``, ``seeds``, ``created``, ``seconds``, ``peak_bytes``, ``runs``, ``validated``.
+      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (fresh, stale, not yet run or damaged), ``changed``
+      (why it is stale) and, None where nothing is stored, ``profile``, ``seeds``, ``created``, ``seconds``,
+      ``peak_bytes``, ``runs``, ``validated``.
     """
     rows = []
     for artifact_id, title, _, _ in TABLE:
@@ -45,19 +43,6 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
         row["runs"] = None if result is None else len(result["runs"])
         rows.append(row)
     return rows
-
-
-def totals() -> dict[str, Any]:
-    """Sums over the ledger: artifacts, how many are stored and fresh, seconds of work, solutions validated."""
-    rows = entries()
-    stored = [row for row in rows if row["created"] is not None]
-    return {
-        "artifacts": len(rows),
-        "stored": len(stored),
-        "fresh": sum(row["state"] == "fresh" for row in rows),
-        "seconds": sum(row["seconds"] for row in stored),
-        "validated": sum(row["validated"] for row in stored),
-    }
 
 
 def ledger_table(profile: str = "full"):

@@ -132,17 +132,6 @@ def ratio_rows(
     return found
 
 
-def side(ratio: Row) -> str:
-    """Of a ratio: ``ahead`` or ``behind`` where its whole interval is on that side of 1, else ``not apart``."""
-    return "ahead" if ratio["low"] > 1 else "behind" if ratio["high"] < 1 else "not apart"
-
-
-def told(ratio: Row) -> str:
-    """A row of a ratio in words: ``rl against sa: -1.2 % (-2.0 to -0.4), behind``."""
-    value, low, high = (f"{100 * (ratio[end] - 1):+.1f}" for end in ("value", "low", "high"))
-    return f"{ratio['method']} against {ratio['baseline']}: {value} % ({low} to {high}), {side(ratio)}"
-
-
 def assembled(found: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
     """What an assemble function returns: its rows, and how many solutions were judged and are invalid."""
     judged = [bool(each) for each in valid]

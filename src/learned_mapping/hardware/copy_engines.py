@@ -1,7 +1,7 @@
-"""The relaxed copy rule: several copies under way at once, sharing bandwidth with each other and with the instructions.
+"""The relaxed copy rule: several copies under way at once, sharing the bandwidth that the instructions leave.
 
 Eq. 6 of paper 1 lets one buffer be copied at a time; a compiler need not keep to that. `shared_copy_latency` replays
-any mapping and says what it takes when copies overlap, slow each other and the instructions down, and come late.
+any mapping and says what it takes when copies overlap, slow each other down, give way to instructions, and come late.
 `memory_hierarchy.program_latency` remains the model with one copy at a time.
 """
 
@@ -24,14 +24,7 @@ from learned_mapping.programs.program import Program
 DONE = 1e-12  # What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
 
 
-def shared_copy_latency(
-    program: Program,
-    mapping: MappingLike,
-    machine: MemoryHierarchy | None = None,
-    *,
-    engines: int | None = None,
-    yields: float = 0.5,
-) -> LatencyBreakdown:
+def shared_copy_latency(program: Program, mapping: MappingLike, *, engines: int | None = None) -> LatencyBreakdown:
     """Replays a mapped program in order, with up to `engines` copies under way at once.
 
     1. Instruction t runs for L_t(S), S its buffers in CMEM, after instruction t - 1, if nothing slows it down.
@@ -41,30 +34,27 @@ def shared_copy_latency(
     3. Copies under way share ``copy_bytes_per_s`` equally.
     4. HBM is shared: an instruction that takes L seconds and moves n bytes from and to HBM wants the share
        f = min(1, n / (L * hbm_bytes_per_s)) of its bandwidth, the copies together c = copy_bytes_per_s /
-       hbm_bytes_per_s (at most 1). Of what they want too much, f + c - 1, the instruction gives up the part `yields`
-       and the copies the rest.
+       hbm_bytes_per_s (at most 1). Of what they want too much, f + c - 1, the copies give up all: instructions come
+       first.
     5. Instructions wait for what they need as in `program_latency` (its rules 3 to 5): inputs on their way to CMEM or
        to HBM, memory that a copy still reads, tensors that live in CMEM alone and are read from HBM.
 
     Args:
       mapping: need not be valid: space is not checked, and what was never brought to CMEM counts as there.
-      machine: bandwidths; by default those of the program's file. Its `contention` is not used: rule 4 stands for it.
       engines: copies under way at once; None for no limit.
-      yields: from 0, instructions come first, to 1, copies come first.
 
     Returns:
-      As `program_latency`; ``contention_s`` is what instructions lose to rule 4. Copies may overlap in time.
+      As `program_latency` with the bandwidths of the program's file; ``contention_s`` is 0 by rule 4. Copies may
+      overlap in time.
 
     Raises:
-      InputError: a parameter is unusable.
+      InputError: there is no engine, or the program's bandwidth is unusable.
     """
-    machine = machine_of(program) if machine is None else machine
+    machine = machine_of(program)
     check_hierarchy(machine)
     if engines is not None and engines < 1:
         raise InputError("machine", "engines", f"must be at least 1, got {engines}")
-    if not 0 <= yields <= 1:
-        raise InputError("machine", "yields", f"must be in [0, 1], got {yields}")
-    return _SharedCopies(program, mapping, machine, engines, yields).run()
+    return _SharedCopies(program, mapping, machine, engines).run()
 
 
 def all_slow_latency(program: Program) -> float:
@@ -91,9 +81,9 @@ class _SharedCopies(Replay):
 
     HERE = _Copy(0, 0, None, end=0.0)
 
-    def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines, yields: float):
+    def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines: int | None):
         super().__init__(program, mapping)
-        self.engines, self.yields = engines, yields
+        self.engines = engines
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)
         self.copy_share = min(float(machine.copy_bytes_per_s) / self.hbm_bytes_per_s, 1.0)
         latency, dropped = np.array(self.latency), np.array(self.action) == DROP
@@ -145,13 +135,12 @@ class _SharedCopies(Replay):
             self._admit()
             wanted = self.copy_share if self.active else 0.0
             excess = max(share + wanted - 1.0, 0.0)
-            speed = 1.0 - self.yields * excess / share if share > 0 else 1.0
-            rate = (wanted - (1.0 - self.yields) * excess) * self.hbm_bytes_per_s / max(len(self.active), 1)
-            instruction = work / speed if until is None and speed > 0 else np.inf
+            rate = (wanted - excess) * self.hbm_bytes_per_s / max(len(self.active), 1)
+            instruction = work if until is None else np.inf
             shortest = min(copy.left for copy in self.active) / rate if self.active and rate > 0 else np.inf
             elapsed = min(instruction, shortest)
             self.now += elapsed
-            work = 0.0 if instruction <= shortest else work - elapsed * speed
+            work = 0.0 if instruction <= shortest else work - elapsed
             if self.active and rate > 0:
                 for copy in self.active:
                     copy.left -= elapsed * rate

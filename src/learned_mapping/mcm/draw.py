@@ -17,35 +17,12 @@ LEVELS = 40  # Depths that a drawing of more tells apart.
 BAD_COLOUR = PALETTE[1]
 
 
-def show(graph: ComputationGraph, partition: Partition | None = None, package: ChipPackage | None = None) -> str:
+def show(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> str:
     """SVG text of `picture`."""
     return svg_text(picture(graph, partition, package))
 
 
-def picture(graph: ComputationGraph, partition: Partition | None = None, package: ChipPackage | None = None) -> Figure:
-    """A partition over its chips, or the graph alone."""
-    return graph_drawing(graph) if partition is None else partition_drawing(graph, partition, package)
-
-
-def graph_drawing(graph: ComputationGraph) -> Figure:
-    """Ops by their depth, coloured by their share of the work, with their edges."""
-    figure, axes = new_figure(height=3.4)
-    depth = depth_of(graph)
-    x, y = depth.astype(float), _lanes(depth)
-    _draw_edges(axes, graph, x, y)
-    seconds = ChipModel(graph, ChipPackage(chips=1)).op_seconds
-    size = np.ceil(4 * np.sqrt(seconds / max(seconds.max(), 1e-30)))
-    for step in range(5):  # few sizes keep the file small
-        axes.plot(x[size == step], y[size == step], "o", color=PALETTE[0], alpha=0.8, markersize=2 + 2.2 * step)
-    _label_ops(axes, graph, x, y)
-    axes.margins(y=0.35)
-    axes.set_yticks(np.unique(np.round(y)))
-    axes.set(xlabel="operations on the longest path before", ylabel="operations side by side")
-    axes.set_title(f"{written(graph.name)}: {graph.num_ops} operations; size: time on one chip")
-    return figure
-
-
-def partition_drawing(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> Figure:
+def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> Figure:
     """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and on its links.
 
     Args:
@@ -139,15 +116,12 @@ def _draw_bundles(axes: Axes, graph: ComputationGraph, depth: np.ndarray, chip: 
     axes.grid(visible=False)
 
 
-def _draw_edges(
-    axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray | None = None
-) -> None:
+def _draw_edges(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray) -> None:
     """Grey within a chip, dark to a later chip, red to an earlier one; arrows where the graph is small."""
     edges = graph.op_edges
     colours = np.full(len(edges), "#B0B0B0", object)
-    if chip is not None:
-        colours[chip[edges[:, 1]] > chip[edges[:, 0]]] = INK
-        colours[chip[edges[:, 1]] < chip[edges[:, 0]]] = BAD_COLOUR
+    colours[chip[edges[:, 1]] > chip[edges[:, 0]]] = INK
+    colours[chip[edges[:, 1]] < chip[edges[:, 0]]] = BAD_COLOUR
     if graph.num_ops <= LABELLED_OPS:
         for (u, v), colour in zip(edges.tolist(), colours):
             arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 6, "shrinkB": 6, "linewidth": 1.2}

@@ -237,7 +237,7 @@ CHEAP_IDEALS = 20_000  # Up to here the optimum takes a moment, and stands besid
 class Partitioning(Problem):
     """Paper 2: a graph, and the chip of each op, judged by the analytical model."""
 
-    name, solution_schema = "mcm", "partition"
+    name = "mcm"
     samples = SAMPLES
     net = ("greedy-careful",)
 

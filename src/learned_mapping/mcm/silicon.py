@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping import problem
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
@@ -14,7 +13,7 @@ from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.searches.costs import class_search
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
 from learned_mapping.mcm.validate import validate_on_silicon
-from learned_mapping.problem import RULE, Method, Result
+from learned_mapping.problem import RULE, Method
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -97,8 +96,3 @@ class PartitioningOnSilicon(Partitioning):
 
 
 PROBLEM = PartitioningOnSilicon()
-
-
-def solve(graph: ComputationGraph, method: str, *, chips: int = 36, **limits: Any) -> Result:
-    """Partitions `graph` for the silicon; limits and errors as in `problem.solve`; the curve is of measurements."""
-    return problem.solve(PROBLEM, PROBLEM.task(graph, chips=chips), method, **limits)

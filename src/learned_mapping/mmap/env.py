@@ -253,11 +253,6 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
     return next_state, reward
 
 
-def random_action(key: jax.Array, state: EnvState) -> jax.Array:
-    """A uniformly random legal action; 0 when the game is over."""
-    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
-
-
 def _select(condition: jax.Array, yes: Position, no: Position) -> Position:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 

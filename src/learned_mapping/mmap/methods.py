@@ -143,7 +143,7 @@ PAPER_METHODS = {
 class MemoryMapping(Problem):
     """Paper 1: a program, and a mapping of its buffers to fast memory."""
 
-    name, solution_schema = "mmap", "mapping"
+    name = "mmap"
     seconds = SECONDS
     net = ("greedy-tuned", "heuristic")
 

@@ -30,13 +30,9 @@ RESIDENT = "rule 1 no copy of a resident tensor"
 PRECEDENT = "section 4.2 NoCopy needs an allocation"
 LIVE_RANGE = "Appendix A NoCopy of an output takes the live range"
 DROPPED = "section 4.2 a dropped buffer has no allocation"
+# Judged only with ``exact=True``:
 LATEST = "Appendix A shortest copy interval"
 LOWEST = "Appendix A lowest offset"
-RULES = (
-    CAPACITY, OVERLAP, INTERVAL, COVER, ONE_COPY, SAME_OFFSET, ALL_OR_NONE, SOURCE, RESIDENT, PRECEDENT, LIVE_RANGE,
-    DROPPED, LATEST, LOWEST,
-)  # fmt: skip
-"""Every rule the validator can name. The last two are judged only with ``exact=True``."""
 
 
 @dataclass(frozen=True)

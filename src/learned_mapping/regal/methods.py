@@ -286,7 +286,7 @@ METHODS: dict[str, Method] = {
 class Scheduling(Problem):
     """Paper 3: a graph, and the device and the turn of each op."""
 
-    name, solution_schema = "regal", "schedule"
+    name = "regal"
     samples = EVALUATIONS
     net = ("list-scheduler",)
 

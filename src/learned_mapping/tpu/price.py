@@ -276,7 +276,7 @@ def with_stalls(program: Program, mapping: MappingLike, price: Price) -> dict[st
         buffer_bit=np.full(program.num_buffers, NOT_VARIED, np.int8),
     )
     serial = program_latency(flat, mapping).total_s * clock_hz
-    shared = shared_copy_latency(flat, mapping, yields=0.0).total_s * clock_hz
+    shared = shared_copy_latency(flat, mapping).total_s * clock_hz
     other = price.total - float(times.sum()) * clock_hz
     found = {"serial_cycles": serial + other, "shared_cycles": shared + other}
     return found | {"stalled_cycles": min(found.values())}

@@ -13,10 +13,9 @@ from learned_mapping.mmap import methods
 from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
 from learned_mapping.mmap.agent.rounds import round_config
 from learned_mapping.mmap.agent.solve import solve
-from learned_mapping.mmap.rules.play import Game, random_returns
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
-from mmap_games import hard_program
+from mmap_games import hard_program, random_returns
 
 SMALL = AgentConfig(
     games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
@@ -79,7 +78,7 @@ def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> No
 def test_it_learns() -> None:
     """Whole games of the agent after training are better than random games, by more than the spread of their mean."""
     program = hard_program(3, 40)
-    values, _ = random_returns(Game(program), 500, np.random.default_rng(0))
+    values = random_returns(program, 500)
     found = solve(program, 0, config=dataclasses.replace(SMALL, iterations=60))
     assert found.metrics["updates"] == 480
     assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
@@ -118,7 +117,7 @@ def test_both_environments_train_the_same(tmp_path) -> None:
 def test_the_search_in_the_game_itself() -> None:
     """Without learning it plays better than at random."""
     program = hard_program(3, 40)
-    values, _ = random_returns(Game(program), 500, np.random.default_rng(0))
+    values = random_returns(program, 500)
     true = dataclasses.replace(SMALL, jax_games=True, true_dynamics=True)
     alone = solve(program, 0, config=dataclasses.replace(true, frozen=True, iterations=12))
     assert alone.metrics["updates"] == 0 and validate(program, alone.solution, exact=True).valid

@@ -32,4 +32,4 @@ def test_both_play_and_see_the_same(seed: int) -> None:
         kernel.step(actions)
         device.step(actions)
     np.testing.assert_array_equal(device.resets, kernel.resets)
-    assert not device.overflow
+    assert not bool(device._states.overflow.any())

@@ -79,8 +79,8 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         runs = frame(here)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
-        columns |= {"fits_percent": 100.0 * runs.fits, "samples_that_run_percent": 100.0 * runs.ran / runs.samples}
-        found += summaries(INSTANCE, method, columns | {"seconds": runs.seconds})
+        columns |= {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "seconds": runs.seconds}
+        found += summaries(INSTANCE, method, columns)
         found += learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
@@ -99,9 +99,6 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
         found += ratio_rows(INSTANCE, scores, CONTRASTS, **more)
-    for method, values in early.items() if best > 0 else ():
-        over = np.array(values) / best
-        found.append(summary_row(INSTANCE, method, "early_over_optimum", over, samples=EARLY_SAMPLES))
     return assembled(found, valid=(r["result"]["valid"] for r in records))
 
 

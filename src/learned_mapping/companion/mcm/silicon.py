@@ -13,7 +13,6 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.statistics import interquartile_mean
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -42,7 +41,6 @@ from learned_mapping.programs.graph import late_order
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
 PARTITIONS = {"quick": 200, "full": 2000}
 SAMPLES = {"quick": 100, "full": 400}
-PAPER_INVALID = 0.135  # Share of partitions, section 5.4 of the paper.
 MEMORIES_MIB = (64, 68, 72, 76, 80)
 """Other memories than the calibrated one, at which the share of partitions that fit is counted."""
 NEAR_OPTIMUM, NEAR_OPTIMUM_SPREAD = 1.03, (0.005, 0.1)
@@ -159,10 +157,7 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
-    """Rows of the samples (the scatter is that of the first seed), of memory, and of each method.
-
-    ``memory_for_paper_mib`` is the memory at which the paper's share of a sampler's partitions would be invalid.
-    """
+    """Rows of the samples (the scatter is that of the first seed), of memory, and of each method."""
     by_method: dict[str, list[Record]] = {}
     for record in records:
         by_method.setdefault(record["method"], []).append(record["result"])
@@ -179,14 +174,11 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
             fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
             found.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
-        needed = [float(np.quantile(peak, 1 - PAPER_INVALID)) for peak in peaks]
-        found.append(summary_row(INSTANCE, method, "memory_for_paper_mib", needed, chips=CHIPS))
-    over = {"over_random_balanced": interquartile_mean([r["throughput"] for r in by_method["random-balanced"]])}
-    over["over_optimum"] = by_method["optimum"][0]["throughput"]
+    optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
         runs = _columns(by_method[method])
         columns = {"throughput": runs["throughput"]}
-        columns |= {name: runs["throughput"] / unit for name, unit in over.items() if unit > 0}
+        columns |= {"over_optimum": runs["throughput"] / optimal} if optimal > 0 else {}
         columns |= {"fits_percent": 100.0 * runs["fits"]}
         columns |= {name: runs[name] for name in ("predicted_throughput", "peak_mib")}
         found += summaries(INSTANCE, method, columns, chips=CHIPS)
@@ -268,7 +260,7 @@ def plan_memory(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_memory(profile: str, records: Sequence[Record]) -> Record:
-    """By memory and method: seeds that end with a partition that runs, samples that ran, the first of them, throughput.
+    """By memory and method: seeds that end with a partition that runs, the first sample that ran, throughput.
 
     Throughput is without noise and 0 where nothing ran. ``first_ran`` counts one more than the budget where none did.
     """
@@ -277,7 +269,7 @@ def assemble_memory(profile: str, records: Sequence[Record]) -> Record:
         # A mean: an interquartile mean would hide one seed in five that ends without a partition.
         fits = 100.0 * float(runs.fits.mean())
         found.append(row(INSTANCE, method, "fits_percent", fits, n=len(runs), sram_mib=memory))
-        columns = {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "throughput": runs.throughput}
+        columns = {"throughput": runs.throughput}
         if method not in SCARCE_RULES:
             columns["first_ran"] = runs.first_ran.fillna(runs.samples + 1)
         found += summaries(INSTANCE, method, columns, sram_mib=memory)

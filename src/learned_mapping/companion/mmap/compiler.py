@@ -57,8 +57,8 @@ ON_PRICES = "edit-search-priced"
 """Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
 SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
 PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
-"""A search -> the better of its mapping and the compiler's; ``speedup_packed`` and ``speedup_packed_stalled`` take the
-compiler's also where ours does not fit at offsets of the compiler's own choice."""
+"""A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's also where ours
+does not fit at offsets of the compiler's own choice."""
 LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
 ROUNDS, HEADROOM = 4, 0.125
@@ -340,7 +340,7 @@ def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float
 
 def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
     """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
-    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping, yields=0.0).total_s
+    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping).total_s
     plain = float(placed_latency_s(program, mapping.placed).sum())
     hz = generation_of(program).clock_hz
     return {"model_cycles": plain * hz, "model_stalled_cycles": min(times) * hz}
@@ -379,8 +379,7 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
             if method in prods:
                 ours = next(found[m] for m in found if PRODS.get(m) == method)
                 fits = (ours["fast_bytes"] or 0) <= load(name)[0].fast_bytes
-                for stalled in ("", "_stalled"):
-                    values[f"speedup_packed{stalled}"] = values[f"speedup{stalled}"] if fits else 1.0
+                values["speedup_packed"] = values["speedup"] if fits else 1.0
             for metric, value in values.items():
                 made.append(row(name, method, metric, value, n=1, **digest))
                 if method != XLA:
@@ -391,7 +390,8 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
                 made.append(row(name, method, "identity", found[method]["cycles"] / full, n=1, compiled=full))
     for (method, metric), values in speeds.items():
         made.append(summary_row("all", method, metric, values, statistic=np.mean))
-        made += rows("all", method, {f"{metric}_min": min(values), f"{metric}_max": max(values)}, n=len(values))
+        if (method, metric) == (HBM, "speedup"):
+            made.append(row("all", HBM, "speedup_max", max(values), n=len(values)))
     exact = [abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
     if exact:
         identity = {"identity_percent": 100 * max(exact), "identity_programs": len(exact)}
@@ -429,28 +429,26 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
     speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}
     found = []
     for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):
-        for stalled in ("", "_stalled"):
-            keys = [key[:2] for key in speed if key[1] in methods and key[2] == "speedup"]
-            if len(keys) > 2:
-                metrics = (f"speedup{stalled}", f"speedup_model{stalled}")
-                points = np.array([[speed[*key, metric] for key in keys] for metric in metrics])
-                values = {
-                    "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
-                    "rank_correlation": pearson(*rankdata(points, axis=1)),
-                }
-                found += rows("all", label, {f"{metric}{stalled}": v for metric, v in values.items()}, n=len(keys))
+        keys = [key[:2] for key in speed if key[1] in methods and key[2] == "speedup"]
+        if len(keys) > 2:
+            points = np.array([[speed[*key, metric] for key in keys] for metric in ("speedup", "speedup_model")])
+            values = {
+                "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
+                "rank_correlation": pearson(*rankdata(points, axis=1)),
+            }
+            found += rows("all", label, values, n=len(keys))
     return found
 
 
 def same_program_rows(made: Sequence[Row]) -> list[Row]:
-    """Mean speedups of the search on the compiler's prices, and of the plain one on the same programs."""
+    """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of the plain one on the
+    same programs."""
+    speed = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "speedup_stalled"}
+    names = [name for name, method in speed if method == ON_PRICES and name != "all"]
     found = []
-    for metric in ("speedup", "speedup_stalled"):
-        speed = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == metric}
-        names = [name for name, method in speed if method == ON_PRICES and name != "all"]
-        for method in (PRODS[SEARCH], PRODS[ON_PRICES]) if names else ():
-            values = [speed[name, method] for name in names]
-            found.append(row("all", method, f"{metric}_same", float(np.mean(values)), n=len(values)))
+    for method in (PRODS[SEARCH], PRODS[ON_PRICES]) if names else ():
+        values = [speed[name, method] for name in names]
+        found.append(row("all", method, "speedup_stalled_same", float(np.mean(values)), n=len(values)))
     return found
 
 

@@ -159,7 +159,7 @@ def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, A
     instant = {"resets": 0.0, "samples": 1, "seconds": 0.0}
     if method == "xla-kept":
         return judged(program, legalise(program, own), exact=False) | instant
-    serial, shared = program_latency(program, own), shared_copy_latency(program, own, yields=0.0)
+    serial, shared = program_latency(program, own), shared_copy_latency(program, own)
     best = min(serial, shared, key=lambda latency: latency.total_s)
     saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())
     return instant | {
@@ -217,7 +217,7 @@ SCHEMA = "learned-mapping/mmap-training/1"
 CURVE_ROWS = 100
 """Of a learning curve that is stored, at most about."""
 MEANS = ("hot", "cold", "dead_ends", "equal", "entropy", "value_error")
-"""Columns of `mmap.agent.agent.ROW` that are averaged over the rows left out."""
+"""Columns of a learning curve that are averaged over the rows left out."""
 
 
 def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

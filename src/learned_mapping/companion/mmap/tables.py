@@ -214,7 +214,7 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth (of rounds: of the
-    last games of the best one), with the curve of the first training, the same ``_first`` of the first tenth, and the
+    last games of the best one), with the curve of the first training, ``dead_ends_first`` of the first tenth, and the
     best ``return``; how much they have learned."""
     made: list[Row] = learning_rows(instance, method, found)
     made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
@@ -223,11 +223,12 @@ def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
         return made
     for metric, column in {"dead_ends": "dead_ends", "mean_return": "hot"}.items():
         tenths = [(log, -(-len(log) // 10)) for log in logs]
-        first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
         last = [float(np.mean([each[column] for each in log[-n:]])) for log, n in tenths]
         if metric == "mean_return":
             last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(found, last)]
         curve = {"x": [each["games"] for each in logs[0]], "y": [each[column] for each in logs[0]], "x_unit": "games"}
         made.append(summary_row(instance, method, metric, last, curve=curve))
-        made.append(summary_row(instance, method, f"{metric}_first", first))
+        if metric == "dead_ends":
+            first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
+            made.append(summary_row(instance, method, "dead_ends_first", first))
     return made

@@ -103,9 +103,6 @@ def assemble_transfer(profile: str, records: list[Record]) -> Record:
             recent = [r["recent_return"] for r in found]
             made.append(summary_row(name, arm, "recent_return", recent, curve=curve))
             made += learning_rows(name, arm, found)
-            if arm == FINE_TUNED:
-                spent = [r["pretraining"]["updates"] for r in found]
-                made.append(summary_row(name, arm, "pretraining_updates", spent))
         if arms[SCRATCH] and arms[FINE_TUNED]:
             made += _contrasts(name, arms)
     return assembled(made) | counted(records)

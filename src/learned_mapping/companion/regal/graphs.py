@@ -14,7 +14,6 @@ from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from learned_mapping.regal.schedule import Schedule
 
 DATASETS = {
     "traced-runtime": ("traced", "runtime"),
@@ -94,11 +93,3 @@ def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
 @functools.lru_cache(maxsize=16)
 def _read(path: str, changed: int) -> dict[str, dict[str, Any]]:
     return read_json(path, BEST_SCHEMA).value["graphs"]
-
-
-def best_schedule(kind: str, objective: str, name: str, graph: ComputationGraph) -> Schedule:
-    """The best schedule known of a graph; raises `InputError` where none is stored, or it is of another graph."""
-    entry, path = best_entries(kind, objective).get(name), best_path(kind, objective)
-    if entry is None or entry["digest"] != graph.digest:
-        raise InputError(path, name, "no schedule of this graph is stored")
-    return Schedule.of(np.array(entry["placement"]), np.array(entry["order"]), entry["devices"])

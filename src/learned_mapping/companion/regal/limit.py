@@ -11,7 +11,7 @@ from learned_mapping.companion.regal.graphs import graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
 from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.companion.regal.tables import QUICK_GRAPHS, outcomes
-from learned_mapping.companion.table import Record, Row, assembled, gap_row, row, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, gap_row, summary_row
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.regal.methods import EVALUATIONS, schedule_costs, solve
 from learned_mapping.regal.rules.instance import Instance
@@ -89,6 +89,4 @@ def assemble_limit(profile: str, records: list[Record]) -> Record:
         keeping = runs[runs.fits.astype(bool)].groupby("graph")
         if ratios := {graph: (each.cost / best[graph]).tolist() for graph, each in keeping}:
             found.append(gap_row(DATASET, method, "gap_percent", ratios, **more))
-    first = table.drop_duplicates("graph")
-    found.append(row(DATASET, "limit", "over_least", float(first.over_least.median()), n=len(first)))
     return assembled(found + updates_rows(records), valid=table.valid)

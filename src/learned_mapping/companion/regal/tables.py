@@ -30,8 +30,6 @@ EXACT_TIME = {"quick": 1.0, "full": 15.0, "paper": 10_000.0}
 EXACT_SETS = {"quick": ("small",), "full": ("small", "twenty"), "paper": ("small", "twenty")}
 TIME_OPS = {"quick": (50, 100, 200)} | dict.fromkeys(("full", "paper"), (50, 100, 200, 500, 1000, 2000, 5000))
 
-LARGE_OPS = 150  # Graphs above this size have rows of their own in table 1.
-
 ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
 
 MEMORY = "traced-memory"  # The paper's dataset of both figures.
@@ -53,12 +51,12 @@ def _graphs(kind: str, profile: str) -> list[str]:
     return [name for name in graph_names(kind) if profile != "quick" or name in QUICK_GRAPHS[kind]]
 
 
-def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any) -> dict[str, Any]:
+def config_of(kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any) -> dict[str, Any]:
     plain = {"kind": kind, "split": "test", "objective": objective, "transfers": "rendezvous"}
     return plain | {"graphs": list(graphs), "evaluations": evaluations} | more
 
 
-def _runs(
+def runs_of(
     task: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
 ) -> list[Run]:
     """A run for each method, seed, and network of a method that asks one; at most `SEARCH_SEEDS` with each network.
@@ -110,8 +108,8 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     if profile == "quick":
         learners, networks = regal_methods.QUICK_LEARNERS, 1
     for dataset, (kind, objective) in DATASETS.items():
-        config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        runs += _runs("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
+        config = config_of(kind, objective, _graphs(kind, profile), EVALUATIONS)
+        runs += runs_of("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
         runs += _per_graph("regal.long", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
             runs += _per_graph("regal.prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
@@ -124,9 +122,7 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
     for dataset, here in _by_instance(records, DATASETS):
         costs, (kind, objective) = costs_of(here), DATASETS[dataset]
         best = best_known(costs, best_entries(kind, objective))
-        large = {name for name in graph_names(kind) if load_graph(kind, name).num_ops > LARGE_OPS}
         found += _gap_rows(dataset, costs, best, compare=True)
-        found += _gap_rows(dataset, costs, best, metric="large_gap_percent", graphs=large)
         found += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
         for method, graphs in costs.items():
             for graph, values in graphs.items():
@@ -148,8 +144,8 @@ def _readings() -> dict[str, tuple[str, str]]:
 def plan_room(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, (kind, transfers) in _readings().items():
-        config = _config(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
-        runs += _runs("regal.schedule", ROOM_METHODS, instance, config, seeds)
+        config = config_of(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
+        runs += runs_of("regal.schedule", ROOM_METHODS, instance, config, seeds)
         runs += _per_graph("regal.long", "long-search", instance, config | {"evaluations": LONG_EVALUATIONS[profile]})
     return runs
 
@@ -159,17 +155,17 @@ def assemble_room(profile: str, records: list[Record]) -> Record:
     found: list[Row] = []
     for instance, here in _by_instance(records, _readings()):
         costs, long = costs_of(here), here[here.method == "long-search"]
-        found += _gap_rows(instance, costs, best_known(costs), compare=True)
+        found += _gap_rows(instance, costs, best_known(costs))
         found += _gap_rows(instance, costs, dict(zip(long.graph, long.floor)), metric="floor_gap_percent")
     return _result(found, records)
 
 
 def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
-    runs = _runs("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
-    traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
+    runs = runs_of("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
+    traced = config_of("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
     methods = ("brkga", "local-search", "regal", "regal-imitation")
-    runs += _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
+    runs += runs_of("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
     return runs + [
         Run("regal.split", "regal", "split", traced | more, 0) for more in brought("regal", "traced-runtime")[:1]
     ]
@@ -194,8 +190,8 @@ def plan_exact(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, (split, objective) in _exact_sets(profile).items():
         graphs = graph_names("synthetic", split)[:: 3 if profile == "quick" else 1]
-        config = _config("synthetic", objective, graphs, EVALUATIONS, split=split)
-        runs += _runs("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
+        config = config_of("synthetic", objective, graphs, EVALUATIONS, split=split)
+        runs += runs_of("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
         runs += _per_graph("regal.prove", "cp-sat", instance, config | {"solver_time": EXACT_TIME[profile]})
     return runs
 
@@ -209,10 +205,8 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
         found += _proof_rows(instance, here)
         if len(optimal):
             optimum = dict(zip(optimal.graph, optimal.cost))
-            found += _gap_rows(instance, costs_of(here), optimum, graphs=set(optimum))
+            found += _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
         found += _seconds_rows(instance, here)
-        for graph, proven in zip(solved.graph, solved.optimal):
-            found.append(row(f"{instance}/{graph}", "cp-sat", "proved", bool(proven)))
     return _result(found, records)
 
 
@@ -222,18 +216,16 @@ def _gap_rows(
     reference: Mapping[str, float],
     *,
     metric: str = "gap_percent",
-    graphs: set[str] | None = None,
     compare: bool = False,
 ) -> list[Row]:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
 
-    Of `graphs` alone, where given. With `compare` also the probability that a run beats BRKGA's on the same graph.
+    With `compare` also the probability that a run beats BRKGA's on the same graph.
     """
     found = []
     for method, known in costs.items():
-        ratios = {g: (np.array(v) / reference[g]).tolist() for g, v in known.items() if graphs is None or g in graphs}
-        if ratios:
-            found.append(gap_row(instance, method, metric, ratios))
+        ratios = {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
+        found.append(gap_row(instance, method, metric, ratios))
         if compare and method not in ("brkga", "long-search"):
             ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
             found.append(row(instance, method, "beats_brkga", probability_of_improvement(ours, theirs)))
@@ -299,15 +291,12 @@ def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
     trained = {each["method"]: each.get("training_seeds") for each in results.select(table, instance=MEMORY)}
     found = results.select(table, instance=MEMORY, metric="updates")
     for method in COMPARED:
-        values, more = [], {"training_seeds": trained[method]} if trained.get(method) else {}
+        more = {"training_seeds": trained[method]} if trained.get(method) else {}
         for graph in graph_names("traced"):
             ours, base = (ratios.get((f"{MEMORY}/{graph}", m)) for m in (method, "brkga"))
             if ours is not None and base is not None:
-                values.append(100 * (1 - ours[0] / base[0]))
-                found.append(row(graph, method, "improvement_percent", values[-1], n=ours[1], **more))
-        if values:
-            share = np.mean(np.array(values) > 0)
-            found.append(row("all", method, "improved_share", share, n=len(values), **more))
+                less = 100 * (1 - ours[0] / base[0])
+                found.append(row(graph, method, "improvement_percent", less, n=ours[1], **more))
     return from_part(table, found)
 
 
@@ -320,7 +309,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
     """One search per method and seed with the last limit; it has passed the others on its way."""
     limits, runs = LIMITS[profile], []
     for dataset in LIMIT_DATASETS:
-        config = _config("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
+        config = config_of("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
         for method in LIMIT_METHODS[profile]:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):

@@ -42,28 +42,6 @@ ARGMAX = 0.01
 """The temperature of evaluation games."""
 
 
-ROW = {
-    "iteration": "finished so far",
-    "cpu_s": "seconds of the budget, compiling and evaluation left out",
-    "games": "whole games finished so far",
-    "decisions": "made in self-play so far",
-    "updates": "training steps so far",
-    "hot": "mean return of the whole games this iteration finished at temperature 1; null if none, as the next two",
-    "cold": "of those at the low temperature",
-    "dead_ends": "per whole game",
-    "own_return": "mean return of evaluation games, null between evaluations",
-    "best": "return of the best whole game of the agent alone",
-    "best_found": "of this round's best game by whatever means",
-    "equal": "share of the windows that end like the best game",
-    "entropy": "mean of the policy targets, nats",
-    "value_error": "mean |network's value - target|, share of the possible saving",
-    "policy_loss": "mean cross-entropy of the updates, nats; null if none, as the next two",
-    "value_loss": "the same of values",
-    "reward_loss": "the same of rewards",
-}
-"""What the columns of the curve mean."""
-
-
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
     "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
@@ -281,7 +259,7 @@ class MMapAgent:
             )
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Self-play and updates; returns a row of the curve, see `ROW`, or None where `stop` cut it short."""
+        """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut it short."""
         chunk = self.play.play(self.decide, self.rng, stop, self._play_on if self._in_loop else None)
         if chunk is None:
             return None
@@ -398,6 +376,13 @@ class MMapAgent:
         return self.own_return
 
     def _row(self, chunk, losses: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """So far: iterations, ``cpu_s`` of the budget (compiling and evaluation left out), whole games, decisions and
+        updates. Of this iteration, None where there is none: ``hot`` and ``cold``, mean returns of whole games at
+        temperature 1 and at the low one; ``dead_ends`` per whole game; ``own_return``, of evaluation games; ``equal``,
+        the share of windows that end like the best game; ``entropy`` of the policy targets, nats; ``value_error``,
+        mean |network's value - target|, share of the possible saving; mean losses, cross-entropies in nats. ``best``
+        is the return of the agent's own best whole game, ``best_found`` of this round's best by whatever means."""
+
         def mean(values) -> float | None:
             values = list(values)
             return float(np.mean(values)) if values else None

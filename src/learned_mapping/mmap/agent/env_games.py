@@ -200,11 +200,6 @@ class EnvGames(Games):
         self._states = states
         self.observe()
 
-    @property
-    def overflow(self) -> bool:
-        """Whether some game has outgrown its slots and may not be exact."""
-        return bool(self._states.overflow.any())
-
     def observe(self) -> None:
         with env.exact():
             self._show(look(self._env, self._tables, self._states))

@@ -32,7 +32,7 @@ class LearnedResult(Result):
     for)."""
 
     log: tuple[dict[str, Any], ...] = ()
-    """The learning curve, a row per iteration; columns as in `agent.ROW`."""
+    """The learning curve, a row per iteration; columns as in `MMapAgent._row`."""
     stages: tuple[tuple[int, float, float], ...] = ()
     """Number, return and latency in seconds of whole games from all along the training."""
 

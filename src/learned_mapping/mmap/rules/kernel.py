@@ -574,15 +574,3 @@ def play_on(program, state, mode, preferences, weights, scale, stop, rng) -> Non
         else:
             action = choose(program, state, mode, preferences, weights, scale, features, rng)
             apply(program, state, action)
-
-
-@numba.njit(cache=True)
-def play_random_games(program, state, scale, rng, values) -> int:
-    """Fills `values` with the returns of whole random games; returns the decisions made, those taken back included."""
-    moves, nothing = 0, np.zeros((1, 3))
-    for i in range(len(values)):
-        restart(program, state)
-        play_on(program, state, RANDOM, nothing, np.zeros((2, NUM_FEATURES)), scale, len(program.buffers), rng)
-        values[i] = state.game[0].saved_s / program.possible_saving_s if program.possible_saving_s > 0.0 else 0.0
-        moves += state.game[0].moves
-    return moves

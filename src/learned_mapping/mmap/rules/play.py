@@ -1,4 +1,4 @@
-"""Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, snapshots, rewinding, playing on.
+"""Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, rewinding, playing on.
 
 A game is played by chance, by preferences, or by a linear policy on `kernel.FEATURES`. Dead ends are
 settled by Drop-backup. Same arguments, same generator state: same game.
@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays, share
+from learned_mapping.mmap.rules.state import ProgramArrays, new_state, program_arrays, share
 from learned_mapping.programs.program import Program
 
 
@@ -109,17 +109,6 @@ class Game:
         kernel.rewind(self.program, self.state, int(prefix))
         self._settle()
 
-    def snapshot(self) -> GameState:
-        """A copy of the state, for `restore`."""
-        target = new_state(self.program)
-        copy_state(target, self.state)
-        return target
-
-    def restore(self, snapshot: GameState) -> None:
-        """Back to a state `snapshot` returned."""
-        copy_state(self.state, snapshot)
-        self._settle()
-
     def play_random(self, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with random legal moves until `stop` buffers are decided (default: all)."""
         self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
@@ -163,9 +152,3 @@ def _checked(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarra
     if values.shape != shape:
         raise InputError(name, "", f"expected shape {shape}, got {values.shape}")
     return values
-
-
-def random_returns(game: Game, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-    """[count] returns of random games, and the decisions made; `game` is reused and ends in the last one."""
-    values = np.zeros(count)
-    return values, int(kernel.play_random_games(game.program, game.state, game.scale, rng, values))
