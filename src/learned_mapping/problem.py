@@ -247,7 +247,8 @@ def solve(
     values = [problem.value(task, solution) for solution in fallen]
     best = int(np.argmax(values))
     result = replace(result, seconds=spent + result.seconds)  # what a learner compiles is not counted
-    if values[best] <= problem.value(task, result.solution):
+    own = problem.value(task, result.solution)
+    if values[best] < own or (values[best] == own and problem.validate(task, result.solution).valid):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
     metrics = bounds | problem.metrics(task, fallen[best])

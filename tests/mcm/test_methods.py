@@ -9,18 +9,20 @@ import time
 import numpy as np
 import pytest
 
+from learned_mapping import problem
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
-from learned_mapping.mcm.methods import METHODS, solve
+from learned_mapping.mcm.methods import METHODS, PROBLEM, solve
 from learned_mapping.mcm.partition import make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.rules.cp_sat import Rules, fastest_partition
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.graph import make_graph
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import Node, write_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 
@@ -50,6 +52,39 @@ def test_optimum_equals_enumeration():
             if obeys_chain_rule(np.array(f), graph.op_edges) and is_valid(np.array(f), graph.op_edges)
         )
         assert model.runtime(optimum(model)) == pytest.approx(least, rel=1e-8)
+
+
+@pytest.mark.parametrize("size", [2**33, 2**41, 2**50])
+def test_optimum_with_a_tensor_that_dwarfs_the_rest(size):
+    """Catches sums that keep a rest of what was taken away again, and a search that then never ends."""
+    for graph in graphs(6, 6, 7, seed=2):
+        data = graph_to_json(graph)
+        for i, op in enumerate(data["ops"]):
+            op["seconds"] = 1e-9 * (i % 5 + 1)
+        data["tensors"][len(data["tensors"]) // 2]["bytes"] = size
+        model = ChipModel(graph_from_json(Node(data, "made")), ChipPackage(chips=3))
+        least = min(
+            model.runtime(np.array(f))
+            for f in itertools.product(range(3), repeat=graph.num_ops)
+            if obeys_chain_rule(np.array(f), graph.op_edges) and is_valid(np.array(f), graph.op_edges)
+        )
+        assert model.runtime(optimum(model)) == pytest.approx(least, rel=1e-8)
+
+
+def test_times_that_no_number_can_hold_are_refused():
+    """Catches a partition that is called valid with an infinite run time."""
+    with pytest.raises(InputError, match="longer on these chips"):
+        ChipModel(next(graphs(1, 6, 7)), ChipPackage(chips=3, link_bytes_per_s=1e-305))
+
+
+def test_a_rule_that_is_valid_takes_the_place_of_what_is_not():
+    """Catches a tie at no time at all that an invalid partition wins."""
+    data = graph_to_json(next(graphs(1, 12, 13)))
+    for op in data["ops"]:
+        op["seconds"] = 0.0
+    task = PROBLEM.task(graph_from_json(Node(data, "made")), chips=7)
+    found = problem.solve(PROBLEM, task, "unconstrained", samples=5, alone=False).solution
+    assert PROBLEM.validate(task, found).valid
 
 
 def test_optimum_equals_cp_sat():

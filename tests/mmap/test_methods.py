@@ -92,6 +92,16 @@ def test_a_mapping_that_loses_time_is_told():
     """Would catch silence where copies cost more than anything spares, and a word where they do not."""
     program = toy_program()
     flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
-    found = [solve(flat, "random", seed=seed, samples=1).solution for seed in range(10)]
+    found = [solve(program, "random", seed=seed, samples=1).solution for seed in range(10)]
     assert any("slower than leaving everything" in line for m in found for line in PROBLEM.hints(flat, m))
     assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []
+
+
+@pytest.mark.parametrize("method", ["random", "greedy-tuned", "edit-search", "muzero-no-backup"])
+def test_where_nothing_saves_time_nothing_is_placed(method):
+    """Would catch copies that stall a program for no gain."""
+    program = toy_program()
+    worse = replace(program, latency_s=1e-6 * (1 + np.arange(len(program.latency_s)) % 2))
+    assert worse.possible_saving_s == 0
+    found = solve(worse, method, seed=1, samples=5).solution
+    assert not found.placed.any() and validate(worse, found).valid

@@ -249,7 +249,12 @@ def show(options: Any) -> int:
     if options.solution:
         instance = _judged_instance(paper, options.solution, instance)
         solution = problem(paper).read_solution(options.solution, instance)
-    figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution)
+    try:
+        figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution)
+    except InputError as error:
+        raise InputError(options.solution or options.instance, error.field, error.fault) from None
+    if options.solution:
+        _tell_if_invalid(problem(paper), instance, solution, options.solution)
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
     if options.json:
@@ -257,6 +262,17 @@ def show(options: Any) -> int:
     else:
         print(f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}")
     return 0
+
+
+def _tell_if_invalid(paper: Problem, instance: Any, solution: Any, path: str) -> None:
+    """One line on stderr where what is drawn breaks a rule of its problem."""
+    given = {name: value for name, value in judged_options(path).items() if name != "hardware"}
+    given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in OPTIONS[paper.name]}
+    if "package" in given:
+        given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
+    verdict = paper.validate(paper.task(instance, **given), solution)
+    if not verdict.valid:
+        print(f"{shown(path, 1000)}: is drawn as it is, but invalid: {verdict.violations[0]}", file=sys.stderr)
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:
@@ -305,7 +321,20 @@ def judged_options(path: str) -> dict[str, Any]:
         made[name].name()
     for name in ("seed", "samples"):
         made[name].integer(0, 10**15)
+    if "network" in made:
+        for name, part in made["network"].object(("name", "sha256")).items():
+            part.string(64 if name == "sha256" else 200)
+    known = {name for names in OPTIONS.values() for name in names}
     given = made["options"].mapping(20)
+    for name, value in given.items():
+        if name not in known:
+            value.fail("is no option of `lmap solve`")
+        if name in ("chips", "devices", "iterations"):
+            value.integer(1, 10**9)
+        elif name == "fold":
+            value.boolean()
+        elif name not in (*JUDGED, "memory_gib", "package"):
+            value.string()
     found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
     if "memory_gib" in given:
         found["memory_gib"] = given["memory_gib"].number(1e-9, MOST_GIB)

@@ -131,14 +131,20 @@ class ChipModel:
         check_package(package)
         self.graph, self.package = graph, package
         self.work = graph_work(graph)
-        self.op_seconds = op_seconds(self.work, package)
-        """[N] float64 seconds."""
+        with np.errstate(over="ignore"):
+            self.op_seconds = op_seconds(self.work, package)
+            """[N] float64 seconds."""
+            self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
+            """[M] float64 seconds a tensor keeps one link busy."""
+            whole = self.op_seconds.sum() + 2.0 * self.tensor_seconds.sum()
+        if not np.isfinite(whole):
+            raise InputError(
+                graph.name, "", "takes longer on these chips than a number can say: their rates are too low"
+            )
         offsets = graph.consumer_offsets
         used = np.flatnonzero(np.diff(offsets))
         self._starts = offsets[used]
         self._producer = graph.tensor_producer[used]
-        self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
-        """[M] float64 seconds a tensor keeps one link busy."""
         self._used_seconds = self.tensor_seconds[used]
 
     def latencies(self, assignment: np.ndarray) -> np.ndarray:

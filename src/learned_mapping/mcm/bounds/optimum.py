@@ -16,8 +16,9 @@ rule, to a relative `TOLERANCE`. That covers every valid partition in which all 
 The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method gives up and says so.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -64,9 +65,10 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
     num_steps = 0
     before, behind, required_by = _masks(graph)
     made, used = graph.op_outputs, graph.op_inputs
+    carried = _carried(model)
     tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
     index = {0: 0}
-    members, seconds, cuts, required_masks = [0], [0.0], [0.0], [0]
+    members, seconds, cuts, required_masks = [0], [0.0], [0], [0]
     ready: list[tuple[int, ...]] = [tuple(u for u in range(graph.num_ops) if not before[u])]
     steps: list[list[int]] = []
     k = 0
@@ -84,8 +86,8 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
                 index[larger] = len(members)
                 members.append(larger)
                 seconds.append(seconds[k] + model.op_seconds[u])
-                cut = cuts[k] + sum(model.tensor_seconds[t] for t in made[u] if tensor_users[t])
-                cut -= sum(model.tensor_seconds[t] for t in used[u] if not tensor_users[t] & ~larger)
+                cut = cuts[k] + sum(carried[t] for t in made[u] if tensor_users[t])
+                cut -= sum(carried[t] for t in used[u] if not tensor_users[t] & ~larger)
                 cuts.append(cut)
                 required_masks.append(required_masks[k] | required_by[u] | 1 << u)
                 opened = [v for v in behind[u] if not before[v] & ~larger]
@@ -95,7 +97,7 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
         k += 1
     return Ideals(
         seconds=np.array(seconds),
-        cut_s=np.maximum(np.array(cuts), 0.0),
+        cut_s=np.maximum(np.array([float(cut) for cut in cuts]), 0.0),
         required=np.array([index[mask] for mask in required_masks], np.int32),
         step_offsets=np.concatenate([[0], np.cumsum([len(s) for s in steps])]).astype(np.int32),
         steps=np.array([j for s in steps for j in s], np.int32),
@@ -118,15 +120,28 @@ def optimum(model: ChipModel, *, ideals: Ideals | None = None) -> np.ndarray:
     target = (low + high) / 2
     while True:
         chain = _chain(ideals, model.package.chips, target)
-        if chain is not None:
-            best = _assignment(ideals, chain, model.graph.num_ops)
-            high = min(high, model.runtime(best))
+        found = best if chain is None else _assignment(ideals, chain, model.graph.num_ops)
+        faster = model.runtime(found)
+        if faster < high:
+            best, high = found, faster
         else:
             low = target
         last = high * (1 - TOLERANCE)
         if low >= last:
             return best
         target = last if high - low <= 4 * TOLERANCE * high else (low + high) / 2
+        if not low < target < high:  # numbers too small to be halved
+            return best
+
+
+def _carried(model: ChipModel) -> Sequence[Any]:
+    """[M] seconds that a tensor keeps a link busy, to be added and taken away again: exact where rounding, of the
+    largest, could be seen in the result."""
+    seconds = model.tensor_seconds
+    rounding = seconds.max(initial=0.0) * len(seconds) * np.finfo(np.float64).eps
+    return (
+        seconds if rounding < 1e-3 * TOLERANCE * lower_bound(model) else [Fraction(each) for each in seconds.tolist()]
+    )
 
 
 def _masks(graph: ComputationGraph):

@@ -14,6 +14,7 @@ from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
 from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.problem import Result
 from learned_mapping.programs.program import Program
@@ -116,6 +117,8 @@ def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
 def _told(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
     """The mapping of a game by its actions [B], and what it comes to."""
     game = Game(program)
+    if program.possible_saving_s <= 0.0:
+        actions = np.full(len(actions), DROP)
     game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
     played = game.played()
     mapping = make_mapping(program, played.action, played.offset, played.start, played.end)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.mapping import Mapping, claimed_share, make_mapping
+from learned_mapping.mmap.mapping import Mapping, all_dropped, claimed_share, make_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.program import Program
 
@@ -51,7 +51,9 @@ class Search:
         return value
 
     def mapping(self) -> Mapping:
-        """The best game's solution; something has been played."""
+        """The best game's solution; something has been played. Where fast memory saves nothing, none of it is used."""
+        if self.program.possible_saving_s <= 0.0:
+            return all_dropped(self.program)
         best = self.best
         return make_mapping(self.program, best.action, best.offset, best.start, best.end)
 
