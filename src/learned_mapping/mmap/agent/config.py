@@ -145,7 +145,7 @@ PAPER = AgentConfig(
 What Table 6 says in words that this code does not know: weight decay is decoupled (AdamW). The replay counts decisions.
 Half of the training data from Reanalyse are as many searches of replayed decisions in an iteration as half the samples
 of its updates (`share_reanalysed`). The temperature does not fall from 1 to .2: some games are played at .2, the others
-at 1. The root has Gumbel noise in place of Dirichlet's. What Table 6 does not say is ours.
+at 1. The policy has no noise at the root, where every action is looked into anyway. What Table 6 does not say is ours.
 """
 
 
