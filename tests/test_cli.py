@@ -343,3 +343,32 @@ def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypa
     monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: Wrong)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 1 and "no valid solution" in one_line(err) and not (folder / "o.json").exists()
+
+
+def test_show_says_that_a_solution_is_invalid(capsys, folder):
+    """Would catch a picture of overlapping buffers that looks as good as any."""
+    for changed, said in ((None, ""), (3, "is drawn as it is, but invalid")):
+        mapping = MAPPING if changed is None else edited("mapping", "decisions", 1, "end", value=changed)
+        (folder / "one.json").write_text(json.dumps(mapping))
+        code, _out, err = run(capsys, "show", "program.json", "one.json", "--out", "picture.svg")
+        assert code == 0 and err.count("\n") == bool(said) and said in err
+
+
+MADE = {"method": "rl", "by": "rl", "seed": 0, "samples": 1, "options": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"network": 5}, "made.network"),
+        ({"network": {"name": "n", "sha256": 1}}, "made.network.sha256"),
+        ({"options": {"zzz": 1}}, "made.options['zzz']"),
+        ({"options": {"chips": "x"}}, "made.options['chips']"),
+        ({"options": {"fold": 5}}, "made.options['fold']"),
+    ],
+)
+def test_what_made_a_solution_is_checked(capsys, folder, change, field):
+    """Would catch a wrong type that nobody reads."""
+    (folder / "one.json").write_text(json.dumps(PARTITION | {"made": MADE | change}))
+    code, _out, err = run(capsys, "check", "mcm", "graph.json", "one.json")
+    assert code == 2 and err.count("\n") == 1 and field in err
