@@ -364,18 +364,18 @@ def test_the_exact_method_out_of_reach_gives_a_bound(folder, capsys, monkeypatch
 
 def test_large_inputs_are_drawn_small(folder, capsys):
     """1,689 ops on 16 chips and hundreds of transfers were a black page of megabytes."""
-    from learned_mapping.mcm.partition import write_partition
+    from learned_mapping.mcm.partition import partition_to_json
     from learned_mapping.programs.formats import write_graph
-    from learned_mapping.regal.schedule import write_schedule
+    from learned_mapping.regal.schedule import schedule_to_json
 
     graph = chain(1700)
     write_graph("g.json", graph)
-    write_partition("p.json", make_partition(np.arange(1700) * 16 // 1700, 16), graph)
+    write_json("p.json", partition_to_json(make_partition(np.arange(1700) * 16 // 1700, 16), graph))
     place = np.arange(1700) % 2
     order = [(0, -1)]
     for i in range(1, 1700):
         order += [(i - 1, int(place[i])), (i, -1)]
-    write_schedule("s.json", Schedule.of(place, order, 2), graph)
+    write_json("s.json", schedule_to_json(Schedule.of(place, order, 2), graph))
     for solution, said in (("p.json", "in all"), ("s.json", "bundled")):
         assert run(capsys, "show", "g.json", solution, "--out", "x.svg")[0] == 0
         text = (folder / "x.svg").read_text()

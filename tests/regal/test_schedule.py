@@ -14,7 +14,6 @@ from learned_mapping.regal.schedule import (
     read_schedule,
     schedule_from_json,
     schedule_to_json,
-    write_schedule,
 )
 
 ORDER = [(0, -1), (0, 1), (1, -1), (2, -1), (2, 0), (3, -1)]
@@ -30,7 +29,7 @@ def test_a_file_reads_back_equal(tmp_path, odd_graph):
     for suffix in (".json", ".json.gz"):
         instance = Instance(odd_graph(rng, 20))
         schedule = decode(instance, rng.random(instance.chromosome_length))
-        write_schedule(tmp_path / f"s{suffix}", schedule, instance.graph)
+        write_json(tmp_path / f"s{suffix}", schedule_to_json(schedule, instance.graph))
         again = read_schedule(tmp_path / f"s{suffix}", instance.graph)
         assert again.placement.tolist() == schedule.placement.tolist()
         assert again.order.tolist() == schedule.order.tolist() and again.devices == schedule.devices

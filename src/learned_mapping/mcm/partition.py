@@ -10,7 +10,7 @@ from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MAX_CHIPS
 from learned_mapping.programs.graph import MAX_OPS, ComputationGraph, frozen_array
-from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
+from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,3 @@ def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
 def read_partition(path: str | os.PathLike, graph: ComputationGraph) -> Partition:
     """Reads a partition of `graph`; raises `InputError` naming file and field."""
     return partition_from_json(read_json(path), graph)
-
-
-def write_partition(path: str | os.PathLike, partition: Partition, graph: ComputationGraph) -> None:
-    """Writes a partition file, whole or not at all."""
-    write_json(path, partition_to_json(partition, graph))

@@ -9,7 +9,7 @@ import numpy as np
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
-from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
+from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tensor.
 
@@ -93,8 +93,3 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
 def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
     """Reads a schedule file for `graph`; raises `InputError` naming file and field."""
     return schedule_from_json(read_json(path), graph)
-
-
-def write_schedule(path: str | os.PathLike, schedule: Schedule, graph: ComputationGraph) -> None:
-    """Writes a schedule file, whole or not at all."""
-    write_json(path, schedule_to_json(schedule, graph))
