@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from learned_mapping.mmap.bounds import upper
 from learned_mapping.mmap.bounds.relaxation import LinearProgram, Relaxation, minimal_copies
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping
@@ -82,12 +83,15 @@ def test_every_game_is_a_point_of_every_window():
             assert sum(parts) == pytest.approx(game.value, abs=1e-6)
 
 
-def test_no_method_beats_the_bound():
+def test_no_method_beats_the_bound(monkeypatch):
     """Every method but the agent, which `tests/test_conformance.py` holds to the same."""
     for seed in range(4):
         program = hard_program(seed, 50)
         bound = upper_bound(program)
-        windows = upper_bound(program, max_exact_buffers=20)
+        with monkeypatch.context() as patched:
+            patched.setattr(upper, "MAX_EXACT_BUFFERS", 20)
+            patched.setattr(upper, "LINEAR_WINDOW", 20)
+            windows = upper_bound(program)
         assert bound.exact and not windows.exact
         assert windows.value >= bound.value - 1e-9
         whole = integer_bound(program)

@@ -164,7 +164,8 @@ def test_copies_planned_in_any_order_hold_in_program_order(seed):
 
 def test_the_smallest_free_chunk_is_taken():
     """Would catch a first fit, an overlap in time or space, and a stay that an in-place update may not take over."""
-    space = FreeSpace(20, capacity=1)
+    space = FreeSpace(20)
+    space._rows = space._rows[:, :1]  # so that it has to grow
     space.add(0, 0, 5, 4, 2)
     space.add(1, 0, 5, 10, 2)
     space.add(2, 2, 3, 15, 5)

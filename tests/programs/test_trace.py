@@ -16,6 +16,8 @@ from learned_mapping.hardware.chip_package import op_seconds as op_times
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.json_io import Node
+from learned_mapping.programs.trace import graph as graph_module
+from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import fold_sources, trace
 
 
@@ -183,19 +185,21 @@ def test_what_loses_the_tensor_it_takes_a_part_of_touches_all_that_is_left():
     assert graph.op_tensor_traffic[op] == graph.op_input_bytes[op] + graph.op_output_bytes[op] > 0
 
 
-def test_constant_chains_fold_into_their_users():
+def test_constant_chains_fold_into_their_users(monkeypatch):
     """Would catch iotas and masks left as sources, or their arithmetic lost."""
 
     def masked(x):
         return jnp.where(jnp.tri(4, dtype=bool), x, 0.0) @ x
 
-    raw = trace(masked, array(4, 4), fold=False)
+    raw = graph_module.graph_of_dataflow(flatten(masked, array(4, 4)), [])
     assert "iota" in raw.op_kinds
-    folded = fold_sources(raw, flop_fraction=0.2)
+    monkeypatch.setattr(graph_module, "FOLDED_FLOP", 0.2)
+    folded = fold_sources(raw)
     assert folded.op_kinds == ("input", "select_n", "dot_general")
     assert folded.op_flop.sum() >= raw.op_flop.sum()
     assert folded.metadata["folded_sources"] == raw.num_ops - 3
-    assert fold_sources(raw, flop_fraction=0).num_ops > 3
+    monkeypatch.setattr(graph_module, "FOLDED_FLOP", 0.0)
+    assert fold_sources(raw).num_ops > 3
 
 
 def test_functions_that_cannot_be_traced():

@@ -17,25 +17,24 @@ class Html(str):
         return str(self)
 
 
-def quick(artifact_id: str, *, seeds: int | None = None) -> dict[str, Any]:
+def quick(artifact_id: str) -> dict[str, Any]:
     """The result of the ``quick`` profile, performed now unless the same code has already performed it here."""
-    return results.make(artifact_id, "quick", seeds=seeds, progress=False)
+    return results.make(artifact_id, "quick", progress=False)
 
 
-def show_result(artifact_id: str, profile: str = "full", **options: Any) -> Html:
+def show_result(artifact_id: str, **options: Any) -> Html:
     """The stored result of an artifact as a table with its provenance; says how to make one where there is none.
 
     Args:
       artifact_id: such as ``mmap.table2``.
-      profile: of the stored result.
       **options: as for `table`.
     """
     artifact = find_artifact(artifact_id)
-    result = results.stored(artifact_id, profile)
+    result = results.stored(artifact_id)
     if result is None:
-        command = f"lmap make {artifact_id} --profile {profile}"
+        command = f"lmap make {artifact_id} --profile full"
         return Html(
-            f'<p class="lm-provenance"><b>{_text(artifact.title)}</b>: no stored <em>{profile}</em> result yet. '
+            f'<p class="lm-provenance"><b>{_text(artifact.title)}</b>: no stored <em>full</em> result yet. '
             f"<code>{_text(command)}</code> makes it.</p>"
         )
     return Html(table(result, **options) + provenance_line(result, artifact))

@@ -52,16 +52,16 @@ class Simulation:
     """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the step's peak."""
 
 
-def check_pair(pair: DevicePair, source: object = "devices") -> None:
+def check_pair(pair: DevicePair) -> None:
     """Raises `InputError` unless every parameter is usable."""
     if not 1 <= pair.devices <= MAX_DEVICES:
-        raise InputError(source, "devices", f"{pair.devices} is outside [1, {MAX_DEVICES}]")
+        raise InputError("devices", "devices", f"{pair.devices} is outside [1, {MAX_DEVICES}]")
     if pair.transfers not in TRANSFERS:
-        raise InputError(source, "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
+        raise InputError("devices", "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
     for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):
         value = float(getattr(pair, name))
         if not (np.isfinite(value) and value > 0):
-            raise InputError(source, name, f"must be above 0 and finite, got {value}")
+            raise InputError("devices", name, f"must be above 0 and finite, got {value}")
 
 
 def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:

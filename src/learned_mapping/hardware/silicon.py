@@ -84,13 +84,13 @@ def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> ChipPack
     return ChipPackage(chips=chips, sram_bytes=sram_bytes)
 
 
-def check_parameters(parameters: SiliconParameters, source: object = "silicon") -> None:
+def check_parameters(parameters: SiliconParameters) -> None:
     """Raises `InputError` unless every parameter is usable."""
     for field in dataclasses.fields(parameters):
         value = float(getattr(parameters, field.name))
         positive = field.name in OP_CLASSES
         if not (0 < value if positive else 0 <= value) or value == float("inf"):
-            raise InputError(source, field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
+            raise InputError("silicon", field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
 
 
 class Stages(NamedTuple):

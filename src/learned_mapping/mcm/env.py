@@ -45,18 +45,16 @@ class PartitionEnv:
       arrays: of the repair, where they are known already.
       start: where a policy's samples begin; nowhere where None.
       repair: who makes actions valid; the compiled engine under the chain rule where None.
-      candidates: how a candidate is repaired, by Algorithm 2 (``fix``) or ``nearest``.
     """
 
     def __init__(
         self, model: ChipModel, arrays: RepairArrays | None = None, start: Start | None = None,
-        repair: Repair | None = None, candidates: str = "fix",
+        repair: Repair | None = None,
     ):  # fmt: skip
         self.model, self.graph, self.start = model, model.graph, start
         self.chips, self.num_ops = model.package.chips, model.graph.num_ops
         self.arrays = repair_arrays(model.graph) if arrays is None else arrays
         self._repair = partial(repair_batch, self.arrays, self.chips) if repair is None else repair
-        self._candidates = candidates
 
     @cached_property
     def features(self) -> GraphFeatures:
@@ -110,7 +108,7 @@ class PartitionEnv:
     def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""
         if actions.ndim == 2:
-            return self._repair(mode=self._candidates, candidates=actions, rng=rng, count=len(actions))[0]
+            return self._repair(mode="fix", candidates=actions, rng=rng, count=len(actions))[0]
         return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))[0]
 
     def _rows(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -66,9 +66,9 @@ def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool 
     axes.grid(False)
 
 
-def layout(program: Program, mapping: Mapping, *, height: float = 3.6) -> Figure:
+def layout(program: Program, mapping: Mapping) -> Figure:
     """The paper's Figure 1: the memory layout of a mapped program; the dashed line is the capacity."""
-    figure, axes = new_figure(height=height)
+    figure, axes = new_figure(height=3.6)
     draw_layout(axes, program, mapping)
     placed = int(mapping.placed.sum())
     axes.set_title(f"{written(program.name)}: {placed:,} of {program.num_buffers:,} buffers in fast memory")

@@ -36,7 +36,6 @@ def gantt(
     pair: DevicePair | None = None,
     *,
     title: str = "",
-    until_s: float = 0.0,
 ) -> Figure:
     """The ops of each device over time, transfers between, and each device's memory underneath.
 
@@ -44,7 +43,6 @@ def gantt(
       graph, schedule: a schedule that obeys the rules.
       pair: the devices; the defaults with the schedule's number of them where None.
       title: above the chart; graph, makespan and peak where empty.
-      until_s: seconds that the axis reaches at least, so that charts can be compared.
 
     Raises:
       InputError: the schedule breaks a rule other than the memory limit.
@@ -55,14 +53,13 @@ def gantt(
         raise InputError("schedule", broken[0].rule, broken[0].detail)
     steps = schedule.order.tolist()
     run = simulate(graph, schedule.placement, steps, pair)
-    longest_s = max(run.makespan_s, until_s)
-    scale, unit = time_unit(longest_s)
+    scale, unit = time_unit(run.makespan_s)
     devices = pair.devices
     figure, (chart, memory) = new_figure(
         2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
     )
     start, finish = run.start_s * scale, run.finish_s * scale
-    width = max(longest_s * scale, 1e-12)
+    width = max(run.makespan_s * scale, 1e-12)
     op_colours, kinds = _op_colours(graph)
     for device in range(devices):
         mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]

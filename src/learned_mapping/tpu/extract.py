@@ -45,7 +45,6 @@ def extract(
     donate: Sequence[int] = (),
     cycles: bool = False,
     generation: Generation = V4,
-    known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Extracted:
     """Compiles a function, prices its instructions and builds the game.
@@ -55,7 +54,6 @@ def extract(
       name: the program's name.
       cycles: also run the full compilation, with memory assignment on and off, to compare with.
       generation: of TPU; the copy engine moves at the bandwidth of its HBM.
-      known: prices found earlier (`pricing.price`).
       progress: called with (probes done, probes in all).
 
     Raises:
@@ -65,9 +63,7 @@ def extract(
     compilation = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=cycles)
     program = hlo_program(compilation.before)
     planned = plan(compilation.before, program, fast_bytes=generation.fast_bytes)
-    prices = price_in_stages(
-        compilation.before_text, program, planned, generation=generation, known=known, progress=progress
-    )
+    prices = price_in_stages(compilation.before_text, program, planned, generation=generation, progress=progress)
     extracted = assemble(compilation, program, prices, name=name, generation=generation)
     if cycles:
         slow = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=True, assign=False)

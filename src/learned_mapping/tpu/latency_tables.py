@@ -122,9 +122,9 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
     return tuple(units)
 
 
-def worth_a_price(planned: Sequence[Priceable], share: float = ENDS_SHARE) -> list[Priceable]:
-    """The fewest instructions that make up a share of the bytes of all buffers, every use counted."""
-    return _largest(planned, [item.moved_bytes * item.count for item in planned], share)
+def worth_a_price(planned: Sequence[Priceable]) -> list[Priceable]:
+    """The fewest instructions that make up `ENDS_SHARE` of the bytes of all buffers, every use counted."""
+    return _largest(planned, [item.moved_bytes * item.count for item in planned], ENDS_SHARE)
 
 
 def worth_detail(

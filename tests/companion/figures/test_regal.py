@@ -7,7 +7,6 @@ import pytest
 
 from learned_mapping.companion.figures.regal import gap_bars, room_bars, seconds_by_size
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.draw import gantt, show
@@ -41,14 +40,6 @@ def test_the_chart_holds_every_op_and_the_peak(graph, schedule):
     assert sum(len(bars.get_paths()) for bars in chart.collections) == graph.num_ops
     top = max(line.get_ydata().max() for line in memory.lines[:2])
     assert top == pytest.approx(memory.lines[2].get_ydata()[0]), "the curves reach the dotted line of the peak"
-
-
-def test_charts_share_an_axis(graph, schedule):
-    """Catches a chart stretched to its own length, and one cut off before the schedule ends."""
-    own = gantt(graph, schedule).axes[0].get_xlim()[1]
-    seconds = simulate(graph, schedule.placement, schedule.order.tolist(), DevicePair()).makespan_s
-    assert gantt(graph, schedule, until_s=2 * seconds).axes[0].get_xlim()[1] == pytest.approx(2 * own)
-    assert gantt(graph, schedule, until_s=seconds / 2).axes[0].get_xlim()[1] == pytest.approx(own)
 
 
 def test_a_broken_schedule_is_not_drawn(graph):

@@ -16,7 +16,7 @@ def test_dots_and_refusals():
             if (k, i) != (1, 1):
                 rows.append(row | {"value": 10.0 * k + i, "low": -1.0, "high": 30.0})
         rows.append({"instance": f"{network}/four-devices", "method": "regal", "metric": "refused", "value": True})
-    figure = gains_by_distance({"rows": rows}, methods=("regal",))
+    figure = gains_by_distance({"rows": rows})
     first, second = figure.axes
     lines = [panel.containers[0].lines[0] for panel in figure.axes]
     assert list(zip(*(d.tolist() for d in lines[0].get_data()))) == [(0.0, 0.0), (1.0, 1.0)]

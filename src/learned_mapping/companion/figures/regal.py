@@ -114,15 +114,14 @@ LEARNERS = ("regal", "regal-imitation", "spectral-law")
 """Which have a panel or dots of their own; spectral-law has learned nothing."""
 
 
-def gains_by_distance(result: dict[str, Any], methods: Sequence[str] = LEARNERS) -> Figure:
+def gains_by_distance(result: dict[str, Any]) -> Figure:
     """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs.
 
     Args:
       result: of `regal.distance`; near distances are above, refusals in words.
-      methods: in the order of the legend.
     """
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
-    methods = [name for name in methods if any(row["method"] == name for row in rows)]
+    methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     networks = [name for name in NETWORK_TITLES if any(row["instance"].startswith(f"{name}/") for row in rows)]
     distances = list(dict.fromkeys(row["instance"].partition("/")[2] for row in rows))
     found = {(row["instance"], row["method"]): row for row in rows}

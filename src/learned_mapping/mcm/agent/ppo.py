@@ -13,7 +13,6 @@ over the naive greedy's for a valid partition, so that valid always beats invali
 learns log(1 + reward).
 """
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -193,7 +192,6 @@ def run(
     *,
     learning: bool,
     name: str = "",
-    report: Callable[[dict[str, float]], None] | None = None,
 ) -> tuple[np.ndarray, Learned]:
     """([N] int32 the fastest partition sampled, what was learned) within a budget of samples or time.
 
@@ -204,7 +202,6 @@ def run(
       budget: a sample is one partition judged.
       learning: whether PPO follows every full batch; without it the policy stays as it is.
       name: of the run, which a checkpoint of the budget has to bear.
-      report: called with measurements after every update.
     """
     context = policy.context(env)
     if budget.limit_s is not None:
@@ -222,9 +219,7 @@ def run(
                 best = assignment.copy()
         if learning and not budget.spent():
             rewards = throughput / env.unit
-            learned, measured = learn(policy, learned, context, policy.credited(actions, found), rewards, rng)
-            if report is not None:
-                report({"samples": budget.samples, "mean_reward": float(rewards.mean()), **measured})
+            learned, _ = learn(policy, learned, context, policy.credited(actions, found), rewards, rng)
         keep(budget, name, learned, best, rng)
     return best, learned
 

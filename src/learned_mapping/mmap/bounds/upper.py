@@ -43,14 +43,9 @@ class UpperBound:
     seconds: float  # CPU seconds spent.
 
 
-def upper_bound(program: Program, *, max_exact_buffers: int = MAX_EXACT_BUFFERS) -> UpperBound:
-    """Bounds the return of every valid game of `program` by linear programming.
-
-    Args:
-      max_exact_buffers: above this many buffers the program is cut into windows.
-    """
-    window = min(LINEAR_WINDOW, max_exact_buffers)
-    return _over_windows(program, max_exact_buffers, window, lambda relaxation, windows: relaxation.linear.bound())
+def upper_bound(program: Program) -> UpperBound:
+    """Bounds the return of every valid game of `program` by linear programming."""
+    return _over_windows(program, LINEAR_WINDOW, lambda relaxation, windows: relaxation.linear.bound())
 
 
 def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
@@ -63,10 +58,7 @@ def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
     if program.possible_saving_s <= 0:
         return linear
     integer = _over_windows(
-        program,
-        MAX_EXACT_BUFFERS,
-        INTEGER_WINDOW,
-        lambda relaxation, windows: _branch_and_bound(relaxation, seconds / windows),
+        program, INTEGER_WINDOW, lambda relaxation, windows: _branch_and_bound(relaxation, seconds / windows)
     )
     value = min(integer.value, linear.value)
     return replace(
@@ -74,12 +66,10 @@ def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
     )
 
 
-def _over_windows(
-    program: Program, max_exact_buffers: int, window: int, bound: Callable[[Relaxation, int], float]
-) -> UpperBound:
+def _over_windows(program: Program, window: int, bound: Callable[[Relaxation, int], float]) -> UpperBound:
     """The sum over windows of what `bound` says of a relaxation and their number, as a share; at most 1."""
     began = time.process_time()
-    exact = program.num_buffers <= max_exact_buffers
+    exact = program.num_buffers <= MAX_EXACT_BUFFERS
     windows = 1 if exact else -(-program.num_buffers // window)
     cuts = np.linspace(0, program.num_buffers, windows + 1)[1:-1].astype(int)
     edges = [0, *program.buffer_instruction[cuts].tolist(), program.num_instructions]

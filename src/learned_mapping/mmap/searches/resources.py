@@ -13,10 +13,10 @@ SLACK = 1e-10  # Relative, on seconds of demand: the rounding of sums.
 class FreeSpace:
     """Allocations as rectangles, steps [start, end] by bytes [low, high), and the free chunks between them."""
 
-    def __init__(self, fast_bytes: int, capacity: int = 256):
+    def __init__(self, fast_bytes: int):
         self.fast_bytes = fast_bytes
         self.count = 0
-        self._rows = np.zeros((5, capacity), np.int64)  # start, end, low, high, tensor
+        self._rows = np.zeros((5, 256), np.int64)  # start, end, low, high, tensor
 
     def mark(self) -> int:
         """A point to which `undo` goes back."""

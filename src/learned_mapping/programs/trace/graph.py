@@ -24,6 +24,7 @@ FOLDED_KINDS = PARAMETER_CHAIN | frozenset(
     "rsqrt tanh sin cos floor sign clamp".split()
 )
 """Primitives that `fold_sources` may replicate into every consumer."""
+FOLDED_FLOP = 1e-5  # Their arithmetic at most, as a share of the graph's.
 
 
 def trace(
@@ -32,7 +33,6 @@ def trace(
     name: str | None = None,
     parameters: int | Sequence[int] = (),
     unroll_limit: int = DEFAULT_UNROLL_LIMIT,
-    fold: bool = True,
 ) -> ComputationGraph:
     """The computation graph of a JAX function of abstract arguments.
 
@@ -49,15 +49,13 @@ def trace(
       name: the graph's name, by default the function's.
       parameters: the position of the argument that is a parameter, or several.
       unroll_limit: operations that unrolling one loop may make.
-      fold: whether to apply `fold_sources` to the result.
 
     Raises:
       InputError: the function cannot be traced, a loop cannot be unrolled, nothing is computed, or no argument has the
         position of a parameter.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
-    graph = graph_of_dataflow(flow, flow.arguments_at(parameters, "parameters"))
-    return fold_sources(graph) if fold else graph
+    return fold_sources(graph_of_dataflow(flow, flow.arguments_at(parameters, "parameters")))
 
 
 def trace_function(
@@ -157,15 +155,15 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
     )
 
 
-def fold_sources(graph: ComputationGraph, *, flop_fraction: float = 1e-5) -> ComputationGraph:
+def fold_sources(graph: ComputationGraph) -> ComputationGraph:
     """Folds cheap ops that depend on no input (constants, iotas, masks built from them) into every op that uses them.
 
     An op folds when its kind is in `FOLDED_KINDS`, every tensor it uses comes from a folded op,
-    none of its tensors leaves the graph, and its arithmetic with all that is folded into it is at most `flop_fraction`
+    none of its tensors leaves the graph, and its arithmetic with all that is folded into it is at most `FOLDED_FLOP`
     of the graph's. Each consumer recomputes it: FLOPs, weights and running time are added there. What is folded costs
     no memory and no transfer.
     """
-    limit = flop_fraction * float(graph.op_flop.sum())
+    limit = FOLDED_FLOP * float(graph.op_flop.sum())
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
     flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
     seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds.copy()

@@ -72,11 +72,10 @@ class EditSearch:
     Args:
       search: what to map and the budget; has a best game, of which only the actions count.
       rng: the only source of randomness.
-      parameters: see `EditParameters`.
     """
 
-    def __init__(self, search: Search, rng: np.random.Generator, parameters: EditParameters = EditParameters()):  # noqa: B008
-        self.search, self.rng, self.parameters = search, rng, parameters
+    def __init__(self, search: Search, rng: np.random.Generator):
+        self.search, self.rng, self.parameters = search, rng, EditParameters()
         rng.standard_normal(SKIPPED)
         program = search.game.program
         self.incumbent = new_incumbent(program, search.program.num_tensors)
