@@ -51,7 +51,7 @@ def bootstrap_interval(
     generator = np.random.default_rng(seed)
     tasks = scores.values() if isinstance(scores, Mapping) else [scores]
     pooled = np.concatenate([_resampled(task, generator) for task in tasks], axis=1)
-    return _percentiles(statistic(pooled, axis=-1))
+    return percentiles(statistic(pooled, axis=-1))
 
 
 def drawn_tasks(count: int) -> np.ndarray:
@@ -84,7 +84,7 @@ def mean_over_tasks(scores: Scores) -> tuple[float, float, float]:
     """
     generator = np.random.default_rng(0)
     drawn = [_resampled(values, generator).mean(axis=1) for values in scores.values()]
-    return float(np.mean([np.mean(values) for values in scores.values()])), *_percentiles(np.mean(drawn, axis=0))
+    return float(np.mean([np.mean(values) for values in scores.values()])), *percentiles(np.mean(drawn, axis=0))
 
 
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
@@ -100,7 +100,7 @@ def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
     generator = np.random.default_rng(0)
     wins = [_wins(*(_resampled(each[task], generator) for each in (scores, baseline))) for task in scores]
-    return _percentiles(np.mean(wins, axis=0))
+    return percentiles(np.mean(wins, axis=0))
 
 
 def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float] | None:
@@ -118,7 +118,7 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
     found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
     if over_tasks:
         ours, theirs = _over_tasks(scores, baseline)
-        found = found[0], *_percentiles((np.log(ours) - np.log(theirs)).mean(axis=1))
+        found = found[0], *percentiles((np.log(ours) - np.log(theirs)).mean(axis=1))
     value, low, high = (float(np.exp(end)) for end in found)
     return value, low, high
 
@@ -136,7 +136,7 @@ def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = Fals
     found = _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
     if over_tasks:
         ours, theirs = _over_tasks(scores, baseline)
-        found = found[0], *_percentiles((ours - theirs).mean(axis=1))
+        found = found[0], *percentiles((ours - theirs).mean(axis=1))
     return found
 
 
@@ -157,7 +157,7 @@ def _contrast(
     pairs = [(scores[task], baseline[task]) for task in scores]
     value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
     drawn = [contrast(*(_resampled(each, generator) for each in pair)) for pair in pairs]
-    return float(value), *_percentiles(np.mean(drawn, axis=0))
+    return float(value), *percentiles(np.mean(drawn, axis=0))
 
 
 def _check_tasks(scores: Scores, baseline: Scores) -> None:
@@ -178,7 +178,8 @@ def _wins(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return (difference.mean(axis=(1, 2)) + 1) / 2
 
 
-def _percentiles(samples: np.ndarray) -> tuple[float, float]:
+def percentiles(samples: np.ndarray) -> tuple[float, float]:
+    """(low, high), between which `CONFIDENCE` of the samples lie."""
     tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(samples, [tail, 100 - tail])
     return float(low), float(high)

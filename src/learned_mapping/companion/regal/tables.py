@@ -51,12 +51,12 @@ def _graphs(kind: str, profile: str) -> list[str]:
     return [name for name in graph_names(kind) if profile != "quick" or name in QUICK_GRAPHS[kind]]
 
 
-def _config(kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any) -> dict[str, Any]:
+def config_of(kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any) -> dict[str, Any]:
     plain = {"kind": kind, "split": "test", "objective": objective, "transfers": "rendezvous"}
     return plain | {"graphs": list(graphs), "evaluations": evaluations} | more
 
 
-def _runs(
+def runs_of(
     task: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
 ) -> list[Run]:
     """A run for each method, seed, and network of a method that asks one; at most `SEARCH_SEEDS` with each network.
@@ -108,8 +108,8 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
     if profile == "quick":
         learners, networks = regal_methods.QUICK_LEARNERS, 1
     for dataset, (kind, objective) in DATASETS.items():
-        config = _config(kind, objective, _graphs(kind, profile), EVALUATIONS)
-        runs += _runs("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
+        config = config_of(kind, objective, _graphs(kind, profile), EVALUATIONS)
+        runs += runs_of("regal.schedule", (*SEARCHES, *RULES, *learners), dataset, config, seeds, networks)
         runs += _per_graph("regal.long", "long-search", dataset, config | {"evaluations": LONG_EVALUATIONS[profile]})
         if profile in SOLVER_TIME:
             runs += _per_graph("regal.prove", "cp-sat", dataset, config | {"solver_time": SOLVER_TIME[profile]})
@@ -144,8 +144,8 @@ def _readings() -> dict[str, tuple[str, str]]:
 def plan_room(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, (kind, transfers) in _readings().items():
-        config = _config(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
-        runs += _runs("regal.schedule", ROOM_METHODS, instance, config, seeds)
+        config = config_of(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
+        runs += runs_of("regal.schedule", ROOM_METHODS, instance, config, seeds)
         runs += _per_graph("regal.long", "long-search", instance, config | {"evaluations": LONG_EVALUATIONS[profile]})
     return runs
 
@@ -162,10 +162,10 @@ def assemble_room(profile: str, records: list[Record]) -> Record:
 
 def plan_time(profile: str, seeds: int) -> list[Run]:
     config = {"ops": list(TIME_OPS[profile]), "evaluations": EVALUATIONS}
-    runs = _runs("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
-    traced = _config("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
+    runs = runs_of("regal.sizes", (*SEARCHES, *RULES), "layered", config, seeds)
+    traced = config_of("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
     methods = ("brkga", "local-search", "regal", "regal-imitation")
-    runs += _runs("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
+    runs += runs_of("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
     return runs + [
         Run("regal.split", "regal", "split", traced | more, 0) for more in brought("regal", "traced-runtime")[:1]
     ]
@@ -190,8 +190,8 @@ def plan_exact(profile: str, seeds: int) -> list[Run]:
     runs = []
     for instance, (split, objective) in _exact_sets(profile).items():
         graphs = graph_names("synthetic", split)[:: 3 if profile == "quick" else 1]
-        config = _config("synthetic", objective, graphs, EVALUATIONS, split=split)
-        runs += _runs("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
+        config = config_of("synthetic", objective, graphs, EVALUATIONS, split=split)
+        runs += runs_of("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
         runs += _per_graph("regal.prove", "cp-sat", instance, config | {"solver_time": EXACT_TIME[profile]})
     return runs
 
@@ -309,7 +309,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
     """One search per method and seed with the last limit; it has passed the others on its way."""
     limits, runs = LIMITS[profile], []
     for dataset in LIMIT_DATASETS:
-        config = _config("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
+        config = config_of("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
         for method in LIMIT_METHODS[profile]:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):

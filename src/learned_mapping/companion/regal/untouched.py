@@ -13,9 +13,9 @@ import pandas
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names
-from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
-from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, costs_of, outcomes
-from learned_mapping.companion.statistics import CONFIDENCE, drawn_tasks, resampled_means
+from learned_mapping.companion.regal.methods import NETWORKS, networks_of, updates_rows
+from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, config_of, costs_of, outcomes, runs_of
+from learned_mapping.companion.statistics import drawn_tasks, percentiles, resampled_means
 from learned_mapping.companion.table import Record, Row, assembled, row
 from learned_mapping.regal.methods import EVALUATIONS
 
@@ -31,16 +31,11 @@ def plan_test(profile: str, seeds: int) -> list[Run]:
     runs, methods = [], (*SEARCHES, *RULES, *regal_methods.LEARNERS) if profile != "quick" else QUICK["methods"]
     for dataset, (_, objective) in DATASETS.items():
         graphs = graph_names(dataset)[: QUICK["graphs"] if profile == "quick" else None]
-        config = {"kind": dataset, "split": "test", "objective": objective, "transfers": "rendezvous",
-                  "graphs": list(graphs), "evaluations": EVALUATIONS}  # fmt: skip
+        config = config_of(dataset, objective, graphs, EVALUATIONS)
         for method in methods:
             count = 1 if method in NETWORKS or method in RULES or profile == "quick" else min(seeds, SEEDS)
-            varieties = brought(method, dataset)[: 1 if profile == "quick" else None]
-            runs += [
-                Run("regal.schedule", method, dataset, config | more, seed)
-                for more in varieties
-                for seed in range(count)
-            ]
+            networks = 1 if profile == "quick" else None
+            runs += runs_of("regal.schedule", [method], dataset, config, count, networks)
     return runs
 
 
@@ -85,6 +80,4 @@ def _rows(dataset: str, table: pandas.DataFrame) -> Iterator[Row]:
 
 
 def _ends(values: np.ndarray) -> dict[str, float]:
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return {"low": float(low), "high": float(high)}
+    return dict(zip(("low", "high"), percentiles(values)))
