@@ -65,7 +65,7 @@ def test_nothing_to_save_is_a_return_of_0():
     for method in ("greedy", "heuristic"):
         solved = solve(program, method)
         assert solved.metrics["return"] == validate(program, solved.solution).costs["return"] == 0.0
-    assert solve(program, "greedy").metrics["saving_s"] < 0.0
+    assert solve(program, "greedy").metrics["saving_s"] == 0.0  # placing what makes it slower would be worse
 
 
 def test_another_machine():

@@ -14,7 +14,7 @@ from learned_mapping.companion.figures.mcm import (
     search_curves,
 )
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.mcm.draw import partition_drawing, show
+from learned_mapping.mcm.draw import picture, show
 from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.constraints import EXAMPLE_PARTITIONS, example_graph
@@ -28,7 +28,7 @@ def test_show_is_svg_and_reproducible():
     graph = random_graph(np.random.default_rng(0), "towers", 60)
     partition = solve(graph, "greedy-careful", chips=4).solution
     assert show(graph, partition) == show(graph, partition)
-    assert "<svg" in show(graph)
+    assert "<svg" in show(graph, partition)
     backwards = make_partition(np.arange(60) % 2, 2)
     assert "runs back" in show(graph, backwards)
 
@@ -37,7 +37,7 @@ def test_bars_end_at_the_slowest_chip():
     """Catches bars that do not add up to the model's latencies."""
     graph = example_graph()
     partition = make_partition(EXAMPLE_PARTITIONS["valid"], 4)
-    bars = partition_drawing(graph, partition).axes[1]
+    bars = picture(graph, partition).axes[1]
     top = max(p.get_y() + p.get_height() for p in bars.patches)
     assert np.isclose(top, 1e3 * validate(graph, partition).costs["runtime_s"])
 
@@ -60,7 +60,7 @@ def test_transfers_are_drawn_as_the_model_has_them():
     graph = make_graph(name="pair", op_names=["a", "b"], op_kinds=["x", "x"], op_flop=[0, 0], op_seconds=[1e-6, 2e-6],
                        tensor_names=["t"], tensor_producer=[0], tensor_bytes=[3200], edge_tensor=[0],
                        edge_consumer=[1])  # fmt: skip
-    bars = partition_drawing(graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)).axes[1]
+    bars = picture(graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)).axes[1]
     operations, links = bars.containers
     assert np.allclose([patch.get_height() for patch in operations], [1e-3, 2e-3])
     assert np.allclose([patch.get_height() for patch in links], [1e-4, 1e-4])

@@ -210,7 +210,8 @@ def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
     takes longer than the fastest; None where fewer than `FEW` are there."""
     points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in found if r["valid"]]).reshape(-1, 2)
     near, same = (points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME))
-    rank = spearmanr(near[:, 0], near[:, 1]).statistic if len(near) >= FEW else None
+    varied = len(near) >= FEW and np.ptp(near, axis=0).all()
+    rank = spearmanr(near[:, 0], near[:, 1]).statistic if varied else None
     spread = float(np.ptp(same[:, 1]) / same[:, 1].min()) if len(same) >= FEW else None
     return [
         row(instance, "all", "near_rank", None if rank is None else float(rank), n=len(near)),
