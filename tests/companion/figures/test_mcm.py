@@ -51,7 +51,7 @@ def test_a_picture_is_well_formed_whatever_the_names():
     """Catches names that break the SVG, and drawings that fail on one op or without any time."""
     lone = make_graph(name="<lone> & co", op_names=["<a&b>"], op_kinds=["input"], op_flop=[0], tensor_names=[],
                       tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
-    for partition in (None, make_partition([0], 1), make_partition([1], 3)):
+    for partition in (make_partition([0], 1), make_partition([1], 3)):
         assert xml.etree.ElementTree.fromstring(show(lone, partition)).tag.endswith("svg")
 
 
