@@ -20,10 +20,10 @@ from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.compiler import legalise
-from learned_mapping.mmap.mapping import Mapping, claimed_share, make_mapping
+from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.search import one_hot
+from learned_mapping.mmap.searches.search import mapping_of, one_hot
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
@@ -151,8 +151,7 @@ def replayed(program: Program, actions: str) -> Mapping:
     """The mapping of a game from the actions that its record keeps."""
     game = Game(program)
     game.play_preferences(one_hot(np.array([int(action) for action in actions])))
-    played = game.played()
-    return make_mapping(program, played.action, played.offset, played.start, played.end)
+    return mapping_of(program, game.played())
 
 
 def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
-from learned_mapping.mmap.mapping import Mapping, make_mapping
-from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.problem import Result
 from learned_mapping.programs.program import Program
 
@@ -117,11 +117,9 @@ def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
 def _told(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
     """The mapping of a game by its actions [B], and what it comes to."""
     game = Game(program)
-    if program.possible_saving_s <= 0.0:
-        actions = np.full(len(actions), DROP)
     game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
     played = game.played()
-    mapping = make_mapping(program, played.action, played.offset, played.start, played.end)
+    mapping = mapping_of(program, played)
     return mapping, {
         "return": played.value,
         "saving_s": played.value * program.possible_saving_s,

@@ -51,11 +51,15 @@ class Search:
         return value
 
     def mapping(self) -> Mapping:
-        """The best game's solution; something has been played. Where fast memory saves nothing, none of it is used."""
-        if self.program.possible_saving_s <= 0.0:
-            return all_dropped(self.program)
-        best = self.best
-        return make_mapping(self.program, best.action, best.offset, best.start, best.end)
+        """The best game's solution; something has been played."""
+        return mapping_of(self.program, self.best)
+
+
+def mapping_of(program: Program, played: PlayedGame) -> Mapping:
+    """A game's solution; where fast memory saves nothing, in any game, none of it is used."""
+    if program.possible_saving_s <= 0.0:
+        return all_dropped(program)
+    return make_mapping(program, played.action, played.offset, played.start, played.end)
 
 
 def one_hot(action: np.ndarray) -> np.ndarray:
