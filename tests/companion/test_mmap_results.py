@@ -143,7 +143,8 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
         fast = made["method"] == "muzero"
         games = [1, 50, 400] if fast else [1, 10, 50]
         curve = {"x": [0.1, 0.5, 1.0], "samples": games, "y": [0.1, 0.2, 0.3], "x_unit": "s"}
-        made["result"] |= {"updates": 1500.0, "samples": games[-1], "curve": curve}
+        made["result"] |= {"updates": 180.0, "samples": games[-1], "curve": curve}
+        made["result"] |= {"decisions": 10 * 64 * 64 + 500.0, "actions": "2" * mmap_runs.num_buffers(name)}
     rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
         found = [row for row in rows if row["metric"] == metric]
@@ -153,6 +154,17 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     assert len(found) == 2 * len(mmap_table2.ONE_ROUND) * len(mmap_table2.ALONE)
     assert found["muzero", "search-only"] == pytest.approx(0.2)
     assert found["search-only", "muzero"] == pytest.approx(0.3)
+    moves = {r["method"]: r["value"] for r in rows if r["metric"] == "moves_per_game"}
+    starts = mmap_runs.decision_starts(name, "2" * mmap_runs.num_buffers(name))
+    left = np.mean([1 - start / mmap_runs.num_buffers(name) for start in starts])
+    assert moves == {
+        "muzero": 1.0, "muzero-frozen": 1.0, "learning-only": 1.0, "search-only": 9.0,
+        "muzero-alternatives": pytest.approx(1 + 500 * left / 400),
+    }  # fmt: skip
+    found = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_moves"}
+    assert found["muzero", "search-only"] == pytest.approx(0.3)
+    assert found["search-only", "muzero"] == pytest.approx(0.2)  # 400 games of moves are but 44 of its own
+    assert found["muzero-alternatives", "search-only"] == pytest.approx(0.2)  # 450 moves are less than 400 games
 
 
 def test_random_play_with_and_without_drop_backup():

@@ -189,16 +189,19 @@ def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
 
 
-@functools.lru_cache(maxsize=256)
 def decisions_of(instance: str, actions: str | None) -> int:
     """How many decisions a game has in which there was a choice; of unknown actions, as many as there are buffers."""
-    if actions is None:
-        return num_buffers(instance)
+    return num_buffers(instance) if actions is None else max(len(decision_starts(instance, actions)), 1)
+
+
+@functools.lru_cache(maxsize=256)
+def decision_starts(instance: str, actions: str) -> np.ndarray:
+    """The buffers at which a game had a choice."""
     from learned_mapping.mmap.agent.games import Guide
 
     guide = Guide(load(instance)[0])
     guide.follow(np.array([int(action) for action in actions]))
-    return max(len(guide.decisions), 1)
+    return guide.decisions
 
 
 def learned(table: Record) -> list[Row]:

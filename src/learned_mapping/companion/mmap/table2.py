@@ -5,6 +5,7 @@ run of that length is stored. Two searches are compared for equal seconds only. 
 short clock, where more seeds have run, counts by that; a row is of the clock with the larger mean.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ from learned_mapping.companion.mmap.runs import (
     COMPILER,
     LEARNED,
     counted,
+    decision_starts,
     is_random,
     learned,
     learning_rows,
@@ -31,7 +33,16 @@ from learned_mapping.companion.statistics import (
     mean_ratio,
     probability_of_improvement,
 )
-from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summaries, summary_row
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    grouped,
+    row,
+    rows,
+    summaries,
+    summary_row,
+)
 from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
@@ -61,6 +72,8 @@ LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
+LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
+"""The large program on which the agent goes on, one training from scratch, in ``full``, and its CPU seconds."""
 CURVE_POINTS = 40
 ONE_ROUND = {"muzero": {}, "muzero-alternatives": agent_config.WITH_ALTERNATIVES}
 """Agents of Figure 7, which search and learn, each in one round -> the settings that differ."""
@@ -273,9 +286,15 @@ def best_evolution(returns: Returns) -> dict[str, list[float]]:
     return found
 
 
+def plan_fig5(profile: str, seeds: int) -> list[Run]:
+    """In ``full`` the training that shows where the agent goes after the long clock."""
+    return [plan_run("muzero", LONGER, {"seconds": LONGER_SECONDS})] if profile == "full" else []
+
+
 def assemble_fig5(profile: str, records: list[Record]) -> Record:
     """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``): the curves of
-    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`."""
+    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`. Of the training
+    that goes on there are ``longer``, its return with its curve, ``longer_best_found``, and how much it has learned."""
     table = results.load("mmap.table2", profile)
     made: list[Row] = []
     for each in results.select(table, metric="return"):
@@ -283,13 +302,21 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
             plain = {key: value for key, value in each.items() if key != "games_curve"}
             made += [plain, {**plain, "metric": "return_by_games", "curve": each["games_curve"]}]
     made += learned(table)
+    for each in records:
+        key, result = (each["instance"], each["method"]), each["result"]
+        shown = return_row(*key, [each])
+        plain = {name: cell for name, cell in shown.items() if name != "games_curve"}
+        made.append({**plain, "metric": "longer", "seconds": result["seconds"]})
+        told = {f"longer_{name}": float(result[name]) for name in ("best_found", "samples", "updates")}
+        made += rows(*key, told, n=1)
     leads: dict[tuple[str, str], list[float]] = {}
     for each in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if each["instance"] != "all":
             size = "large" if num_buffers(each["instance"]) > LARGE else "small"
             leads.setdefault((size, each["method"]), []).append(each["value"])
     made += [row(*key, "lead", np.mean(v), n=len(v), baseline=BEST_EVOLUTION) for key, v in leads.items()]
-    return from_part(table, made)
+    told = counted(records)
+    return assembled(made) | {count: table[count] + told[count] for count in told}
 
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
@@ -309,27 +336,50 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds and games, games and updates of all arms; and for each agent and each
-    other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have played as many games
-    as the slower run of the two."""
+    """Returns with their curves over CPU seconds and games, games and updates of all arms, and `moves_per_game`. For
+    each agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
+    played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         key = record["instance"], record["config"].get("arm", record["method"])
         groups.setdefault(key, []).append(record)
+    moves = {key: [moves_per_game(key[1], record) for record in group] for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-    for (name, arm), group in groups.items():
-        for agent in ONE_ROUND if arm in ALONE else ():
-            both = {arm: group, agent: groups.get((name, agent), [])}
-            games = min((each["result"]["samples"] for runs in both.values() for each in runs), default=0)
-            for one, other in ((arm, agent), (agent, arm)) if both[agent] else ():
-                values = [best_after(each["result"]["curve"], games) for each in both[one]]
-                made.append(summary_row(name, one, "by_games", values, statistic=np.mean, games=games, baseline=other))
+        made.append(summary_row(*key, "moves_per_game", moves[key], statistic=np.mean))
+    for (name, arm), agent in itertools.product(groups, ONE_ROUND):
+        both = {one: groups.get((name, one), []) for one in (arm, agent)}
+        if arm not in ALONE or not both[agent]:
+            continue
+        for metric in ("by_games", "by_moves"):
+            each = {one: moves[name, one] if metric == "by_moves" else [1.0] * len(both[one]) for one in both}
+            runs = {one: list(zip((record["result"] for record in both[one]), each[one])) for one in both}
+            shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
+            for one, other in ((arm, agent), (agent, arm)):
+                values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
+                made.append(summary_row(name, one, metric, values, statistic=np.mean, games=shared, baseline=other))
     return assembled(made) | counted(records)
 
 
-def best_after(curve: Record, games: int) -> float:
+def moves_per_game(arm: str, record: Record) -> float:
+    """Moves in the game itself for each whole game of a run, in games' worth, those that are only looked at included.
+
+    Search alone looks at one for every simulation; an alternative is played out to the end, which is as far as it is
+    from the decisions of the run's best game on average. The learned model costs none.
+    """
+    result, config = record["result"], agent_config.WHOLE
+    if arm == "search-only":
+        return 1.0 + config.simulations
+    if arm != "muzero-alternatives":
+        return 1.0
+    starts = decision_starts(record["instance"], result["actions"])
+    left = 1.0 - float(np.mean(starts)) / num_buffers(record["instance"])
+    tried = result["decisions"] - result["updates"] / config.updates * config.games * config.moves
+    return 1.0 + tried * left / result["samples"]
+
+
+def best_after(curve: Record, games: float) -> float:
     """The best return after so many games; 0 before the first."""
     return max((y for n, y in zip(curve["samples"], curve["y"]) if n <= games), default=0.0)
 
