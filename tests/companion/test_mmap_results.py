@@ -75,6 +75,34 @@ def test_prod_is_the_better_of_both_run_for_run():
     assert (found["validated"], found["invalid"]) == (5, 0)
 
 
+def test_trainings_of_one_program_scatter():
+    """Would catch the scatter of latencies, and that of programs with one training."""
+    records = [record("one", "muzero", seed, time) for seed, time in enumerate((1.0, 2.0, 4.0))]
+    records += [record("two", "muzero", 0, 3.0), record("three", "muzero", 0, 2.0), record("three", "muzero", 1, 2.5)]
+    for made in records:
+        made["result"] |= {"updates": 1500.0, "log": [], "best_found": 0.6}
+    records += [record(name, kept, 0, 2.0) for name in ("one", "two", "three") for kept in ("xla", "xla-kept")]
+    found = {"id": "mmap.table3", **mmap_speedup.assemble_table3("full", records)}
+    assert value(found, instance="all", metric="scatter") == pytest.approx((2.0 - 0.5 + 1.0 - 0.8) / 2)
+    assert value(found, instance="all", metric="scatter_most") == pytest.approx(1.5)
+    assert value(found, instance="one", method="muzero", metric="best_found") == pytest.approx(0.6)
+
+
+def test_the_training_that_goes_on(monkeypatch):
+    """Would catch its return in the place of the clock's, and a solution that is not counted as judged."""
+    (run,) = mmap_table2.plan_fig5("full", 3)
+    assert run.long and run.config["seconds"] > mmap_table2.seconds_for("full", run.instance)[1]
+    assert not mmap_table2.plan_fig5("quick", 3)
+    table = {"rows": [], "validated": 4, "invalid": 1}
+    monkeypatch.setattr(mmap_table2.results, "load", lambda *_: table)
+    made = record(run.instance, "muzero", 0, 1.0, 0.9)
+    made["result"] |= {"best_found": 0.95, "updates": 12.0}
+    found = mmap_table2.assemble_fig5("full", [made])
+    shown = {row["metric"]: row["value"] for row in found["rows"]}
+    assert shown == {"longer": 0.9, "longer_best_found": 0.95, "longer_samples": 10.0, "longer_updates": 12.0}
+    assert (found["validated"], found["invalid"]) == (5, 1)
+
+
 def test_summaries_over_programs():
     found = table3()
     numbers = {row["metric"]: row["value"] for row in results.select(found, instance="all", method=OURS)}

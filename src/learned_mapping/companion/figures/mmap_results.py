@@ -42,7 +42,8 @@ def curves(
     metric: str = "return",
     x_label: str = "CPU seconds",
 ) -> Figure:
-    """Best return so far over time or games, a panel per program, a line per method, the spread of the seeds shaded.
+    """Best return so far over time or games, a panel per program, a line per method, the spread of the seeds shaded;
+    over time also the training that goes on.
 
     Args:
       rows: of `mmap.table2`, `mmap.fig5` or `mmap.fig7`.
@@ -51,10 +52,12 @@ def curves(
       x_label: what the curves are over.
     """
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
+    longer = by(_of(rows, "longer"), "instance") if metric == "return" else {}
     figure, panels = charts.new_panels(len(programs), height=0.6 + 2.4 * -(-len(programs) // 2))
     handles: dict[str, Any] = {}
     for axes, (instance, shown) in zip(panels, programs.items()):
-        right = max(row["curve"]["x"][-1] for row in shown)
+        goes_on = longer.get(instance, [])
+        right = max(row["curve"]["x"][-1] for row in (*shown, *goes_on))
         for row in shown:
             points, colour = row["curve"], method_colour(row["method"])
             reached = np.array(points["y"]) > 0
@@ -67,6 +70,10 @@ def curves(
             else:
                 line = charts.curve(axes, x, y, low, high, colour=colour)
             handles.setdefault(row["method"], line)
+        for row in goes_on:
+            x, y = (np.array(row["curve"][name]) for name in ("x", "y"))
+            (line,) = axes.plot(x[y > 0], y[y > 0], color=method_colour(row["method"]), linestyle="-.")
+            handles.setdefault(f"{row['method']}, longer", line)
         if bounds and instance in bounds:
             handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
         axes.set_xscale("log")

@@ -115,10 +115,12 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
     how many programs gain; with ``_kept`` against the compiler within the rules. ``speedup_same`` is the edit search's
     mean on the programs where the agent has run, ``faster`` on how many of these the agent's mapping is faster than
     its, ``speedup_rest`` the agent's mean where the compiler's mapping is faster than none; ``first_round`` the agent's
-    mean return on those where it has started anew, in its first round, and ``rounds`` in all.
+    mean return on those where it has started anew, in its first round, and ``rounds`` in all. On programs with several
+    trainings ``scatter`` is the mean of its largest speedup less its smallest, ``scatter_most`` the most.
     """
     made: list[Row] = []
     over: dict[tuple[str, str], list[float]] = {}
+    scatter: list[float] = []
     groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
         present = [method for method in (*COMPILER, *PRODS, RULE) if (name, method) in groups]
@@ -130,6 +132,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             made.append(summary_row(name, method, "latency_s", times[method], statistic=np.mean, **extra, **told))
             columns = {"stall_s": [sum(result["stalls"].values()) for result in runs]}
             columns["return"] = [result["costs"].get("return", 0.0) for result in runs]
+            if all("best_found" in result for result in runs):
+                columns["best_found"] = [result["best_found"] for result in runs]
             made += summaries(name, method, columns, statistic=np.mean)
         for metric, compiler in BASELINES.items():
             baseline = times[compiler][0]
@@ -143,6 +147,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
                 for method, values in speeds.items():
                     made.append(summary_row(name, method, metric, values, statistic=np.mean, **more))
                     over.setdefault((method, metric), []).append(float(values.mean()))
+                if metric == "speedup" and search == AGENT and len(speeds[AGENT]) > 1:
+                    scatter.append(float(np.ptp(speeds[AGENT])))
             others = {NONE: np.array([found[compiler][0]["slow_s"]])} | {m: times[m] for m in (RULE,) if m in times}
             for method, seconds in others.items():
                 made.append(summary_row(name, method, metric, baseline / seconds, statistic=np.mean, baseline=compiler))
@@ -150,6 +156,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
         made += over_all(method, metric, values)
+    if scatter:
+        made += rows("all", AGENT, {"scatter": np.mean(scatter), "scatter_most": max(scatter)}, n=len(scatter))
     firsts = {r["instance"]: r["value"] for r in made if r["metric"] == "first_round"}
     if firsts:
         ends = {r["instance"]: r["value"] for r in made if (r["method"], r["metric"]) == (AGENT, "return")}
