@@ -12,7 +12,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
+from learned_mapping.mmap.agent.config import FOLLOWING, WITH_ALTERNATIVES
 from learned_mapping.mmap.mapping import mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import edit_search
@@ -121,6 +121,8 @@ METHODS: dict[str, Method] = {
                        "stands still", patience=2000),
     "muzero-alternatives": _learner("muzero, which also learns what single other decisions in its games would have "
                                     "come to, played out exactly", OURS, patience=2000, **WITH_ALTERNATIVES),
+    "muzero-following": _learner("muzero-alternatives, which also learns in positions of its own games what its best one "
+                                 "does; for long programs", OURS, patience=2000, **FOLLOWING),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
                                  backup=False, windows=0, own_windows=0),

@@ -16,6 +16,7 @@ ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
 METHOD_COLOURS = {
     "muzero": "#0072B2", "muzero-alternatives": "#882255", "muzero-demonstration": "#004C7A",
+    "muzero-following": "#CC79A7",
     "learning-only": "#56B4E9", "muzero-frozen": "#595959", "search-only": "#E69F00", "policy head": "#56B4E9",
     "evolution-logits": "#E69F00", "evolution-policy": "#D55E00", "evolution-warm": "#8C6D31",
     "edit-search": "#6E3B09", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",

@@ -31,8 +31,8 @@ from learned_mapping.programs.program import Program
 COMPILER = ("xla", "xla-kept")
 """The production baseline, told twice."""
 LEARNED = (
-    "muzero", "muzero-alternatives", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only",
-    "learning-only",
+    "muzero", "muzero-alternatives", "muzero-following", "muzero-demonstration", "muzero-no-backup", "muzero-frozen",
+    "search-only", "learning-only",
 )  # fmt: skip
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = (

@@ -42,6 +42,7 @@ from learned_mapping.companion.table import (
     summary_row,
 )
 from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent import config as agent_config
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY
 from learned_mapping.programs.program import Program
@@ -51,6 +52,8 @@ OURS, OURS_PROD = "edit-search", "edit-search-prod"
 PRODS = {AGENT: PROD, OURS: OURS_PROD}
 """A search -> the better of its mapping and the compiler's, run for run."""
 SEARCHES = (*PRODS, *PRODS.values())
+FOLLOWING = "muzero-following"
+"""Besides, where the agent plays windows."""
 RULE, NONE = "greedy-tuned", "hbm"
 """For comparison: the tuned rule, and everything left in HBM, which copies nothing."""
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
@@ -103,6 +106,8 @@ def plan_table3(profile: str, seeds: int) -> list[Run]:
         clocks = {OURS: SECONDS[profile]}
         if profile in AGENT_SECONDS:
             clocks[AGENT] = agent_seconds(profile, name)
+            if num_buffers(name) >= agent_config.LONG:
+                runs.append(plan_run(FOLLOWING, name, {"seconds": clocks[AGENT]}))
         for method, seconds in clocks.items():
             runs += [plan_run(method, name, {"seconds": seconds}, seed) for seed in range(count)]
     return runs
@@ -116,14 +121,16 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
     mean on the programs where the agent has run, ``faster`` on how many of these the agent's mapping is faster than
     its, ``speedup_rest`` the agent's mean where the compiler's mapping is faster than none; ``first_round`` the agent's
     mean return on those where it has started anew, in its first round, and ``rounds`` in all. On programs with several
-    trainings ``scatter`` is the mean of its largest speedup less its smallest, ``scatter_most`` the most.
+    trainings ``scatter`` is the mean of its largest speedup less its smallest, ``scatter_most`` the most. On programs
+    where `FOLLOWING` has run ``speedup_shared``, ``return_shared`` and ``found_shared`` are means of it, of the agent
+    and of the edit search, ``ahead_shared`` on how many of them its return is larger than theirs.
     """
     made: list[Row] = []
     over: dict[tuple[str, str], list[float]] = {}
     scatter: list[float] = []
     groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
-        present = [method for method in (*COMPILER, *PRODS, RULE) if (name, method) in groups]
+        present = [method for method in (*COMPILER, *PRODS, RULE, FOLLOWING) if (name, method) in groups]
         found = {method: [r["result"] for r in groups[name, method]] for method in present}
         times = {method: np.array([latency_s(r) for r in groups[name, method]]) for method in present}
         extra = {"program": groups[name, COMPILER[0]][0]["config"]["program"]}
@@ -149,7 +156,11 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
                     over.setdefault((method, metric), []).append(float(values.mean()))
                 if metric == "speedup" and search == AGENT and len(speeds[AGENT]) > 1:
                     scatter.append(float(np.ptp(speeds[AGENT])))
-            others = {NONE: np.array([found[compiler][0]["slow_s"]])} | {m: times[m] for m in (RULE,) if m in times}
+            if metric == "speedup" and FOLLOWING in found:
+                made += learning_rows(name, FOLLOWING, found[FOLLOWING])
+            others = {NONE: np.array([found[compiler][0]["slow_s"]])} | {
+                m: times[m] for m in (RULE, FOLLOWING) if m in times
+            }
             for method, seconds in others.items():
                 made.append(summary_row(name, method, metric, baseline / seconds, statistic=np.mean, baseline=compiler))
                 over.setdefault((method, metric), []).append(float(np.mean(baseline / seconds)))
@@ -174,7 +185,23 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
         rest = [speeds[AGENT][name] for name in both if speeds[NONE][name] < 1.0]
         made.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
         made += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest)) if rest else []
-    return assembled(made) | counted(records)
+    return assembled(made + shared_rows(made)) | counted(records)
+
+
+def shared_rows(made: Sequence[Row]) -> list[Row]:
+    """The rows ``..._shared`` of `assemble_table3`."""
+    cells = {(r["method"], r["metric"], r["instance"]): r["value"] for r in made}
+    names = [name for method, metric, name in cells if (method, metric) == (FOLLOWING, "return")]
+    found: list[Row] = []
+    for method in (FOLLOWING, AGENT, OURS):
+        for metric, column in {"return": "return", "speedup": "speedup", "found": "best_found"}.items():
+            values = [cells[method, column, name] for name in names if (method, column, name) in cells]
+            if names and len(values) == len(names):
+                found.append(summary_row("all", method, f"{metric}_shared", values, statistic=np.mean))
+        if method != FOLLOWING and names:
+            ahead = sum(cells[FOLLOWING, "return", name] > cells[method, "return", name] for name in names)
+            found.append(row("all", FOLLOWING, "ahead_shared", ahead, n=len(names), baseline=method))
+    return found
 
 
 def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:

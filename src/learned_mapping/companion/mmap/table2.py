@@ -57,11 +57,12 @@ METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
     "muzero", "muzero-alternatives", "muzero-demonstration",
 )  # fmt: skip
-IN_WINDOWS = ("muzero-frozen",)
-"""Besides, where the agent plays windows and merges them into its best game: the control of that."""
+IN_WINDOWS = ("muzero-following", "muzero-frozen")
+"""Besides, where the agent plays windows and merges them into its best game: one that learns to play that by itself,
+and the control of both."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
-CONTRASTED = ("muzero", "muzero-alternatives", "muzero-demonstration", "edit-search")
+CONTRASTED = ("muzero", "muzero-alternatives", "muzero-following", "muzero-demonstration", "edit-search")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}

@@ -10,17 +10,18 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent import alternatives
+from learned_mapping.mmap.agent import alternatives, following
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.env_loop import Loop, Moves
+from learned_mapping.mmap.agent.following import Followed
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
-from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
+from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game, told
 from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
@@ -65,6 +66,14 @@ COUNTED = ("iterations", "decisions", "searches", "best_found", "best_here", "ow
 class AgentBudget(Budget):
     """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier run stopped."""
 
+    reserve_s = 0.0
+    """Of the limit, what is kept for the last game."""
+
+    def spent(self, share: float = 1.0) -> bool:
+        """As in `Budget`, with the reserve spent already."""
+        kept = self.limit_s is not None and self.seconds >= share * self.limit_s - self.reserve_s
+        return kept or super().spent(share)
+
     def skip(self, since: float) -> float:
         """Takes back what has passed since `seconds` was `since`; returns how much."""
         passed = self.seconds - since
@@ -74,11 +83,13 @@ class AgentBudget(Budget):
     def state(self) -> dict[str, Any]:
         """As JSON."""
         curve = [self.curve_s, self.curve_samples, self.curve_best]
-        return {"seconds": self.seconds, "samples": self.samples, "best": self.best, "curve": curve}
+        spent = {"seconds": self.seconds, "reserve_s": self.reserve_s}
+        return {**spent, "samples": self.samples, "best": self.best, "curve": curve}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Adds what an earlier run spent, and takes over its curve."""
         self._start -= float(state["seconds"])
+        self.reserve_s = float(state.get("reserve_s", 0.0))
         self.samples, self.best = int(state["samples"]), state["best"]
         self.curve_s, self.curve_samples, self.curve_best = (list(column) for column in state["curve"])
 
@@ -126,6 +137,8 @@ class MMapAgent:
         self.games, self.evaluation = make(program, config.games), make(program, config.evaluation_games)
         self.aside = Games(program, config.alternatives) if config.alternatives else None
         """Games that alternatives are played out on."""
+        self.probes = Games(program, following.STRETCHES) if config.follow and config.own_windows else None
+        """Games that the losses of its own ones are measured on."""
         self.own = Guide(program) if config.own_windows or config.alternatives else None
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, config, self.best)
@@ -134,6 +147,8 @@ class MMapAgent:
         self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
+        self.followed = Followed() if config.follow and config.windows else None
+        """Positions of its own games, with what the best one does there."""
         self.differences = Replay(alternatives.KEPT, alternatives.FIELDS) if config.alternatives else None
         self._compile()
 
@@ -264,12 +279,17 @@ class MMapAgent:
         if chunk is None:
             return None
         self.replay.add(chunk.columns)
+        if self.followed is not None:
+            self.followed.take(chunk.columns, self.best_actions)
         self.decisions += len(chunk.columns["action"])
         self._try_alternatives()
         self._take_whole(chunk.whole)
         self._take_windows(chunk.windows)
-        if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
-            self._renew_demonstration()
+        if (self.iterations + 1) % RENEW == 0:
+            if self.config.imitation > 0.0:
+                self._renew_demonstration()
+            if self.followed is not None:
+                self.followed.renew(self.best_actions)
         losses = []
         if not self.config.frozen:
             for _ in range(self.config.reanalyse):
@@ -293,7 +313,7 @@ class MMapAgent:
         if self.differences is None:
             return
         for guide in filter(None, (self.best, self.play.own)):
-            found = alternatives.play_out(self.aside, guide, self.play.unit, self.rng, self.config.quiet)
+            found = alternatives.play_out(self.aside, guide, self.play.unit, self.rng, self.config.window_quiet)
             self.differences.add(found)
             self.decisions += len(found["action"])
 
@@ -338,15 +358,20 @@ class MMapAgent:
     def _own_game(self, actions: np.ndarray) -> None:
         self.own.follow(actions)
         self.play.own = self.own
+        if self.probes is not None:
+            self.play.lost = following.losses(self.probes, self.own, self.best)
 
     def _batch(self, imitation: float) -> Batch:
-        config = self.config
-        copied = round(config.batch * imitation)
-        parts = []
-        if copied:
-            parts.append(self.demonstration.batch(self.demonstration.rows(copied, self.rng), config.unroll))
-        if copied < config.batch:
-            parts.append(self.replay.batch(self.replay.rows(config.batch - copied, self.rng), config.unroll))
+        config, parts = self.config, []
+        shares = [(self.replay, 0)]
+        if self.followed is not None and self.followed.size and imitation < 1.0:
+            shares.insert(0, (self.followed, round(config.batch * config.follow)))
+        if copied := round(config.batch * imitation):
+            shares.insert(0, (self.demonstration, copied))
+        rest = config.batch - sum(count for _, count in shares)
+        for store, count in shares:
+            if count := rest if store is self.replay else count:
+                parts.append(store.batch(store.rows(count, self.rng), config.unroll))
         return joined(*parts)
 
     def _reanalyse(self) -> None:
@@ -361,7 +386,8 @@ class MMapAgent:
         seen["policy"][rows] = np.asarray(found.policy)
 
     def evaluate(self) -> float:
-        """The mean return of whole games by the most probable action of the search; no budget pays for it."""
+        """The mean return of whole games by the most probable action of the search. With `AgentConfig.follow` they are
+        the agent's like all others, the budget pays for them and keeps as much for the last; else none does."""
         since, searches = self.budget.seconds, self.searches
         games = self.evaluation
         games.restart(range(len(games)))
@@ -372,7 +398,11 @@ class MMapAgent:
             games.step(np.where(games.over, -1, found.action))
         self.own_return = float(games.saved.mean())
         self.searches = searches
-        self.evaluation_s += self.budget.skip(since)
+        if self.config.follow:
+            self._take_whole([told(games, g, cold=True) for g in range(len(games))])
+            self.budget.reserve_s = max(self.budget.reserve_s, self.budget.seconds - since)
+        else:
+            self.evaluation_s += self.budget.skip(since)
         return self.own_return
 
     def _row(self, chunk, losses: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -423,6 +453,8 @@ class MMapAgent:
             arrays |= self.demonstration.arrays("demonstration")
         if self.differences is not None:
             arrays |= self.differences.arrays("differences")
+        if self.followed is not None:
+            arrays |= self.followed.arrays("followed") | {"lost": self.play.lost}
         whole = self.best_whole
         if whole is not None:
             arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
@@ -469,6 +501,9 @@ class MMapAgent:
             self.demonstration.restore(arrays, "demonstration", source)
         if self.differences is not None:
             self.differences.restore(arrays, "differences", source)
+        if self.followed is not None:
+            self.followed.restore(arrays, "followed", source)
+            self.play.lost = arrays["lost"]  # beside the best game at the time
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()

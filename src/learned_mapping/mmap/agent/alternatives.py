@@ -35,7 +35,9 @@ class Alternatives(NamedTuple):
     worth: np.ndarray  # [N].
 
 
-def play_out(games: Games, guide: Guide, unit: float, rng: np.random.Generator, quiet: int) -> dict[str, np.ndarray]:
+def play_out(
+    games: Games, guide: Guide, unit: float, rng: np.random.Generator, quiet: int | None
+) -> dict[str, np.ndarray]:
     """Tries an alternative to as many decisions of a game as there are games to play on, drawn with replacement.
 
     Args:
