@@ -173,6 +173,46 @@ def test_a_users_function_cannot_end_the_command(folder, capsys, recwarn):
     assert not [w for w in recwarn if "never awaited" in str(w.message)]
 
 
+def test_a_users_module_may_answer_for_itself(folder, capsys):
+    """A module that took its folder off the path, and one that refuses every name, were faults of ours."""
+    (folder / "taking.py").write_text("import sys\ndef ok(x): return x + 1\nsys.path.pop(0)\n")
+    (folder / "refusing.py").write_text("def __getattr__(name): raise RuntimeError('no')\n")
+    assert run(capsys, "trace", "taking.py:ok", "--arg", "f32[2]", "--out", "t.json")[0] == 0
+    code, _, err = run(capsys, "trace", "refusing.py:a.b", "--arg", "f32[2]", "--out", "u.json")
+    assert "RuntimeError: no" in one_line(code, err) and not (folder / "u.json").exists()
+
+
+def test_no_output_takes_the_place_of_an_input(folder, capsys):
+    """The package was written over by the partition."""
+    (folder / "package.json").write_text(text := '{"schema": "learned-mapping/package/1", "chips": 2}')
+    options = ["--package", "package.json", "--out", "package.json"]
+    code, _, err = run(capsys, "solve", "mcm", "graph.json", "--method", "greedy-careful", *options)
+    assert "would overwrite" in one_line(code, err) and (folder / "package.json").read_text() == text
+
+
+@pytest.mark.parametrize("method", ["random", "evolution-logits", "evolution-policy"])
+def test_no_time_for_a_single_game(folder, capsys, method):
+    """There was no best game then: a fault of ours."""
+    options = ["--method", method, "--alone", "--seconds", "1e-9", "--out", "m.json"]
+    assert run(capsys, "solve", "mmap", "program.json", *options)[0] == 0
+    assert run(capsys, "check", "mmap", "program.json", "m.json")[0] == 0
+
+
+def test_networks_that_are_not_there(folder, capsys):
+    """A name where a seed belongs and one longer than a file's were faults of ours; that REINFORCE has trained none for
+    memory was told as a wrong name."""
+    options = ["--evaluations", "5", "--out", "s.json"]
+    for method, said in (
+        ("regal-untrained:foo", "seed"), ("regal-untrained:-1", "seed"), ("regal:nobody", "no network"),
+        ("regal-imitation:" + "x" * 5000, "no network"), ("regal", "none for memory"),
+    ):  # fmt: skip
+        objective = "memory" if method == "regal" else "runtime"
+        code, _, err = run(
+            capsys, "solve", "regal", "graph.json", "--method", method, "--objective", objective, *options
+        )
+        assert said in one_line(code, err)
+
+
 def test_names_given_to_trace_are_names(folder, capsys):
     """D13. It wrote graphs that nothing would read."""
     (folder / "theirs.py").write_text(MODULE)
@@ -220,12 +260,24 @@ def lmap(*arguments, **options):
 def test_full_and_closed_streams_have_their_codes(folder):
     """D16. A full stdout was a fault of ours, a full stderr another code, a closed stderr wrote to stdout."""
     good = ["check", "graph.json"]
+    wrong = copy.deepcopy(MAPPING)
+    wrong["decisions"][1]["offset"] = 2**40  # beyond fast memory
+    (folder / "wrong.json").write_text(json.dumps(wrong))
     with open("/dev/full", "w") as full:
         done = lmap(*good, stdout=full, stderr=subprocess.PIPE)
         assert done.returncode == 2 and one_line(2, done.stderr)
         assert lmap("check", "none.json", stderr=full, stdout=subprocess.PIPE).returncode == 2
     closed = lmap("check", "none.json", stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2))
     assert closed.returncode == 2 and closed.stdout == ""
+    for unbuffered in ("", "1"):  # whose reader has gone: the answer stands, and so does what was asked for
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        read, write = os.pipe()
+        os.close(read)
+        late = lmap("check", "mmap", "program.json", "wrong.json", env=environment, stdout=write)
+        silent = lmap("solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "s.json", env=environment,
+                      stdout=subprocess.PIPE, stderr=write)  # fmt: skip
+        os.close(write)
+        assert late.returncode == 1 and silent.returncode == 0 and (folder / "s.json").exists()
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     arguments = ["solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "名.json"]
     assert lmap(*arguments, env=environment, stdout=subprocess.DEVNULL).returncode == 0

@@ -173,6 +173,30 @@ def test_cp_sat_takes_a_graph_that_takes_no_time():
     assert validate(graph, result.solution).valid and result.metrics["bound_s"] == 0.0
 
 
+def test_cp_sat_proves_a_bound():
+    """Catches times that are rounded up, and a tensor that nobody reads and that makes the unit of time coarse."""
+    graph = make_graph(
+        name="unread", op_names=list("wabcde"), op_kinds=["x"] * 6, op_flop=[0] * 6,
+        op_seconds=[0.0, 1.949214e-4, 5.664684e-5, 2.916784e-4, 1.593852e-4, 1.914030e-4],
+        tensor_names=["unread", "t"], tensor_producer=[0, 2], tensor_bytes=[2**50, 0], tensor_is_output=[True, False],
+        edge_tensor=[1], edge_consumer=[3],
+    )  # fmt: skip
+    for each in (graph, *graphs(6, 12, 20, seed=9)):
+        result = solve(each, "cp-sat", chips=2, seed=0, seconds=5)
+        assert 0.0 < result.metrics["bound_s"] <= result.metrics["runtime_s"]
+        assert result.metrics["optimal"] == 1.0
+        assert result.metrics["runtime_s"] == pytest.approx(ChipModel(each, ChipPackage(chips=2)).runtime(
+            optimum(ChipModel(each, ChipPackage(chips=2)))), rel=1e-6)  # fmt: skip
+
+
+def test_cp_sat_has_no_time_for_its_model():
+    """Catches a time limit that begins once the model is made."""
+    graph = random_graph(np.random.default_rng(5), "towers", 300)
+    result = solve(graph, "cp-sat", chips=36, seconds=1e-3)
+    assert validate(graph, result.solution).valid and result.seconds < 1.0
+    assert "bound_s" not in result.metrics and "optimal" not in result.metrics
+
+
 def test_unconstrained_search_admits_defeat():
     """Catches an invalid partition that is given a throughput."""
     graph = random_graph(np.random.default_rng(5), "towers", 40)

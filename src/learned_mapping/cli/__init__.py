@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Imports what the command needs, and only that."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets every line
+    if arguments is None:  # as a program
+        sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
     try:
         options = _options(arguments)
         code = options if isinstance(options, int) else options.run(options)
@@ -40,9 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except MemoryError:
         return _complain("not enough memory", BAD_INPUT)
-    except BrokenPipeError:  # the reader of stdout has gone, as `head` does
-        _discard(sys.stdout)
-        return DONE
     except BaseException as error:
         if os.environ.get("LMAP_TRACEBACK"):
             raise
@@ -50,6 +49,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _discard(sys.stdout)
             return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
         return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
+
+
+class _Heedless:
+    """A stream whose reader may go, as `head` does: what is said to it then is lost, and nothing else."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            _discard(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            _discard(self._stream)
 
 
 def _options(arguments: Sequence[str] | None) -> Any:

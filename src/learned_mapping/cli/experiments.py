@@ -100,6 +100,8 @@ def verify(options: Any) -> int:
     from learned_mapping.companion import ledger
 
     records, different = ledger.choose(options.sample, options.seed), []
+    if not records:
+        raise InputError("data", "results", "has no stored run that is limited by samples")
     with steps_progress("verify", "run") as progress:
         for done, record in enumerate(records):
             progress(done, len(records))

@@ -73,6 +73,8 @@ def extract(options: Any) -> int:
     out = check_out(options.out, JSON_ENDINGS, [])
     mapping_out = check_out(options.mapping, JSON_ENDINGS, []) if options.mapping else None
     hlo_out = check_out(options.hlo, HLO_ENDINGS, []) if options.hlo else None
+    if mapping_out is not None and mapping_out.absolute() == out.absolute():
+        raise InputError(options.mapping, "", "would overwrite the program")
     from learned_mapping.programs.formats import write_program
     from learned_mapping.programs.trace.user_function import load_example
     from learned_mapping.tpu.compiler import GENERATIONS, require_compiler

@@ -92,9 +92,10 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 
 def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
-    out = check_out(options.out, SOLUTION_ENDINGS, [options.instance, *filter(None, [options.checkpoint])])
+    inputs = [options.instance, *filter(None, [options.package])]
+    out = check_out(options.out, SOLUTION_ENDINGS, inputs + [*filter(None, [options.checkpoint])])
     if options.checkpoint is not None:
-        check_out(options.checkpoint, (".npz",), [options.instance])
+        check_out(options.checkpoint, (".npz",), inputs)
     paper = _problem(options)
     _refuse_for_others(paper, options)
     instance = paper.read(options.instance)
@@ -298,7 +299,7 @@ JUDGED = {
     "transfers": ("rendezvous", "free"),
 }
 """Options in words that decide what a solution costs or whether it is valid."""
-MOST_GIB = 1e6
+LEAST_GIB, MOST_GIB = 1e-300, 1e6
 
 
 def made_of(
@@ -337,7 +338,7 @@ def judged_options(path: str) -> dict[str, Any]:
             value.string()
     found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
     if "memory_gib" in given:
-        found["memory_gib"] = given["memory_gib"].number(1e-9, MOST_GIB)
+        found["memory_gib"] = given["memory_gib"].number(LEAST_GIB, MOST_GIB)
     if "package" in given:
         from learned_mapping.hardware.chip_package import package_of
 

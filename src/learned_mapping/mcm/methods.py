@@ -126,7 +126,8 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     budget.record(task.model.throughput(start))
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
     found = fastest_partition(task.model, seconds=left, seed=int(rng.integers(2**31)), start=start)
-    extra = {"bound_s": max(found.bound, 0.0), "optimal": float(found.optimal)}
+    told = found.optimal or found.bound > 0.0
+    extra = {"bound_s": max(found.bound, 0.0), "optimal": float(found.optimal)} if told else {}
     if found.assignment is not None and budget.record(task.model.throughput(found.assignment)):
         return found.assignment, extra
     return start, extra

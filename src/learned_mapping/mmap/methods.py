@@ -13,7 +13,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import all_slow_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agent.config import FOLLOWING, WITH_ALTERNATIVES
-from learned_mapping.mmap.mapping import mapping_to_json, read_mapping
+from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import edit_search
 from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
@@ -67,6 +67,8 @@ def played(
     def run(program: Program, rng: np.random.Generator, budget: Budget) -> Found:
         search = Search(program, budget)
         play(search, rng)
+        if search.best is None:  # no time for a single game
+            search.offer(all_dropped(program))
         return search.mapping(), {"return": search.best.value, "resets": float(search.best.resets)}
 
     return run
@@ -121,8 +123,8 @@ METHODS: dict[str, Method] = {
                        "stands still", patience=2000),
     "muzero-alternatives": _learner("muzero, which also learns what single other decisions in its games would have "
                                     "come to, played out exactly", OURS, patience=2000, **WITH_ALTERNATIVES),
-    "muzero-following": _learner("muzero-alternatives, which also learns in positions of its own games what its best one "
-                                 "does; for long programs", OURS, patience=2000, **FOLLOWING),
+    "muzero-following": _learner("muzero-alternatives, which also learns in its own games what its best one does; for "
+                                 "long programs", OURS, patience=2000, **FOLLOWING),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
                                  backup=False, windows=0, own_windows=0),
@@ -184,10 +186,12 @@ class MemoryMapping(Problem):
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""
         slow, mapped = all_slow_latency(task), program_latency(task, solution).total_s
-        if mapped <= slow:
+        if mapped <= slow * (1.0 + 1e-9):
             return []
-        return [f"it is slower than leaving everything in slow memory, {mapped:.6g} s against {slow:.6g} s: its copies "
-                "stall for longer than its placements save"]  # fmt: skip
+        why = "its copies stall for longer than its placements save"
+        if self.value(task, solution) <= 0.0:
+            why = "what it places runs no faster in fast memory"
+        return [f"it is slower than leaving everything in slow memory, {mapped:.6g} s against {slow:.6g} s: {why}"]
 
     def read_solution(self, path: str, instance: Program):
         return read_mapping(path, instance)

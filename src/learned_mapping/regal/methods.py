@@ -115,8 +115,8 @@ def learner_for(instance: Instance, network: str | None = None, prefix: str = ""
     """
     name = network or NETWORKS[instance.objective]
     path = checkpoint_folder() / f"{prefix}{name}.npz"
-    if not path.exists():
-        found = sorted(p.stem for p in checkpoint_folder().glob("*.npz") if not p.stem.startswith("reinforce-"))
+    found = sorted(p.stem for p in checkpoint_folder().glob("*.npz") if not p.stem.startswith("reinforce-"))
+    if path.stem not in found:
         raise MissingNetworkError(
             "network", "", f"no network is named {prefix + name!r}, there are: {', '.join(found)}"
         )

@@ -5,6 +5,7 @@ y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c +
 It is a second, independent statement of the rules, which the tests hold the compiled engine to.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,24 +25,34 @@ def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
     return graph.num_ops * chips <= MAX_VARIABLES
 
 
-class Rules:
-    """The rules of one graph on C chips as a CP-SAT model."""
+class LateError(Exception):
+    """The time was up before the model was complete."""
 
-    def __init__(self, graph: ComputationGraph, chips: int, strength: str):
+
+class Rules:
+    """The rules of one graph on C chips as a CP-SAT model.
+
+    Raises:
+      LateError: it could not be made by `deadline`, of `time.perf_counter`.
+    """
+
+    def __init__(self, graph: ComputationGraph, chips: int, strength: str, deadline: float = np.inf):
         check_chips(chips)
         check_strength(strength)
         if not is_small_enough(graph, chips):
             size = f"{graph.num_ops} ops on {chips} chips"
             raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
-        self.model, self.chips, self.graph = cp_model.CpModel(), chips, graph
+        self.model, self.chips, self.graph, self._deadline = cp_model.CpModel(), chips, graph, deadline
         n, edges = graph.num_ops, graph.op_edges.tolist()
         new = self.model.new_bool_var
         self.at_least = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
         self.on = [[new("") for _ in range(chips)] for _ in range(n)]
         for u in range(n):
+            self.hurry()
             for c in range(chips):
                 self.model.add(self.on[u][c] == self.at_least[u][c] - self.at_least[u][c + 1])
         for u, v in edges:
+            self.hurry()
             for c in range(1, chips):
                 self.model.add_implication(self.at_least[u][c], self.at_least[v][c])  # Eq. 2
                 if strength == "chain" and c + 1 < chips:
@@ -49,6 +60,7 @@ class Rules:
         for c in range(chips - 1):  # Eq. 3
             used = new("")
             self.model.add_bool_or([*(self.on[u][c] for u in range(n)), ~used])
+            self.hurry()
             for u in range(n):
                 self.model.add_implication(self.at_least[u][c + 1], used)
         if strength == "general":
@@ -67,6 +79,11 @@ class Rules:
                 for rest in (direct[b, c], longer[b, c]):
                     self.model.add_bool_or([~direct[a, b], ~rest, longer[a, c]])
             self.model.add_bool_or([~direct[a, b], ~longer[a, b]])
+
+    def hurry(self) -> None:
+        """Raises `LateError` once the deadline has passed."""
+        if time.perf_counter() > self._deadline:
+            raise LateError
 
     def hint(self, assignment: np.ndarray) -> None:
         for u, chip in enumerate(assignment.tolist()):
@@ -89,7 +106,7 @@ class Rules:
         return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
 
 
-UNITS = 10**9  # Times are rounded to this part of the graph's total.
+UNITS = 10**9  # Times are rounded down to this part of the graph's total.
 
 
 @dataclass(frozen=True)
@@ -114,19 +131,36 @@ def fastest_partition(
 
     Args:
       effort: limit in the solver's own units of work, of about a second each; the same result everywhere.
-      seconds: limit in seconds instead.
+      seconds: limit in seconds instead, the making of the model included.
       start: a valid partition [N] to start from.
     """
+    since = time.perf_counter()
+    deadline = np.inf if seconds is None else since + seconds
+    try:
+        rules, unit = _model_of(model, start, deadline)
+    except LateError:
+        return CpSatOutcome(None, 0.0, 0.0, False)
+    left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
+    assignment, value, bound, optimal = rules.solve(effort, left, seed)
+    return CpSatOutcome(assignment, value * unit, bound * unit, optimal)
+
+
+def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:
+    """The rules with the slowest chip's time to be made least, and its unit in seconds; raises `LateError`."""
     graph, chips = model.graph, model.package.chips
-    rules = Rules(graph, chips, "chain")
-    unit = float(model.op_seconds.sum() + model.tensor_seconds.sum()) / UNITS or 1.0  # where nothing takes time
-    scale = [round(s / unit) for s in model.op_seconds.tolist()]
+    rules = Rules(graph, chips, "chain", deadline)
+    most = np.inf if start is None else model.runtime(start)  # no better partition sends a tensor that takes longer
+    consumed = [len(graph.consumers(tensor)) > 0 for tensor in range(graph.num_tensors)]
+    total = float(model.op_seconds.sum() + np.minimum(model.tensor_seconds[consumed], most).sum())
+    unit = total / UNITS or 1.0  # where nothing takes time
+    scale = [int(s / unit) for s in model.op_seconds.tolist()]  # rounded down, so that the bound is one
     load = [[(scale[u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
     for tensor in range(graph.num_tensors):
-        size = round(float(model.tensor_seconds[tensor]) / unit)
+        size = int(min(float(model.tensor_seconds[tensor]) / unit, 2 * UNITS))
         producer, consumers = int(graph.tensor_producer[tensor]), graph.consumers(tensor).tolist()
         if not size or not consumers:
             continue
+        rules.hurry()
         for link in range(chips - 1):
             crosses = rules.model.new_bool_var("")
             here = rules.at_least[producer][link + 1]
@@ -140,5 +174,4 @@ def fastest_partition(
     rules.model.minimize(slowest)
     if start is not None:
         rules.hint(start)
-    assignment, value, bound, optimal = rules.solve(effort, seconds, seed)
-    return CpSatOutcome(assignment, value * unit, bound * unit, optimal)
+    return rules, unit

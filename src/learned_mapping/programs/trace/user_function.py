@@ -138,9 +138,12 @@ def _load(spec: str) -> Callable:
         raise InputError(spec, "", "expected MODULE:FUNCTION")
     found: Any = _import(spec, module_name)
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise InputError(spec, name, f"{module_name} has no such function")
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise InputError(spec, name, f"{module_name} has no such function") from None
+        except Exception as error:  # a user's module may answer for itself
+            raise InputError(spec, name, f"cannot be looked up ({_one_line(error)})") from error
     if not callable(found):
         raise InputError(spec, name, f"is no function but {type(found).__name__}")
     return found
@@ -168,7 +171,8 @@ def _import(spec: str, module_name: str) -> Any:
     except BaseException as error:
         raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
     finally:
-        sys.path.remove(here)
+        if here in sys.path:
+            sys.path.remove(here)
 
 
 def _one_line(error: BaseException) -> str:

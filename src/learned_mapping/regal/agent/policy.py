@@ -137,12 +137,12 @@ def policy_for(instance: Instance, network: str | None = None) -> Policy:
       InputError: there is no such network, or it was trained for the other objective.
     """
     path = policy_path(instance.objective, network)
-    folder = path.parent
-    if not path.exists():
-        known = sorted(p.stem.removeprefix("reinforce-") for p in folder.glob("reinforce-*.npz"))
-        raise MissingNetworkError(
-            "network", "", f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
-        )
+    known = sorted(each.stem.removeprefix("reinforce-") for each in path.parent.glob("reinforce-*.npz"))
+    if path.stem.removeprefix("reinforce-") not in known:
+        fault = f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
+        if network is None and known:
+            fault = f"REINFORCE has trained none for {instance.objective}; regal-imitation has networks for it"
+        raise MissingNetworkError("network", "", fault)
     found = _read(path)
     if found.objective != instance.objective:
         raise InputError("network", path.stem, f"was trained for {found.objective}, not for {instance.objective}")
@@ -166,11 +166,17 @@ def with_policy(network: str | None = None, *, average: bool = False, trained: b
     """
 
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> tuple[Schedule, dict[str, float]]:
-        own = policy_for(instance, network) if trained else untrained(instance, int(network or 0))
+        own = policy_for(instance, network) if trained else untrained(instance, _seed(network))
         law = own.law(instance, rng, average=average)
         return decode(instance, brkga(instance, rng, budget, law=law)), {}
 
     return run
+
+
+def _seed(network: str | None) -> int:
+    if network and not (network.isdecimal() and network.isascii() and len(network) <= 9):
+        raise InputError("network", network, "of an untrained network its seed is expected, such as 1")
+    return int(network or 0)
 
 
 REINFORCED: dict[str, tuple[str, Callable]] = {
