@@ -88,6 +88,24 @@ def test_trainings_of_one_program_scatter():
     assert value(found, instance="one", method="muzero", metric="best_found") == pytest.approx(0.6)
 
 
+def test_what_follows_is_compared_where_it_has_run():
+    """Would catch a mean over programs where one of them has not run, and its rows among those of all programs."""
+    records = [record("one", "muzero", 0, 2.0, 0.4), record("two", "muzero", 0, 2.0, 0.9)]
+    records += [record("one", "muzero-following", 0, 1.0, 0.5), record("one", OURS, 0, 1.5, 0.6)]
+    for made in records[:3]:
+        made["result"] |= {"updates": 1500.0, "log": [], "best_found": 0.7}
+    records += [record(name, kept, 0, 3.0) for name in ("one", "two") for kept in ("xla", "xla-kept")]
+    found = {"id": "mmap.table3", **mmap_speedup.assemble_table3("full", records)}
+    for method, metric, expected in (
+        ("muzero-following", "return_shared", 0.5), ("muzero", "return_shared", 0.4), (OURS, "return_shared", 0.6),
+        ("muzero-following", "speedup_shared", 3.0), ("muzero", "speedup_shared", 1.5), ("muzero", "found_shared", 0.7),
+    ):  # fmt: skip
+        assert value(found, instance="all", method=method, metric=metric) == pytest.approx(expected)
+    assert value(found, instance="all", baseline="muzero", metric="ahead_shared") == 1
+    assert value(found, instance="all", baseline=OURS, metric="ahead_shared") == 0
+    assert not results.select(found, instance="all", method="muzero-following", metric="speedup")
+
+
 def test_the_training_that_goes_on(monkeypatch):
     """Would catch its return in the place of the clock's, and a solution that is not counted as judged."""
     (run,) = mmap_table2.plan_fig5("full", 3)

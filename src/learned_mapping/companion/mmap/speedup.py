@@ -158,12 +158,12 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
                     scatter.append(float(np.ptp(speeds[AGENT])))
             if metric == "speedup" and FOLLOWING in found:
                 made += learning_rows(name, FOLLOWING, found[FOLLOWING])
-            others = {NONE: np.array([found[compiler][0]["slow_s"]])} | {
-                m: times[m] for m in (RULE, FOLLOWING) if m in times
-            }
+            others = {NONE: np.array([found[compiler][0]["slow_s"]])}
+            others |= {method: times[method] for method in (RULE, FOLLOWING) if method in times}
             for method, seconds in others.items():
                 made.append(summary_row(name, method, metric, baseline / seconds, statistic=np.mean, baseline=compiler))
-                over.setdefault((method, metric), []).append(float(np.mean(baseline / seconds)))
+                if method != FOLLOWING:
+                    over.setdefault((method, metric), []).append(float(np.mean(baseline / seconds)))
             made.append(summary_row(name, compiler, metric, [1.0], statistic=np.mean, baseline=compiler))
     for (method, metric), values in over.items():
         made += over_all(method, metric, values)
