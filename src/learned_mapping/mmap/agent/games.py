@@ -181,7 +181,8 @@ class Guide:
         self.saved_s = np.zeros(num_buffers + 1)
         """[B + 1] seconds saved before each buffer, and at the end."""
         self._is_decision = np.zeros(num_buffers, bool)
-        self._memory = np.zeros(num_buffers, np.int64)
+        self.memory = np.zeros(num_buffers, np.int64)
+        """[B] what is in fast memory before each buffer, see `memory_mark`."""
 
     def value_of(self, actions: np.ndarray) -> tuple[float, np.ndarray]:
         """The return of the game of these actions [B], or of the nearest legal ones, and those."""
@@ -193,7 +194,7 @@ class Guide:
         value, self.actions = self.value_of(actions)
         _record_guide(
             self.program, self._state, self.actions, self.snapshots, self.cursors, self.saved_s, self._is_decision,
-            self._memory,
+            self.memory,
         )  # fmt: skip
         self.decisions = np.flatnonzero(self._is_decision)
         return value
@@ -299,7 +300,7 @@ class Games:
         back.
         """
         finals_s = np.zeros(len(games))
-        how = (guide.actions, guide.saved_s, guide._memory, -1 if quiet is None else quiet)
+        how = (guide.actions, guide.saved_s, guide.memory, -1 if quiet is None else quiet)
         _end_like(self.program, self.states, *how, games, finals_s)
         return finals_s / self.possible_s
 
