@@ -106,7 +106,8 @@ class Rules:
         return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
 
 
-UNITS = 10**9  # Times are rounded down to this part of the graph's total.
+COARSE = 1000.0
+UNITS = 10**9  # Times are rounded to this part of the graph's total.
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ def fastest_partition(
         return CpSatOutcome(None, 0.0, 0.0, False)
     left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
     assignment, value, bound, optimal = rules.solve(effort, left, seed)
-    return CpSatOutcome(assignment, value * unit, bound * unit, optimal)
+    rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
+    return CpSatOutcome(assignment, value * unit, max(bound - rounded, 0.0) * unit, optimal)
 
 
 def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:
@@ -151,12 +153,15 @@ def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tu
     rules = Rules(graph, chips, "chain", deadline)
     most = np.inf if start is None else model.runtime(start)  # no better partition sends a tensor that takes longer
     consumed = [len(graph.consumers(tensor)) > 0 for tensor in range(graph.num_tensors)]
-    total = float(model.op_seconds.sum() + np.minimum(model.tensor_seconds[consumed], most).sum())
+    work, sent = float(model.op_seconds.sum()), model.tensor_seconds
+    total, useful = work + float(sent.sum()), work + float(np.minimum(sent[consumed], most).sum())
+    if total > COARSE * useful > 0.0:  # what is never sent must not make the unit coarse
+        total = useful
     unit = total / UNITS or 1.0  # where nothing takes time
-    scale = [int(s / unit) for s in model.op_seconds.tolist()]  # rounded down, so that the bound is one
+    scale = [round(s / unit) for s in model.op_seconds.tolist()]
     load = [[(scale[u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
     for tensor in range(graph.num_tensors):
-        size = int(min(float(model.tensor_seconds[tensor]) / unit, 2 * UNITS))
+        size = round(min(float(model.tensor_seconds[tensor]) / unit, 2 * UNITS))
         producer, consumers = int(graph.tensor_producer[tensor]), graph.consumers(tensor).tolist()
         if not size or not consumers:
             continue
