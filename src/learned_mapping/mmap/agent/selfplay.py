@@ -3,8 +3,8 @@
 **Whole games** are the agent's own from the first buffer to the last. A chunk of one is learned from before the game
 ends; the search's value stands for the rest.
 
-**Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known
-exactly a moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong. With
+**Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known a
+moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong. With
 `AgentConfig.follow` many of these begin where it loses most, see `following`.
 
 Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the game a window
