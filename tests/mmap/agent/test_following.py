@@ -1,4 +1,4 @@
-"""What the best game does, learned in positions of the agent's own games; and windows whose ends are exact."""
+"""What the best game does, learned in the agent's own games; windows that end once memory is as in the guide."""
 
 from __future__ import annotations
 

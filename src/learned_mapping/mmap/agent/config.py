@@ -102,7 +102,7 @@ class AgentConfig:
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
     quiet: int = 1000
-    """See `Games.end_like`; with `follow` windows end exactly."""
+    """See `Games.end_like`; with `follow` windows end once memory is as in the guide."""
     evaluation_games: int = 4
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""

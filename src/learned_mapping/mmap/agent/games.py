@@ -294,8 +294,8 @@ class Games:
     def end_like(self, guide: Guide, games: np.ndarray, quiet: int | None = None) -> np.ndarray:
         """The returns of games that from here on follow a guide. The games must be restarted.
 
-        They end early where nothing more can change: memory is as in the guide, and the difference in what is saved has
-        stood still for `STILL` buffers. (Supply of copies that was left over elsewhere could still matter later.) With
+        They end early where little more can change: memory is as in the guide, and the difference in what is saved has
+        stood still for `STILL` buffers; supply of copies that was left over elsewhere can still matter later. With
         `quiet` they end where the difference has stood still for so many buffers, whatever is in memory: it may come
         back.
         """
