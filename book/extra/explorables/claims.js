@@ -32,18 +32,19 @@
 
     function draw() {
       where.set(Math.min(at + 1, rows.length));
-      const { width } = p.clear(`${rows.length} claims`), named = width >= 600, left = named ? 210 : 14, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
+      const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, left = wide ? 210 : 138, size = wide ? 12 : 9.5, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
       p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
       for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "the paper's number →", "start"]]) {
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
-        p.text(x(v), 15, words, { "text-anchor": anchor });
+        p.text(x(v), 15, wide ? words : words.replace("points ", ""), { "text-anchor": anchor, "font-size": size });
       }
-      p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number");
+      p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number", { "font-size": size });
       rows.forEach((c, i) => {
         const y = 34 + 15 * i, map = axis(c), g = p.add("g", { class: i === at ? "lm-claim lm-claim-on" : "lm-claim", "data-claim": c.id });
         const put = (tag, more) => g.append(lm.ui.s(tag, more));
         put("rect", { x: 0, y: y - 7, width, height: 15, class: "lm-claim-row" });
-        if (named) g.append(lm.ui.s("text", { x: left - 10, y: y + 4, "text-anchor": "end" }, c.id.split(".")[1].replaceAll("-", " ")));
+        const words = (at, text, more) => g.append(lm.ui.s("text", { x: at, y: y + 4, "font-size": size, ...more }, text));
+        words(left - 6, c.id.split(".")[1].replaceAll("-", " "), { "text-anchor": "end" });
         if (map) {
           if (c.printed !== null) put("path", { d: `M${x(map(c.printed))} ${y - 5}l5 5l-5 5l-5 -5z`, class: "lm-diamond" });
           if (c.ours) put("circle", { cx: x(map(c.ours[0])), cy: y, r: 4, class: "lm-hollow" });
@@ -52,7 +53,7 @@
             put("circle", { cx: x(map(c.measured[0])), cy: y, r: 5, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
           }
         }
-        if (!c.measured) put("circle", { cx: x(-1.4), cy: y, r: 4, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
+        if (!c.measured) words(x(-1.45), c.verdict.replace(" here", ""), { class: "lm-undecided" });
       });
       const c = rows[at];
       detail.replaceChildren();

@@ -54,6 +54,7 @@ DRAWS = 2000  # Of a bootstrap over instances.
 KINDS = ("value", "ratio", "difference", "share_better")
 OVER: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
+    "sum": sum,
     "min": min,
     "max": max,
     "median": median,
@@ -102,7 +103,7 @@ class Claim:
     same_direction: tuple[float, float] = (math.inf, math.inf)
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
-    instances: int = 1  # How many instances the claim is about: with rows of fewer it is not yet run.
+    instances: int = 1  # How many instances the claim is about, also where a row over all decides: with fewer it is not yet run.
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
@@ -189,8 +190,9 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     rows = [] if result is None else result["rows"]
     ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
     measured = measure(claim.measure, rows)
-    there = [_by_instance(rows, {**claim.measure.rows, **keys}) for keys in ({}, claim.measure.against)]
-    enough = "instance" in claim.measure.against or len(there[0].keys() & there[1].keys()) >= claim.instances
+    each = {key: value for key, value in claim.measure.rows.items() if value != "all"}
+    there = [_by_instance(rows, {**each, **keys}) for keys in ({}, claim.measure.against)]
+    enough = claim.instances == 1 or len(there[0].keys() & there[1].keys()) >= claim.instances
     if measured is None or not enough or not has_learned(claim.measure, rows):
         return Judged(claim, NOT_YET_RUN, None, ours)
     return Judged(claim, _verdict(claim, measured), measured, ours)

@@ -197,7 +197,8 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
         panel.set_title(dataset, loc="left")
         panel.set_xlabel("evaluations")
     panels[0].set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
-    panels[0].legend()
+    lines = {line.get_label(): line for panel in panels for line in panel.get_legend_handles_labels()[0]}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -65,7 +65,8 @@ LEARNT = ("updates", "pretraining_samples")
 CONTRASTS = (
     ("rl", "random"), ("rl", "sa"), ("rl-balanced", "rl-balanced-frozen"), ("rl-balanced", "sa"),
     ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"), ("finetune", "rl"),
-    ("finetune", "zeroshot"), ("costs-cem", "rl"), ("costs-cem", "costs-random"), ("costs-cem", "sa"),
+    ("finetune", "zeroshot"), ("costs-cem", "rl"), ("costs-cem", "costs-random"), ("costs-cem", "random"),
+    ("costs-cem", "sa"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {

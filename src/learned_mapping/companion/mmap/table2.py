@@ -294,8 +294,9 @@ def plan_fig5(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig5(profile: str, records: list[Record]) -> Record:
     """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``): the curves of
-    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`. Of the training
-    that goes on there are ``longer``, its return with its curve, ``longer_best_found``, and how much it has learned."""
+    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`; its interval
+    is the widest that the programs' allow. Of the training that goes on there are ``longer``, its return with its
+    curve, ``longer_best_found``, and how much it has learned."""
     table = results.load("mmap.table2", profile)
     made: list[Row] = []
     for each in results.select(table, metric="return"):
@@ -310,12 +311,14 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
         made.append({**plain, "metric": "longer", "seconds": result["seconds"]})
         told = {f"longer_{name}": float(result[name]) for name in ("best_found", "samples", "updates")}
         made += rows(*key, told, n=1)
-    leads: dict[tuple[str, str], list[float]] = {}
+    leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for each in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if each["instance"] != "all":
             size = "large" if num_buffers(each["instance"]) > LARGE else "small"
-            leads.setdefault((size, each["method"]), []).append(each["value"])
-    made += [row(*key, "lead", np.mean(v), n=len(v), baseline=BEST_EVOLUTION) for key, v in leads.items()]
+            leads.setdefault((size, each["method"]), []).append((each["value"], each["low"], each["high"]))
+    for key, found in leads.items():
+        value, low, high = np.mean(found, axis=0)
+        made.append(row(*key, "lead", value, low=low, high=high, n=len(found), baseline=BEST_EVOLUTION))
     told = counted(records)
     return assembled(made) | {count: table[count] + told[count] for count in told}
 
