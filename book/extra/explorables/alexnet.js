@@ -10,7 +10,7 @@
     const prices = Array.from({ length: 37 }, (_, i) => -6 + i / 4), show = (v) => v.toFixed(2);
     const capacity = slider(f.bar, { name: "capacity", label: "fast memory", values: [8, 16, 24, 32, 48, own, 80, 96, 128], value: own, show: (v) => `${v} MiB`, change: draw });
     const price = slider(f.bar, { name: "price", label: "price of memory (log)", values: prices, value: 0, show, change: draw });
-    const copyPrice = slider(f.bar, { name: "copy", label: "what a copy pays on top", values: prices.filter((v) => v >= -2), value: 1, show, change: draw });
+    const copyPrice = slider(f.bar, { name: "copy", label: "extra price of a copy", values: prices.filter((v) => v >= -2), value: 1, show, change: draw });
     let foresight = 1;
     const looks = button(below, "", () => { foresight = 1 - foresight; draw(); }, { "data-foresight": true });
     player(below, "sweep the price", () => {

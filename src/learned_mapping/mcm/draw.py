@@ -51,7 +51,7 @@ def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage 
     bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
     bars.legend(ncols=3, loc="upper left")
     throughput = 1e3 / total.max() if total.max() > 0 else 0.0
-    axes.set_title(f"{written(graph.name)} on {package.chips} chips: {throughput:.4g} results per second")
+    axes.set_title(f"{written(graph.name)} on {package.chips} chips: {throughput:,.0f} results per second")
     _legend(figure, graph)
     return figure
 

@@ -26,7 +26,7 @@ def demand_figure(program: Program) -> Figure:
     scale, unit = byte_unit(program.fast_bytes)
     figure, axes = new_figure(height=2.8)
     steps = np.arange(program.num_instructions + 1)
-    axes.stairs(live_bytes(program) / scale, steps, fill=True, color=PALETTE[5], alpha=0.6, label="all tensors alive")
+    axes.stairs(live_bytes(program) / scale, steps, color=PALETTE[0], linewidth=1.6, label="all tensors alive")
     touched = np.bincount(program.buffer_instruction, program.buffer_bytes, program.num_instructions)
     axes.stairs(touched / scale, steps, color=PALETTE[1], label="tensors of the instruction")
     axes.axhline(program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory")

@@ -121,7 +121,7 @@ def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
     end = max(x.max(), y.max()) * 1.02
     axes.plot([1, end], [1, end], color=INK, linewidth=1, linestyle="--", label="measured as predicted")
     axes.set(xlabel="predicted run time over the smallest", ylabel="measured run time over the smallest")
-    axes.set_title(f"{valid.sum()} of {len(valid)} partitions run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
+    axes.set_title(f"{valid.sum()} of one seed's {len(valid)} partitions run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
     axes.legend(loc="lower right")
     return figure
 

@@ -74,7 +74,7 @@ def imagined(rows: Rows) -> Figure:
     for axes, (name, shown) in zip(panels, programs.items()):
         for row, colour in zip((shown[-1], shown[0]), (PALETTE[4], PALETTE[0])):
             points = np.array(row["pairs"])
-            ahead = f"{row['step']} ahead" + (f": ranks {row['value']:.2f}" if row["value"] is not None else "")
+            ahead = f"{row['step']} ahead" + (f", rank corr. {row['value']:.2f}" if row["value"] is not None else "")
             axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
         ends = [pair for row in shown for each in row["pairs"] for pair in each]
         low, high = 1.3 * min(*ends, -0.1), 1.3 * max(*ends, 0.1)

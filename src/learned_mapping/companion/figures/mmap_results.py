@@ -209,7 +209,7 @@ def return_against_latency(rows: Rows) -> Figure:
 
 
 def scaling(rows: Rows) -> Figure:
-    """Against buffers, on logarithmic axes: a game step of random play, and games a second of the searches.
+    """Against buffers: a game step of random play, and games a second of the searches.
 
     Args:
       rows: of `mmap.scaling`.
@@ -220,12 +220,13 @@ def scaling(rows: Rows) -> Figure:
         for method, mine in by(charts.of(rows, metric), "method").items():
             points = np.array(sorted((row["buffers"], row["value"]) for row in mine)).T
             axes.plot(*points, marker="o", markersize=4, color=method_colour(method), label=method)
-        axes.set(xscale="log", yscale="log", xlabel="buffers", ylabel=label)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_minor_formatter(NullFormatter())
+        axes.set(xscale="log", xlabel="buffers", ylabel=label)
         axes.legend(fontsize=7)
+    panels[0].set_ylim(0)
+    panels[1].set_yscale("log")
+    panels[1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panels[1].yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    panels[1].yaxis.set_minor_formatter(NullFormatter())
     return figure
 
 
