@@ -104,7 +104,7 @@ class Claim:
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
     instances: int = 1
-    """How many instances the claim is about, also where a row over all of them decides: with fewer it is not yet run."""
+    """How many instances the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
 
