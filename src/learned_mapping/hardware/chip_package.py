@@ -132,8 +132,7 @@ class ChipModel:
         self.graph, self.package = graph, package
         self.work = graph_work(graph)
         with np.errstate(over="ignore"):
-            self.op_seconds = op_seconds(self.work, package)
-            """[N] float64 seconds."""
+            self.op_seconds = op_seconds(self.work, package)  # [N] float64 seconds.
             self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
             """[M] float64 seconds a tensor keeps one link busy."""
             whole = self.op_seconds.sum() + 2.0 * self.tensor_seconds.sum()
@@ -207,38 +206,25 @@ def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> 
     """
     held = np.zeros(chips, np.int64)
     np.add.at(held, assignment, graph.op_weight_bytes)
-    order = graph.topological_order
-    position = np.empty(graph.num_ops, np.int64)
-    position[order] = np.arange(graph.num_ops)
-    starts: dict[int, list[int]] = {}
-    ends: dict[int, list[int]] = {}
-    pieces: list[tuple[int, int]] = []
-    for tensor in range(graph.num_tensors):
-        producer = int(graph.tensor_producer[tensor])
-        home, size = int(assignment[producer]), int(graph.tensor_bytes[tensor])
-        last_use = {home: int(position[producer])}
-        for consumer in graph.consumers(tensor):
-            chip = int(assignment[consumer])
-            last_use[chip] = max(last_use.get(chip, -1), int(position[consumer]))
-        for chip, last in last_use.items():
-            piece = len(pieces)
-            pieces.append((chip, size))
+    freed = np.zeros(graph.num_ops, np.int64)  # by each op, once it has run
+    place = np.argsort(graph.topological_order)
+    for tensor, size in enumerate(graph.tensor_bytes.tolist()):
+        producer = graph.tensor_producer[tensor]
+        home = assignment[producer]
+        last_use = {home: producer}
+        for consumer in sorted(graph.consumers(tensor).tolist(), key=place.__getitem__):
+            last_use[assignment[consumer]] = consumer
+        for chip, op in last_use.items():
             if chip != home:
                 held[chip] += size
-            else:
-                starts.setdefault(int(position[producer]), []).append(piece)
-                if len(last_use) > 1 or graph.tensor_is_output[tensor]:
-                    continue
-            ends.setdefault(last, []).append(piece)
+            if chip != home or (len(last_use) == 1 and not graph.tensor_is_output[tensor]):
+                freed[op] += size
     peak = held.copy()
-    for step in range(graph.num_ops):
-        for piece in starts.get(step, ()):
-            chip, size = pieces[piece]
-            held[chip] += size
-            peak[chip] = max(peak[chip], held[chip])
-        for piece in ends.get(step, ()):
-            chip, size = pieces[piece]
-            held[chip] -= size
+    for op in graph.topological_order.tolist():
+        chip = assignment[op]
+        held[chip] += graph.op_output_bytes[op]
+        peak[chip] = max(peak[chip], held[chip])
+        held[chip] -= freed[op]
     return peak
 
 
