@@ -131,7 +131,7 @@ def test_the_model_plans_with_the_analytical_model_and_measures():
     assert (
         model.runtime(where) == ChipModel(chain(), PACKAGE).runtime(where) != pytest.approx(1 / model.throughput(where))
     )
-    assert model.measurements == 2
+    assert len(model.ran) == 2
 
 
 def test_classes_by_hand():

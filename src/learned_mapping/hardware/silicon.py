@@ -181,14 +181,14 @@ class SiliconModel(ChipModel):
     def __init__(self, silicon: Silicon, rng: np.random.Generator):
         super().__init__(silicon.graph, silicon.package)
         self.silicon = silicon
-        self.measurements = 0
-        """How many times a partition ran."""
+        self.ran: list[bool] = []  # Of every measurement so far, whether the partition ran.
         self._rng = rng
 
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second, measured once; 0 where the partition cannot run."""
-        self.measurements += 1
-        return self.silicon.measure(assignment, self._rng)
+        found = self.silicon.measure(assignment, self._rng)
+        self.ran.append(found > 0)
+        return found
 
 
 def looks_up(graph: ComputationGraph) -> np.ndarray:
@@ -218,8 +218,7 @@ def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconPa
     penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
     seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
     order = graph.topological_order
-    position = np.empty(graph.num_ops, np.int32)
-    position[order] = np.arange(graph.num_ops, dtype=np.int32)
+    position = np.argsort(order).astype(np.int32)
     sorted_uses = np.lexsort((position[graph.edge_consumer], graph.edge_tensor))
     return ScheduleArrays(
         order=order,
@@ -294,9 +293,7 @@ def schedule(arrays, assignment, chips, switch_s):
         link_bytes[furthest] -= size * (furthest > home)
         messages[home] += furthest > home
         messages[furthest] -= furthest > home
-    for d in range(1, chips):
-        link_bytes[d] += link_bytes[d - 1]
-        messages[d] += messages[d - 1]
+    link_bytes, messages = np.cumsum(link_bytes), np.cumsum(messages)
     peak = held.copy()
     unit = np.full(chips, -1, np.int64)
     for i in range(n):

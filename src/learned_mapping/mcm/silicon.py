@@ -34,28 +34,11 @@ OWN_METHODS: dict[str, Method] = {
 
 
 class SiliconTask(Task):
-    """A graph on simulated chips. `model` knows the analytical costs; its throughput is measured, with noise.
-
-    ``ran`` has a truth value per measurement so far: whether the partition ran.
-    """
+    """A graph on simulated chips. `model` knows the analytical costs; once a run begins its throughput is measured."""
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **options: Any):
         super().__init__(graph, package, **options)
-        self.silicon, self.ran = Silicon(graph, package), []
-
-    def measure_with(self, rng: np.random.Generator) -> None:
-        """From here on throughput is measured, with this noise."""
-        self.model, self.ran = _NotingModel(self.silicon, rng), []
-        self.model.ran = self.ran
-
-
-class _NotingModel(SiliconModel):
-    ran: list[bool]
-
-    def throughput(self, assignment: np.ndarray) -> float:
-        found = super().throughput(assignment)
-        self.ran.append(found > 0)
-        return found
+        self.silicon = Silicon(graph, package)
 
 
 class PartitioningOnSilicon(Partitioning):
@@ -83,7 +66,7 @@ class PartitioningOnSilicon(Partitioning):
 
     def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
-        task.measure_with(np.random.default_rng(noise_seed))
+        task.model = SiliconModel(task.silicon, np.random.default_rng(noise_seed))
         return np.random.default_rng(plan_seed)
 
     def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:

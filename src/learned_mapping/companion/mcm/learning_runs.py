@@ -86,15 +86,15 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     rng, silicon = SILICON.randomness(task, seed), task.silicon
     budget = _budget(config)
     partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)
-    verdict = validate_on_silicon(partition, silicon)
+    verdict, ran = validate_on_silicon(partition, silicon), task.model.ran
     naive = silicon.throughput(naive_greedy(task.model, task.arrays))
     return {
         "valid": not any("silicon" not in violation.rule for violation in verdict.violations),
         "fits": verdict.valid,
         "throughput": verdict.costs.get("silicon_throughput", 0.0),
         "naive": naive,
-        "ran": sum(task.ran),
-        "first_ran": task.ran.index(True) + 1 if any(task.ran) else None,
+        "ran": sum(ran),
+        "first_ran": ran.index(True) + 1 if any(ran) else None,
         "seconds": budget.seconds,
         "samples": budget.samples,
         "curve": budget.curve(),

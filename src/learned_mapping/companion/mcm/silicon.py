@@ -133,7 +133,7 @@ def method_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
     else:
         budget = Budget(samples=int(config["samples"]), cpu=True)
         assignment = SEARCHES[method](model, repair_arrays(graph), np.random.default_rng(plan_seed), budget)
-        record = {"curve": budget.curve(), "seconds": budget.seconds, "measurements": model.measurements}
+        record = {"curve": budget.curve(), "seconds": budget.seconds, "measurements": len(model.ran)}
     verdict = validate_on_silicon(make_partition(assignment, package.chips), silicon)
     return record | {
         "valid": not any("silicon" not in v.rule for v in verdict.violations),
