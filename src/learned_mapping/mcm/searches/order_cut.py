@@ -76,18 +76,13 @@ def keys_of(arrays, seconds):
 @njit(cache=True)
 def order_by(arrays, key):
     """[N] the ops by key, ties and rounding resolved by the topological order."""
-    n = len(key)
     risen = key.copy()
-    for i in range(n):
-        u = arrays.topological[i]
+    for u in arrays.topological:
         for k in range(arrays.edge_offsets[u], arrays.edge_offsets[u + 1]):
             v = arrays.successors[k]
             if risen[u] > risen[v]:
                 risen[v] = risen[u]
-    ranked = np.empty(n)
-    for i in range(n):
-        ranked[i] = risen[arrays.topological[i]]
-    return arrays.topological[np.argsort(ranked, kind="mergesort")]
+    return arrays.topological[np.argsort(risen[arrays.topological], kind="mergesort")]
 
 
 @njit(cache=True)
@@ -98,12 +93,10 @@ def best_cut(arrays, order, seconds, tensor_seconds, chips):
     """
     n = len(order)
     place = np.empty(n, np.int64)
-    for i in range(n):
-        place[order[i]] = i
+    place[order] = np.arange(n)
     done = np.zeros(n + 1)
-    for i in range(n):
-        done[i + 1] = done[i] + seconds[order[i]]
-    crossing = np.zeros(n + 2)
+    done[1:] = np.cumsum(seconds[order])
+    crossing = np.zeros(n + 1)
     for m in range(len(tensor_seconds)):
         first = place[arrays.tensor_producer[m]]
         last = first
@@ -112,8 +105,7 @@ def best_cut(arrays, order, seconds, tensor_seconds, chips):
         if last > first:
             crossing[first + 1] += tensor_seconds[m]
             crossing[last + 1] -= tensor_seconds[m]
-    for i in range(1, n + 1):
-        crossing[i] = crossing[i] + crossing[i - 1]
+    crossing = np.cumsum(crossing)
     required = np.zeros(n + 1, np.int64)  # the shortest prefix that holds all consumers of a prefix
     for i in range(n):
         u = order[i]

@@ -57,8 +57,7 @@ def features(instance: Instance) -> Features:
     depth, height, up, down = levels(instance)
     longest = max(float((up + down - seconds).max()), 1e-300)
     deepest = max(float(depth.max()), 1.0)
-    position = np.empty(n)
-    position[graph.topological_order] = np.arange(n)
+    position = np.argsort(graph.topological_order)
     inputs = np.bincount(graph.edge_consumer, minlength=n)
     users = np.bincount(graph.edge_producer, minlength=n)
     outputs = np.zeros(n)
@@ -124,13 +123,12 @@ def _places(instance: Instance, depth: np.ndarray) -> tuple[np.ndarray, int]:
     """[N, 7] cost-weighted ranks in [-1, 1] along the vectors, and the pinned op."""
     cost = op_cost(instance)
     groups = smooth_vectors(instance, depth)
-    last = groups[-1]
-    pinned = int(np.argmax(np.round(np.abs(last[:, 0]), 6))) if last.shape[1] else 0
+    furthest = lambda vector: int(np.argmax(np.round(np.abs(vector), 6)))  # noqa: E731
+    pinned = furthest(groups[-1][:, 0])
     columns = []
-    for vectors in groups:
-        for vector in vectors.T:
-            reference = vector[pinned] if abs(vector[pinned]) > 1e-6 else vector[np.argmax(np.round(np.abs(vector), 6))]
-            columns.append(cost_rank(vector if reference >= 0 else -vector, cost))
+    for vector in np.concatenate(groups, axis=1).T:
+        reference = vector[pinned] if abs(vector[pinned]) > 1e-6 else vector[furthest(vector)]
+        columns.append(cost_rank(vector if reference >= 0 else -vector, cost))
     return np.stack(columns, axis=1), pinned
 
 

@@ -10,8 +10,7 @@ from learned_mapping.regal.rules.instance import Instance
 def levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Per op: ops on the longest path to it and from it; seconds of the longest path from its start, and to its end."""
     graph = instance.graph
-    position = np.empty(graph.num_ops, np.int64)
-    position[graph.topological_order] = np.arange(graph.num_ops)
+    position = np.argsort(graph.topological_order)
     edges = graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")]
     return _longest_paths(np.ascontiguousarray(edges, np.int64), instance.arrays.seconds)
 
