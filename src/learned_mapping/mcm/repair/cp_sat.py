@@ -66,10 +66,10 @@ def nearest_partition(
     """([N] int32 a valid partition that changes the fewest ops of `candidate` [N], whether that is proven)."""
     rules = Rules(graph, chips, strength)
     rules.model.maximize(sum(rules.on[op][chip] for op, chip in enumerate(np.asarray(candidate).tolist())))
-    assignment, _, _, optimal = rules.solve(NEAREST_EFFORT, None, 0)
-    if assignment is None:
+    found = rules.solve(NEAREST_EFFORT, None, 0)
+    if found.assignment is None:
         raise InputError("repair", "cp-sat", "found no partition within its limit")
-    return assignment, optimal
+    return found.assignment, found.optimal
 
 
 def cp_sat_batch(

@@ -28,8 +28,7 @@ class ConstraintSolver:
         self._trail: list[tuple[int, set[int], list[set[int]]]] = []
         targets = {v for _, v in self._edges}
         self._sources = [u for u in range(num_ops) if u not in targets]
-        if not self._propagate(self._domains):
-            raise InputError("chips", "", "no partition exists")  # cannot happen: one chip always does
+        self._propagate(self._domains)
 
     def get_domain(self, op: int) -> list[int]:
         """Chips the op can still take, ascending."""
@@ -59,15 +58,14 @@ class ConstraintSolver:
         return self._propagate(trial)
 
     def _propagate(self, domains: list[set[int]]) -> bool:
-        changed = True
+        changed, most = True, 1 if self._strength == "chain" else self._chips
         while changed:
             changed = False
             for u, v in self._edges:
-                for a, b, fits in ((u, v, self._forward), (v, u, self._backward)):
-                    keep = {c for c in domains[b] if fits(domains[a], c)}
+                for a, b, sign in ((u, v, 1), (v, u, -1)):
+                    keep = {c for c in domains[b] if any(0 <= sign * (c - other) <= most for other in domains[a])}
                     if keep != domains[b]:
-                        domains[b].clear()
-                        domains[b].update(keep)
+                        domains[b] &= keep
                         changed = True
                     if not keep:
                         return False
@@ -82,14 +80,6 @@ class ConstraintSolver:
             used = set(fixed)
             return used == set(range(len(used)))
         return True
-
-    def _forward(self, producers: set[int], chip: int) -> bool:
-        low = chip - 1 if self._strength == "chain" else 0
-        return any(low <= c <= chip for c in producers)
-
-    def _backward(self, consumers: set[int], chip: int) -> bool:
-        high = chip + 1 if self._strength == "chain" else self._chips
-        return any(chip <= c <= high for c in consumers)
 
 
 def sample_repair(

@@ -6,7 +6,7 @@ It is a second, independent statement of the rules, which the tests hold the com
 """
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -90,7 +90,8 @@ class Rules:
             for c in range(1, self.chips):
                 self.model.add_hint(self.at_least[u][c], int(chip >= c))
 
-    def solve(self, effort: float, seconds: float | None, seed: int) -> tuple[np.ndarray | None, float, float, bool]:
+    def solve(self, effort: float, seconds: float | None, seed: int) -> "CpSatOutcome":
+        """Limits as in `fastest_partition`."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed % 2**31
@@ -100,22 +101,21 @@ class Rules:
             solver.parameters.max_time_in_seconds = seconds
         status = run(solver, self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None, 0.0, solver.best_objective_bound, False
+            return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
         chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
-        optimal = status == cp_model.OPTIMAL
-        return np.array(chosen, np.int32), solver.objective_value, solver.best_objective_bound, optimal
+        found = np.array(chosen, np.int32)
+        return CpSatOutcome(found, solver.objective_value, solver.best_objective_bound, status == cp_model.OPTIMAL)
 
 
 COARSE = 1000.0
 UNITS = 10**9  # Times are rounded to this part of the graph's total.
 
 
-@dataclass(frozen=True)
-class CpSatOutcome:
+class CpSatOutcome(NamedTuple):
     """What the solver found within its limit."""
 
     assignment: np.ndarray | None  # [N] int32, or None where it found nothing.
-    value: float  # Seconds.
+    value: float  # The objective's, in its unit.
     bound: float  # What no valid partition can beat.
     optimal: bool
 
@@ -142,9 +142,9 @@ def fastest_partition(
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False)
     left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
-    assignment, value, bound, optimal = rules.solve(effort, left, seed)
+    found = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
-    return CpSatOutcome(assignment, value * unit, max(bound - rounded, 0.0) * unit, optimal)
+    return found._replace(value=found.value * unit, bound=max(found.bound - rounded, 0.0) * unit)
 
 
 def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:
