@@ -3,9 +3,10 @@
 Parameters are Haiku's, ``{module: {name: array}}``.
 """
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +17,7 @@ from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, F
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 Parameters = Mapping[str, Mapping[str, np.ndarray]]
+Network = TypeVar("Network")
 
 EPSILON = 1e-5  # Inside the root of the layer norm, as Haiku's default.
 
@@ -46,19 +48,16 @@ def instance_logits(parameters: Parameters, instance: Instance, model: str, roun
     return logits(parameters, features(instance), model, rounds)
 
 
-def write_network(
-    path: str | os.PathLike, parameters: Parameters, bins: Sequence[float], header: dict[str, Any]
-) -> None:
-    """Writes weights in float32, a header, and the bins and features the network was made for."""
-    named = {f"{module}:{name}": v for module, entry in parameters.items() for name, v in entry.items()}
+def write_network(path: str | os.PathLike, network: Any, bins: Sequence[float], **header: Any) -> None:
+    """Writes weights in float32, the header, the other fields of `network`, and the bins and features it is for."""
+    said = {name: getattr(network, name) for name in _said(type(network))}
+    named = {f"{module}:{name}": v for module, entry in network.parameters.items() for name, v in entry.items()}
     arrays = {name: np.asarray(values, np.float32) for name, values in named.items()}
-    write_checkpoint(path, arrays, header | _made_for(bins))
+    write_checkpoint(path, arrays, header | said | _made_for(bins))
 
 
-def read_network(
-    path: str | os.PathLike, bins: Sequence[float], said: Sequence[str]
-) -> tuple[Parameters, dict[str, Any]]:
-    """Weights, and the header, which has the fields `said`; without ``model`` the network is a ``gnn``.
+def read_network(path: str | os.PathLike, kind: type[Network], bins: Sequence[float]) -> tuple[Network, dict[str, Any]]:
+    """A network of this dataclass, and the header; without ``model`` it is a ``gnn``.
 
     Raises:
       InputError: the file is missing or damaged, or its bins or features are not those of this version.
@@ -78,10 +77,13 @@ def read_network(
         parameters.setdefault(module, {})[parameter] = values
     try:
         _check(parameters, model, len(bins))
-        header |= {name: header[name] for name in said}
+        return kind(parameters, **{name: header[name] for name in _said(kind)}), header
     except KeyError as error:
         raise InputError(path, str(error.args[0]), "is missing") from None
-    return parameters, header
+
+
+def _said(kind: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind) if field.name != "parameters"]
 
 
 def _made_for(bins: Sequence[float]) -> dict[str, list]:

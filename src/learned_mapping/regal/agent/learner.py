@@ -63,19 +63,15 @@ class Learner:
         return ordered_law(instance, law, variant.height, variant.transfers)
 
 
-_SAID = ("model", "rounds", "objective", "dataset", "seed")
-
-
 def write_learner(path: str | os.PathLike, learner: Learner) -> None:
     """Writes the network's weights and what `Learner` says of it."""
-    write_network(path, learner.parameters, BINS, {name: getattr(learner, name) for name in _SAID})
+    write_network(path, learner, BINS)
 
 
 @functools.lru_cache(maxsize=32)
 def read_learner(path: str | Path) -> Learner:
     """A network from its checkpoint; raises `InputError` as `read_network`."""
-    parameters, header = read_network(path, BINS, _SAID)
-    return Learner(parameters, **{name: header[name] for name in _SAID})
+    return read_network(path, Learner, BINS)[0]
 
 
 def variant_from(entry: dict) -> Variant:

@@ -102,18 +102,14 @@ class Policy:
         return law_of(np.asarray(BINS)[self.choices(instance, rng, average=average)], in_initial=False)
 
 
-_SAID = ("objective", "dataset", "seed")
-
-
 def write_policy(path: str | os.PathLike, trained: Policy, header: dict[str, Any]) -> None:
     """Writes the weights, what `Policy` says of them, and what else the header holds."""
-    write_network(path, trained.parameters, BINS, header | {name: getattr(trained, name) for name in _SAID})
+    write_network(path, trained, BINS, **header)
 
 
 def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
     """A network and its header; raises `InputError` as `read_network`."""
-    parameters, header = read_network(path, BINS, _SAID)
-    return Policy(parameters, **{name: header[name] for name in _SAID}), header
+    return read_network(path, Policy, BINS)
 
 
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
