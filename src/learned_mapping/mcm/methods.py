@@ -245,8 +245,9 @@ class Partitioning(Problem):
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return all_methods(profile)
 
-    def read(self, path: str) -> ComputationGraph:
-        return read_graph_file(path)
+    read = staticmethod(read_graph_file)
+    read_solution = staticmethod(read_partition)
+    to_json = staticmethod(partition_to_json)
 
     def task(
         self,
@@ -322,12 +323,6 @@ class Partitioning(Problem):
         folded = fold_cheap_sources(fold_weights(task.graph)).num_ops < task.graph.num_ops
         advice = "; --fold puts weights and cheap shared ops where they are used, and may use more" if folded else ""
         return [f"{used} of {chips} chips are used{advice}"]
-
-    def read_solution(self, path: str, instance: ComputationGraph) -> Partition:
-        return read_partition(path, instance)
-
-    def to_json(self, solution: Partition, instance: ComputationGraph) -> dict[str, Any]:
-        return partition_to_json(solution, instance)
 
 
 PROBLEM = Partitioning()

@@ -16,7 +16,7 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
-from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.hardware.device_pair import GIB, DevicePair
 from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
@@ -43,7 +43,6 @@ from learned_mapping.verdict import LISTED, Verdict
 EVALUATIONS = 5000  # Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2).
 CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
-GIB = 2**30
 BESIDE_SECONDS = 5.0
 
 Run = Callable[[Instance, np.random.Generator, Budget], Found]
@@ -188,36 +187,27 @@ def instance_dependent_random_search(network: str | None = None) -> Run:
     return searched(search)
 
 
-def with_law(make: Callable[[Instance], MutantLaw]) -> Run:
-    """BRKGA with a law that no network makes."""
-    return searched(lambda instance, rng, budget: brkga(instance, rng, budget, law=make(instance)))
-
-
-def best_constant_law(instance: Instance) -> MutantLaw:
-    """The constant law that training graphs chose for the objective."""
-    entry = chosen()["constant-law"][instance.objective]["chosen"]
-    law = constant_law(instance, tuple(entry["affinity"]), tuple(entry["priority"]))
-    return _ordered(instance, law, entry)
-
-
-def best_spectral_law(instance: Instance) -> MutantLaw:
-    """The spectral law that training graphs chose for the objective."""
-    entry = chosen()["spectral-law"][instance.objective]["chosen"]
-    law = spectral_law(instance, features(instance), entry["vector"], entry["strength"])
-    return _ordered(instance, law, entry)
-
-
-def best_priority_law(instance: Instance) -> MutantLaw:
-    """The rule for priorities that training graphs chose for the objective."""
-    entry = chosen()["priority-law"][instance.objective]["chosen"]
-    return _ordered(instance, priority_law(instance, entry["rule"], entry["strength"]), entry)
-
-
-def _ordered(instance: Instance, law: MutantLaw, entry: dict) -> MutantLaw:
-    """The law with the order that its entry names, if any."""
+def _chosen_law(name: str, instance: Instance) -> MutantLaw:
+    """The law of this name, which no network makes, that training graphs chose for the objective."""
+    entry = chosen()[name][instance.objective]["chosen"]
+    if name == "constant-law":
+        law = constant_law(instance, entry["affinity"], entry["priority"])
+    elif name == "spectral-law":
+        law = spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+    else:
+        law = priority_law(instance, entry["rule"], entry["strength"])
     if "transfers" not in entry:
         return law
     return ordered_law(instance, law, entry.get("height", 0.0), entry["transfers"])
+
+
+best_spectral_law = functools.partial(_chosen_law, "spectral-law")
+
+
+def _with_law(name: str, description: str) -> Method:
+    """BRKGA with the law of this name."""
+    search = lambda instance, rng, budget: brkga(instance, rng, budget, law=_chosen_law(name, instance))  # noqa: E731
+    return Method(description, searched(search))
 
 
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
@@ -269,15 +259,10 @@ METHODS: dict[str, Method] = {
         random=False,
     ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
-    "constant-law": Method(
-        "BRKGA with one Beta law for all graphs, the best on training graphs", with_law(best_constant_law)
-    ),
-    "spectral-law": Method(
-        "BRKGA biased to halves of the best smooth vector on training graphs", with_law(best_spectral_law)
-    ),
-    "priority-law": Method(
-        "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
-        with_law(best_priority_law),
+    "constant-law": _with_law("constant-law", "BRKGA with one Beta law for all graphs, the best on training graphs"),
+    "spectral-law": _with_law("spectral-law", "BRKGA biased to halves of the best smooth vector on training graphs"),
+    "priority-law": _with_law(
+        "priority-law", "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path"
     ),
 } | {name: Method(description, make(), _kind(name)) for name, (description, make) in LEARNED.items()}
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
@@ -300,8 +285,9 @@ class Scheduling(Problem):
             return Method(f"{description}; network {network}", make(network), _kind(base))
         return super().method(name, profile)
 
-    def read(self, path: str) -> ComputationGraph:
-        return read_graph_file(path)
+    read = staticmethod(read_graph_file)
+    read_solution = staticmethod(read_schedule)
+    to_json = staticmethod(schedule_to_json)
 
     def task(
         self,
@@ -339,20 +325,13 @@ class Scheduling(Problem):
         return checkpoint_folder() / f"{'gas-' if base == 'gas' else ''}{name or NETWORKS[task.objective]}.npz"
 
     def use_of(self, method: str) -> str:
-        description = self.method(method.partition(":")[0]).description
-        return f": {description}"
+        return f": {self.method(method.partition(':')[0]).description}"
 
     def beside(self, task: Instance) -> tuple[str, dict[str, float]]:
         """BRKGA with the paper's evaluations, at most `BESIDE_SECONDS`; and what no schedule can beat."""
         found = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS)
         name = f"brkga, {found.samples:,} evaluations"
         return task.cost_name, {name: found.metrics[task.cost_name], "no schedule is below": floor(task)}
-
-    def read_solution(self, path: str, instance: ComputationGraph) -> Schedule:
-        return read_schedule(path, instance)
-
-    def to_json(self, solution: Schedule, instance: ComputationGraph) -> dict[str, Any]:
-        return schedule_to_json(solution, instance)
 
 
 PROBLEM = Scheduling()
@@ -376,11 +355,11 @@ def floor(instance: Instance) -> float:
 
 def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:
     """``makespan_s`` (seconds) and ``peak_bytes`` of a schedule, by the simulator."""
-    simulation = simulate(instance.graph, schedule.placement, schedule.order.tolist(), instance.pair)
+    simulation = instance.simulate(schedule)
     return {"makespan_s": simulation.makespan_s, "peak_bytes": float(simulation.peak_bytes)}
 
 
 def schedule_fitness(instance: Instance, schedule: Schedule) -> float:
     """What the searches minimise, as `Instance.fitness`, of a schedule."""
-    costs = schedule_costs(instance, schedule)
-    return instance.fitness(costs["makespan_s"], costs["peak_bytes"])
+    simulation = instance.simulate(schedule)
+    return instance.fitness(simulation.makespan_s, simulation.peak_bytes)
