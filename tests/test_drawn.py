@@ -8,29 +8,30 @@ import sys
 import numpy as np
 
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.mcm.draw import show as show_partition
+from learned_mapping.mcm.draw import picture as picture_of_partition
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mmap.draw import show as show_mapping
+from learned_mapping.mmap.draw import picture as picture_of_mapping
 from learned_mapping.mmap.mapping import all_dropped
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.draw import show as show_schedule
+from learned_mapping.regal.draw import picture as picture_of_schedule
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.style import svg_text
 
 
 def test_each_state_is_drawn_on_its_instance():
     """Would catch a state that is drawn with other hardware than it was made for, or not at all."""
     program, graph = toy_program(), random_graph(np.random.default_rng(0), "layered", 12)
-    assert program._repr_html_() == show_mapping(program)
-    assert all_dropped(program)._repr_html_() == show_mapping(program, all_dropped(program))
+    assert program._repr_html_() == svg_text(picture_of_mapping(program))
+    assert all_dropped(program)._repr_html_() == svg_text(picture_of_mapping(program, all_dropped(program)))
     partition = make_partition(np.zeros(12, int), 2)
     assert partition._repr_html_() is None, "of which graph, it does not know"
-    assert partition.on(graph)._repr_html_() == show_partition(graph, partition)
+    assert partition.on(graph)._repr_html_() == svg_text(picture_of_partition(graph, partition))
     instance = Instance(graph, DevicePair(transfers="free"))
     schedule = decode(instance, np.random.default_rng(0).random(instance.chromosome_length))
-    assert schedule._repr_html_() == show_schedule(graph, schedule, instance.pair)
+    assert schedule._repr_html_() == svg_text(picture_of_schedule(graph, schedule, instance.pair))
     assert Schedule.of([0] * 12, [], 2).on(graph)._repr_html_() is None, "a schedule without steps has no picture"
 
 

@@ -8,7 +8,7 @@ from learned_mapping.errors import InputError
 
 
 class Drawn:
-    """A state with a picture: SVG text by ``show`` of the module ``draw`` in its own folder."""
+    """A state with a picture, by ``picture`` of the module ``draw`` in its own folder."""
 
     _instance: tuple[Any, ...] | None = ()
 
@@ -16,8 +16,10 @@ class Drawn:
         if self._instance is None:
             return None
         draw = importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.draw")
+        from learned_mapping.style import svg_text
+
         try:
-            return draw.show(*self._instance[:1], self, *self._instance[1:])
+            return svg_text(draw.picture(*self._instance[:1], self, *self._instance[1:]))
         except InputError:  # what breaks the rules may have no picture
             return None
 

@@ -9,17 +9,12 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.style import GRID, INK, PALETTE, new_figure, svg_text, written
+from learned_mapping.style import GRID, INK, PALETTE, new_figure, written
 
 LABELLED_OPS = 40  # Up to this many ops, a drawing writes their names.
 SINGLE_OPS = 600  # Up to this many ops, a partition's drawing has a dot for each.
 LEVELS = 40  # Depths that a drawing of more tells apart.
 BAD_COLOUR = PALETTE[1]
-
-
-def show(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> str:
-    """SVG text of `picture`."""
-    return svg_text(picture(graph, partition, package))
 
 
 def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> Figure:
@@ -89,10 +84,10 @@ def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips:
     _draw_edges(axes, graph, x, y, chip)
     colours = np.array(PALETTE[:6])[chip % 6]
     axes.scatter(x, y, s=150 if graph.num_ops <= LABELLED_OPS else 8, color=colours, zorder=3, linewidth=0)
-    _label_ops(axes, graph, x, y)
     step = max(1, chips // 12)
     axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, step), yticks=[], xlabel="chip")
     if graph.num_ops <= LABELLED_OPS:
+        _label_ops(axes, graph, x, y)
         axes.set_xticks(range(0, chips, step), [f"chip {c}" for c in range(0, chips, step)])
         axes.margins(y=0.25)
     axes.grid(visible=False)
@@ -144,8 +139,6 @@ def _lanes(depth: np.ndarray) -> np.ndarray:
 
 
 def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray) -> None:
-    if graph.num_ops > LABELLED_OPS:
-        return
     short = all(len(name) <= 3 for name in graph.op_names)
     for name, a, b in zip(graph.op_names, x, y):
         if short:

@@ -8,21 +8,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.programs.draw import demand_figure
+from learned_mapping.programs.draw import picture as demand
 from learned_mapping.programs.program import Program
-from learned_mapping.style import INK, byte_unit, new_figure, svg_text, written
+from learned_mapping.style import INK, byte_unit, new_figure, written
 
 DRAWN_ALLOCATIONS = 3000  # Up to this many allocations, a layout is made of outlines.
 
 
-def show(program: Program, mapping: Mapping | None = None) -> str:
-    """SVG text of `picture`."""
-    return svg_text(picture(program, mapping))
-
-
 def picture(program: Program, mapping: Mapping | None = None) -> Figure:
     """The layout of a mapping, or without one what the program asks of the fast memory."""
-    return demand_figure(program) if mapping is None else layout(program, mapping)
+    return demand(program) if mapping is None else layout(program, mapping)
 
 
 def tensor_colour(tensor: int) -> tuple[float, float, float]:

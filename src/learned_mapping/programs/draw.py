@@ -5,12 +5,7 @@ from matplotlib.figure import Figure
 
 from learned_mapping.programs.graph import ComputationGraph, longest_paths
 from learned_mapping.programs.program import Program
-from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, written
-
-
-def show(program: Program) -> str:
-    """SVG text of `demand_figure`."""
-    return svg_text(demand_figure(program))
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, written
 
 
 def live_bytes(program: Program) -> np.ndarray:
@@ -21,7 +16,7 @@ def live_bytes(program: Program) -> np.ndarray:
     return np.cumsum(change)[:-1]
 
 
-def demand_figure(program: Program) -> Figure:
+def picture(program: Program) -> Figure:
     """What competes for the fast memory: bytes alive and bytes touched at each step, against the capacity."""
     scale, unit = byte_unit(program.fast_bytes)
     figure, axes = new_figure(height=2.8)

@@ -11,7 +11,7 @@ from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.validate import validate
-from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, svg_text, time_unit, written
+from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, time_unit, written
 
 LABELLED_OPS = 24  # Up to this many ops, a chart writes their names.
 DRAWN_TRANSFERS = 150
@@ -20,23 +20,12 @@ BUNDLES = 60  # Moments at which it does.
 SINGLE_OPS = 3000  # Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each.
 
 
-def show(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> str:
-    """SVG text of `picture`."""
-    return svg_text(picture(graph, schedule, pair))
-
-
 def picture(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> Figure:
     """A schedule as a Gantt chart over its memory, or a graph alone; raises `InputError` as `gantt`."""
     return drawing(graph) if schedule is None else gantt(graph, schedule, pair)
 
 
-def gantt(
-    graph: ComputationGraph,
-    schedule: Schedule,
-    pair: DevicePair | None = None,
-    *,
-    title: str = "",
-) -> Figure:
+def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = "") -> Figure:
     """The ops of each device over time, transfers between, and each device's memory underneath.
 
     Args:

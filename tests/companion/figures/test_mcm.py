@@ -14,23 +14,24 @@ from learned_mapping.companion.figures.mcm import (
     search_curves,
 )
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.mcm.draw import picture, show
+from learned_mapping.mcm.draw import picture
 from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.constraints import EXAMPLE_PARTITIONS, example_graph
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.style import svg_text
 
 
 def test_show_is_svg_and_reproducible():
     """Catches a picture with a date or random ids in it, and one that fails on an invalid partition."""
     graph = random_graph(np.random.default_rng(0), "towers", 60)
     partition = solve(graph, "greedy-careful", chips=4).solution
-    assert show(graph, partition) == show(graph, partition)
-    assert "<svg" in show(graph, partition)
+    assert svg_text(picture(graph, partition)) == svg_text(picture(graph, partition))
+    assert "<svg" in svg_text(picture(graph, partition))
     backwards = make_partition(np.arange(60) % 2, 2)
-    assert "runs back" in show(graph, backwards)
+    assert "runs back" in svg_text(picture(graph, backwards))
 
 
 def test_bars_end_at_the_slowest_chip():
@@ -52,7 +53,7 @@ def test_a_picture_is_well_formed_whatever_the_names():
     lone = make_graph(name="<lone> & co", op_names=["<a&b>"], op_kinds=["input"], op_flop=[0], tensor_names=[],
                       tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
     for partition in (make_partition([0], 1), make_partition([1], 3)):
-        assert xml.etree.ElementTree.fromstring(show(lone, partition)).tag.endswith("svg")
+        assert xml.etree.ElementTree.fromstring(svg_text(picture(lone, partition))).tag.endswith("svg")
 
 
 def test_transfers_are_drawn_as_the_model_has_them():

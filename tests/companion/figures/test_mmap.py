@@ -6,7 +6,7 @@ import numpy as np
 
 from learned_mapping.companion.figures.mmap import moves_figure, tradeoff_figure
 from learned_mapping.companion.figures.mmap_results import curves, gaps, returns
-from learned_mapping.mmap.draw import layout, show, tensor_colour
+from learned_mapping.mmap.draw import layout, picture, tensor_colour
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.play import Game
@@ -62,9 +62,9 @@ def test_show_is_svg_and_repeatable():
     """With and without a mapping; twice the same text."""
     program, mapping = toy_game()
     for arguments in ((program,), (program, mapping)):
-        text = show(*arguments)
+        text = svg_text(picture(*arguments))
         assert text.startswith("<svg") and text.rstrip().endswith("</svg>")
-        assert show(*arguments) == text
+        assert svg_text(picture(*arguments)) == text
 
 
 def test_live_bytes_by_hand():

@@ -9,10 +9,11 @@ from learned_mapping.companion.figures.regal import gap_bars, room_bars, seconds
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.draw import gantt, show
+from learned_mapping.regal.draw import gantt, picture
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.style import svg_text
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +30,8 @@ def schedule(graph):
 def test_a_picture_is_the_same_each_time_and_well_formed(graph, schedule):
     """Catches a date or a random id in the SVG, which would change the book at every build."""
     for solution in (None, schedule):
-        text = show(graph, solution)
-        assert text == show(graph, solution)
+        text = svg_text(picture(graph, solution))
+        assert text == svg_text(picture(graph, solution))
         assert xml.etree.ElementTree.fromstring(text).tag.endswith("svg")
 
 
@@ -44,15 +45,15 @@ def test_the_chart_holds_every_op_and_the_peak(graph, schedule):
 
 def test_a_broken_schedule_is_not_drawn(graph):
     with pytest.raises(InputError, match="every op once"):
-        show(graph, Schedule.of(np.zeros(30, int), np.zeros((0, 2), int), 2))
+        picture(graph, Schedule.of(np.zeros(30, int), np.zeros((0, 2), int), 2))
 
 
 def test_extreme_graphs_are_drawn():
     """One op without tensors and without time; a thousand ops."""
     lone = make_graph(name="<lone> & co", op_names=["a"], op_kinds=["input"], op_flop=[0], tensor_names=[],
                       tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
-    assert "svg" in show(lone) and "svg" in show(lone, Schedule.of([0], [(0, -1)], 2))
-    assert "svg" in show(random_graph(np.random.default_rng(0), "towers", 1000))
+    assert "svg" in svg_text(picture(lone)) and "svg" in svg_text(picture(lone, Schedule.of([0], [(0, -1)], 2)))
+    assert "svg" in svg_text(picture(random_graph(np.random.default_rng(0), "towers", 1000)))
 
 
 def test_result_figures_show_what_the_rows_say():
