@@ -9,7 +9,8 @@ import numpy as np
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MAX_CHIPS
-from learned_mapping.programs.graph import MAX_OPS, ComputationGraph, frozen_array
+from learned_mapping.programs.formats import placed_ops
+from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 
@@ -51,23 +52,8 @@ def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
     """The partition of `graph` a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "partition")
     top = node.object(("schema", "graph", "digest", "chips", "assignment"), ("made",))
-    name = top["graph"].name()
-    if top["digest"].string() != graph.digest:
-        raise InputError(
-            node.source, "instance", f"made for graph {name!r} with another digest than that of {graph.name!r}"
-        )
     chips = top["chips"].integer(1, MAX_CHIPS)
-    entries = top["assignment"].mapping(MAX_OPS)
-    index = {op: i for i, op in enumerate(graph.op_names)}
-    assignment = np.full(graph.num_ops, -1, np.int64)
-    for op, chip in entries.items():
-        if op not in index:
-            chip.fail(f"the graph has no op named {op!r}")
-        assignment[index[op]] = chip.integer(0, chips - 1)
-    missing = np.flatnonzero(assignment < 0)
-    if len(missing):
-        top["assignment"].fail(f"op {graph.op_names[missing[0]]!r} has no chip")
-    return make_partition(assignment, chips, node.source).on(graph)
+    return make_partition(placed_ops(top, graph, "assignment", chips), chips, node.source).on(graph)
 
 
 def read_partition(path: str | os.PathLike, graph: ComputationGraph) -> Partition:

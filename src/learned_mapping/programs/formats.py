@@ -4,9 +4,12 @@ Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.part
 """
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from learned_mapping.errors import shown
+import numpy as np
+
+from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_FLOP,
@@ -127,12 +130,12 @@ def graph_from_json(node: Node) -> ComputationGraph:
     for i, item in enumerate(top["tensors"].array(MAX_OPS * 8)):
         tensor = item.object(("name", "producer", "bytes", "consumers"), ("output",))
         tensor_names.append(tensor["name"].name())
-        producer.append(_index_of(tensor["producer"], "op", index))
+        producer.append(index_of(tensor["producer"], "op", index))
         sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
         outputs.append("output" in tensor and tensor["output"].boolean())
         consumers = set()
         for ref in tensor["consumers"].array(MAX_OPS):
-            consumer = _index_of(ref, "op", index)
+            consumer = index_of(ref, "op", index)
             if consumer in consumers:
                 ref.fail(f"consumer {shown(ref.value)!r} is listed twice")
             consumers.add(consumer)
@@ -179,7 +182,7 @@ def program_from_json(node: Node) -> Program:
         varied = _varied(instruction, len(entries))
         for entry in entries:
             buffer = entry.object(("tensor", "role"), ("alias",))
-            tensor = _index_of(buffer["tensor"], "tensor", index)
+            tensor = index_of(buffer["tensor"], "tensor", index)
             is_output = buffer["role"].choice("input", "output") == "output"
             group = buffer["alias"].integer(0, 2**31) if "alias" in buffer else None
             buffers.append((tensor, is_output, NO_ALIAS if group is None else groups.setdefault(group, len(groups))))
@@ -202,7 +205,29 @@ def program_from_json(node: Node) -> Program:
     )
 
 
-def _index_of(node: Node, kind: str, index: dict[str, int]) -> int:
+def placed_ops(top: Mapping[str, Node], graph: ComputationGraph, field: str, limit: int) -> np.ndarray:
+    """[N] the number below `limit` that the file of a solution of `graph` gives each op, by name, in `field`.
+
+    Raises:
+      InputError: the file is of another graph, or an op is unknown or missing.
+    """
+    name, digest = top["graph"].name(), top["digest"]
+    if digest.string() != graph.digest:
+        fault = f"made for graph {name!r} with another digest than that of {graph.name!r}"
+        raise InputError(digest.source, "instance", fault)
+    index = {op: i for i, op in enumerate(graph.op_names)}
+    placed = np.full(graph.num_ops, -1)
+    for op, number in top[field].mapping(MAX_OPS).items():
+        if op not in index:
+            number.fail("the graph has no such op")
+        placed[index[op]] = number.integer(0, limit - 1)
+    missing = np.flatnonzero(placed < 0)
+    if len(missing):
+        top[field].fail(f"op {graph.op_names[missing[0]]!r} is missing")
+    return placed
+
+
+def index_of(node: Node, kind: str, index: dict[str, int]) -> int:
     name = node.name()
     if name not in index:
         node.fail(f"no {kind} is named {shown(name)!r}")

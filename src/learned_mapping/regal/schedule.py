@@ -8,6 +8,7 @@ import numpy as np
 
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.hardware.device_pair import MAX_DEVICES
+from learned_mapping.programs.formats import index_of, placed_ops
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
@@ -57,36 +58,17 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
     """
     expect_schema(node, "schedule")
     top = node.object(("schema", "graph", "digest", "devices", "placement", "order"), ("made",))
-    top["graph"].name()
-    if top["digest"].string() != graph.digest:
-        Node(node.value["digest"], node.source, "instance").fail(
-            f"is a schedule of graph {top['graph'].value!r} with digest {top['digest'].value[:12]}..., "
-            f"not of {graph.name!r} with {graph.digest[:12]}..."
-        )
     devices = top["devices"].integer(1, MAX_DEVICES)
+    placement = placed_ops(top, graph, "placement", devices)
     ops = {name: i for i, name in enumerate(graph.op_names)}
     tensors = {name: i for i, name in enumerate(graph.tensor_names)}
-    placement = np.full(graph.num_ops, -1)
-    for name, device in top["placement"].mapping(MAX_OPS).items():
-        if name not in ops:
-            device.fail("the graph has no such op")
-        placement[ops[name]] = device.integer(0, devices - 1)
-    missing = np.flatnonzero(placement < 0)
-    if len(missing):
-        top["placement"].fail(f"op {graph.op_names[missing[0]]!r} has no device")
     order = []
     for step in top["order"].array(MAX_OPS + MAX_EDGES):
         if isinstance(step.value, dict) and "op" in step.value:
-            op = step.object(("op",))["op"]
-            if op.name() not in ops:
-                op.fail(f"no op is named {op.name()!r}")
-            order.append((ops[op.name()], RUN_OP))
+            order.append((index_of(step.object(("op",))["op"], "op", ops), RUN_OP))
         else:
             parts = step.object(("transfer", "to"))
-            tensor = parts["transfer"].name()
-            if tensor not in tensors:
-                parts["transfer"].fail(f"no tensor is named {tensor!r}")
-            order.append((tensors[tensor], parts["to"].integer(0, devices - 1)))
+            order.append((index_of(parts["transfer"], "tensor", tensors), parts["to"].integer(0, devices - 1)))
     return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices).on(graph)
 
 
