@@ -57,11 +57,6 @@ def shared_copy_latency(program: Program, mapping: MappingLike, *, engines: int 
     return _SharedCopies(program, mapping, machine, engines).run()
 
 
-def all_slow_latency(program: Program) -> float:
-    """Seconds of the program with everything in HBM: no copies, nothing to wait for."""
-    return float(program.slow_s.sum())
-
-
 class _Copy:
     """One copy: what is left of it, and what it waits for."""
 

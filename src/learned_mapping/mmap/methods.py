@@ -10,7 +10,6 @@ import numpy as np
 from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.copy_engines import all_slow_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agent.config import FOLLOWING, WITH_ALTERNATIVES
 from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
@@ -185,7 +184,7 @@ class MemoryMapping(Problem):
 
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""
-        slow, mapped = all_slow_latency(task), program_latency(task, solution).total_s
+        slow, mapped = float(task.slow_s.sum()), program_latency(task, solution).total_s
         if mapped <= slow * (1.0 + 1e-9):
             return []
         why = "its copies stall for longer than its placements save"

@@ -17,7 +17,7 @@ from learned_mapping.companion.datasets.compiled import manifest
 from learned_mapping.companion.table import Record, Row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
-from learned_mapping.hardware.copy_engines import all_slow_latency, shared_copy_latency
+from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.compiler import legalise
 from learned_mapping.mmap.mapping import Mapping, claimed_share
@@ -142,7 +142,7 @@ def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[st
         "valid": verdict.valid,
         "violations": [str(violation) for violation in verdict.violations[:5]],
         "costs": dict(verdict.costs),
-        "slow_s": all_slow_latency(program),
+        "slow_s": float(program.slow_s.sum()),
         "stalls": _stalls(program_latency(program, mapping)) if verdict.valid else {},
     }
 
@@ -166,7 +166,7 @@ def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, A
         "valid": False,
         "violations": [],
         "costs": {"return": claimed_share(program, own), "saving_s": saving, "latency_s": best.total_s},
-        "slow_s": all_slow_latency(program),
+        "slow_s": float(program.slow_s.sum()),
         "stalls": _stalls(best),
         "serial_latency_s": serial.total_s,
         "shared_latency_s": shared.total_s,
