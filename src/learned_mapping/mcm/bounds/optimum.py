@@ -29,10 +29,8 @@ from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_IDEALS = 400_000
-MAX_STEPS_PER_IDEAL = 50
-"""On average; a graph of more has too many ideals anyway, and they would fill the memory."""
-MAX_BITS = 2 * 10**9
-"""Of all ideals, one for each op."""
+MAX_STEPS_PER_IDEAL = 50  # On average; a graph of more has too many ideals anyway, and they would fill the memory.
+MAX_BITS = 2 * 10**9  # Of all ideals, one for each op.
 TOLERANCE = 1e-9
 UNREACHED = 1 << 30
 

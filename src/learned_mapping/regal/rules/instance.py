@@ -48,8 +48,7 @@ class Instance:
 
     graph: ComputationGraph
     pair: DevicePair = field(default_factory=DevicePair)
-    objective: str = "runtime"
-    """``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device)."""
+    objective: str = "runtime"  # ``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device).
 
     def __post_init__(self):
         if self.objective not in OBJECTIVES:

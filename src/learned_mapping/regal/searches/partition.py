@@ -9,17 +9,12 @@ import heapq
 
 import numpy as np
 
-COARSE_NODES = 30
-"""Contraction stops here."""
-STARTS = 12
-"""Bisections tried on the coarsest graph."""
-IMBALANCE = 0.05
-"""By how much of the average a part may be heavier, as far as whole nodes allow."""
-MAX_PASSES = 8
-"""Refinement passes on one level; a pass that gains nothing is the last anyway."""
+COARSE_NODES = 30  # Contraction stops here.
+STARTS = 12  # Bisections tried on the coarsest graph.
+IMBALANCE = 0.05  # By how much of the average a part may be heavier, as far as whole nodes allow.
+MAX_PASSES = 8  # Refinement passes on one level; a pass that gains nothing is the last anyway.
 
-Adjacency = list[dict[int, float]]
-"""For each node its neighbours and the weight of the edge to them; symmetric."""
+Adjacency = list[dict[int, float]]  # For each node its neighbours and the weight of the edge to them; symmetric.
 
 
 def partition(adjacency: Adjacency, weight: np.ndarray, parts: int, rng: np.random.Generator) -> np.ndarray:

@@ -16,8 +16,7 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import freed_bytes, rank_share, slack, upward_rank
 from learned_mapping.regal.searches.brkga import MutantLaw
 
-BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
-"""Values of alpha and of beta to choose from; the paper prints none."""
+BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)  # Values of alpha and of beta to choose from; the paper prints none.
 
 
 def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: object) -> MutantLaw:
@@ -68,8 +67,7 @@ RULES = ("freed", "height")
 """Of `priority_law`: bytes an op frees, `levels.freed_bytes`; seconds of the longest path from it to the end."""
 FREED_LATE = "freed_late"
 """One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held for less time."""
-LATE = 0.6
-"""Weight of the rank by slack in ``freed_late``, beside 1 for the rank by bytes freed."""
+LATE = 0.6  # Weight of the rank by slack in ``freed_late``, beside 1 for the rank by bytes freed.
 
 
 def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw | None = None) -> MutantLaw:
