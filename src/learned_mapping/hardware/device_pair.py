@@ -5,6 +5,7 @@ most memory any device holds. Transfers cost no time of their own. `simulate` is
 that also returns the traces the figures draw; `regal.rules.decode` holds the compiled one the searches use.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -101,8 +102,9 @@ def simulate(
     """
     seconds = op_seconds(graph, pair)
     inputs, outputs = graph.op_inputs, graph.op_outputs
-    uses = _local_uses(graph, placement, order)
-
+    # (tensor, device) -> how often that copy is read there: by ops of the device, and by transfers out of it.
+    uses = Counter(zip(graph.edge_tensor.tolist(), np.asarray(placement)[graph.edge_consumer].tolist()))
+    uses.update((what, int(placement[graph.tensor_producer[what]])) for what, target in order if target >= 0)
     clock = [0.0] * pair.devices
     arrival: dict[tuple[int, int], float] = {}
     held = [0] * pair.devices
@@ -146,21 +148,8 @@ def simulate(
             for tensor in inputs[what]:
                 use_once(tensor, device)
             for tensor in outputs[what]:
-                if uses.get((tensor, device), 0) == 0 and not graph.tensor_is_output[tensor]:
+                if uses[tensor, device] == 0 and not graph.tensor_is_output[tensor]:
                     held[device] -= int(graph.tensor_bytes[tensor])
         else:
             use_once(what, source)
     return Simulation(max(clock), max(peak), start_s, finish_s, tuple(map(tuple, memory)))
-
-
-def _local_uses(graph: ComputationGraph, placement: np.ndarray, order: Sequence[tuple[int, int]]) -> dict:
-    """(tensor, device) -> how often that copy is read there: by ops of the device, and by transfers out of it."""
-    uses: dict[tuple[int, int], int] = {}
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        key = (tensor, int(placement[consumer]))
-        uses[key] = uses.get(key, 0) + 1
-    for what, target in order:
-        if target >= 0:
-            key = (what, int(placement[graph.tensor_producer[what]]))
-            uses[key] = uses.get(key, 0) + 1
-    return uses

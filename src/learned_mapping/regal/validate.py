@@ -103,23 +103,12 @@ def validate(
     return Verdict(broken.all(), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
 
 
-def _ends(graph: ComputationGraph) -> tuple[list[list[int]], list[list[int]]]:
-    """Tensors that each op reads, and those it makes."""
-    inputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    outputs: list[list[int]] = [[] for _ in range(graph.num_ops)]
-    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
-        outputs[producer].append(tensor)
-    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
-        inputs[consumer].append(tensor)
-    return inputs, outputs
-
-
 def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
     """Seconds of each op: the graph's estimates, else arithmetic or traffic, whichever takes longer."""
     if graph.op_seconds is not None:
         return [float(s) for s in graph.op_seconds]
     seconds = []
-    for op, (reads, writes) in enumerate(zip(*_ends(graph))):
+    for op, (reads, writes) in enumerate(zip(graph.op_inputs, graph.op_outputs)):
         touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in reads + writes)
         if graph.op_untouched_bytes is not None:
             touched = max(touched - int(graph.op_untouched_bytes[op]), 0)
@@ -134,7 +123,7 @@ def _time(
     """Seconds until all queues are empty. In a rendezvous both ends wait at the head of their queues."""
     now, waiting = [0.0] * pair.devices, [deque(queue) for queue in queues]
     produced: dict[int, float] = {}
-    (inputs, _), seconds = _ends(graph), _seconds(graph, pair)
+    seconds = _seconds(graph, pair)
     moved = True
     while moved:
         moved = False
@@ -142,7 +131,7 @@ def _time(
             while queue:
                 what, target = queue[0]
                 if target == -1:
-                    origins = [int(graph.tensor_producer[t]) for t in inputs[what]]
+                    origins = [int(graph.tensor_producer[t]) for t in graph.op_inputs[what]]
                     if any(origin not in produced for origin in origins):
                         break
                     begin = now[device]
@@ -164,13 +153,12 @@ def _time(
 
 def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int) -> int:
     """Most bytes held on `device`: at each position of its queue, every tensor live there, and its ops' weights."""
-    inputs, outputs = _ends(graph)
     born, last = {}, {}
     for position, (what, target) in enumerate(queue):
         if target == -1:
-            for tensor in inputs[what]:
+            for tensor in graph.op_inputs[what]:
                 last[tensor] = position
-            for tensor in outputs[what]:
+            for tensor in graph.op_outputs[what]:
                 born[tensor] = last[tensor] = position
         elif target == device:
             born[what] = last[what] = position

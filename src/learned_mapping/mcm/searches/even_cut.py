@@ -28,7 +28,7 @@ MOST_MOVED = 0.5  # m is at most this share of the ops.
 
 
 @njit(cache=True)
-def _filled(seconds, cap):
+def filled(seconds, cap):
     """[N] the run of each entry when every run takes what fits `cap`."""
     run_of = np.empty(len(seconds), np.int32)
     run, load = 0, 0.0
@@ -44,15 +44,15 @@ def _filled(seconds, cap):
 def _even_runs(seconds, chips, bisections):
     """[N] at most `chips` runs, the heaviest as light as runs of this order can be, to a bisection's precision."""
     low, high = max(seconds.max(), seconds.sum() / chips), seconds.sum()
-    if _filled(seconds, low)[-1] < chips:
-        return _filled(seconds, low)
+    if filled(seconds, low)[-1] < chips:
+        return filled(seconds, low)
     for _ in range(bisections):
         cap = (low + high) / 2
-        if _filled(seconds, cap)[-1] < chips:
+        if filled(seconds, cap)[-1] < chips:
             high = cap
         else:
             low = cap
-    return _filled(seconds, high)
+    return filled(seconds, high)
 
 
 def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips: int) -> np.ndarray:

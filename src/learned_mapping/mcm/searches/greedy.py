@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.searches.even_cut import filled
 from learned_mapping.programs.graph import late_order
 
 BISECTIONS = 40
@@ -21,18 +22,10 @@ def naive_greedy(model: ChipModel, arrays: RepairArrays | None = None) -> np.nda
 
     Transfers are not looked at. Where the fill breaks the chain rule an op takes the nearest chip its domain allows.
     """
-    graph, chips = model.graph, model.package.chips
-    cap = float(model.op_seconds.sum()) / chips
+    graph, order, chips = model.graph, model.graph.topological_order, model.package.chips
     candidate = np.empty(graph.num_ops, np.int32)
-    chip, load = 0, 0.0
-    for op in graph.topological_order.tolist():
-        seconds = float(model.op_seconds[op])
-        if load > 0 and load + seconds > cap and chip < chips - 1:
-            chip, load = chip + 1, 0.0
-        load += seconds
-        candidate[op] = chip
-    arrays = repair_arrays(graph) if arrays is None else arrays
-    order, unused = graph.topological_order, np.random.default_rng(0)
+    candidate[order] = np.minimum(filled(model.op_seconds[order], model.op_seconds.sum() / chips), chips - 1)
+    arrays, unused = repair_arrays(graph) if arrays is None else arrays, np.random.default_rng(0)
     return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0][0]
 
 

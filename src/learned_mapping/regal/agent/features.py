@@ -65,8 +65,6 @@ def features(instance: Instance) -> Features:
     places, pinned = _places(instance, depth / deepest)
     freed = freed_bytes(instance)
     freed_share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
-    pin = np.zeros(n)
-    pin[pinned] = 1.0
     width = np.bincount(depth.astype(int))[depth.astype(int)]
     columns = [
         _relative(seconds), _relative(graph.op_output_bytes), _relative(graph.op_input_bytes),
@@ -75,7 +73,8 @@ def features(instance: Instance) -> Features:
         up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
         2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
         np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), 
-        np.sign(freed_share) * np.sqrt(np.abs(freed_share)), 2 * rank_share(freed) - 1, pin,
+        np.sign(freed_share) * np.sqrt(np.abs(freed_share)), 2 * rank_share(freed) - 1,
+        np.arange(n) == pinned,
     ]  # fmt: skip
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
     edges = _edges(instance, depth / deepest, places)

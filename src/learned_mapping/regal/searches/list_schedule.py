@@ -99,10 +99,8 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
         ancestry[op] = graph.op_output_bytes[op] + sum(ancestry[p] for p in producers)
     for tensors in inputs:
         tensors.sort(key=lambda t: (-ancestry[graph.tensor_producer[t]], t))
-    used = np.zeros(graph.num_ops, bool)
-    used[graph.edge_producer] = True
     opened, done = np.zeros((2, graph.num_ops), bool)
-    for root in np.flatnonzero(~used).tolist():
+    for root in (op for op, users in enumerate(graph.op_consumers) if not users):
         stack = [root]
         while stack:
             op = stack[-1]
