@@ -11,7 +11,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import MAX_CHIPS
 from learned_mapping.programs.formats import placed_ops
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
-from learned_mapping.programs.json_io import Node, expect_schema, read_json
+from learned_mapping.programs.json_io import read_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +26,15 @@ class Partition(DrawnOn):
         return len(np.unique(self.assignment))
 
 
-def make_partition(assignment: Any, chips: int, source: object = "partition") -> Partition:
+def make_partition(assignment: Any, chips: int) -> Partition:
     """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1."""
     array = np.asarray(assignment)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(source, "assignment", f"expected one integer per op, got {array.dtype} of shape {array.shape}")
+        fault = f"expected one integer per op, got {array.dtype} of shape {array.shape}"
+        raise InputError("partition", "assignment", fault)
     bad = np.flatnonzero((array < 0) | (array >= chips))
     if len(bad):
-        raise InputError(source, f"assignment[{bad[0]}]", f"{array[bad[0]]} is outside [0, {chips - 1}]")
+        raise InputError("partition", f"assignment[{bad[0]}]", f"{array[bad[0]]} is outside [0, {chips - 1}]")
     return Partition(frozen_array(array, np.int32), int(chips))
 
 
@@ -48,14 +49,9 @@ def partition_to_json(partition: Partition, graph: ComputationGraph) -> dict[str
     }
 
 
-def partition_from_json(node: Node, graph: ComputationGraph) -> Partition:
-    """The partition of `graph` a JSON value describes; raises `InputError` naming file and field."""
-    expect_schema(node, "partition")
-    top = node.object(("schema", "graph", "digest", "chips", "assignment"), ("made",))
-    chips = top["chips"].integer(1, MAX_CHIPS)
-    return make_partition(placed_ops(top, graph, "assignment", chips), chips, node.source).on(graph)
-
-
 def read_partition(path: str | os.PathLike, graph: ComputationGraph) -> Partition:
     """Reads a partition of `graph`; raises `InputError` naming file and field."""
-    return partition_from_json(read_json(path), graph)
+    fields = ("schema", "graph", "digest", "chips", "assignment")
+    top = read_json(path, "partition").object(fields, ("made",))
+    chips = top["chips"].integer(1, MAX_CHIPS)
+    return make_partition(placed_ops(top, graph, "assignment", chips), chips).on(graph)

@@ -7,6 +7,7 @@ they follow the equations of `hardware.silicon`; a test holds the compiled simul
 """
 
 import math
+from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
 from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, chip_memory, op_classes
@@ -77,19 +78,14 @@ def validate(
 
 
 def _following(chip_edges: set[tuple[int, int]]) -> tuple[dict[int, list[int]], list[int]]:
-    """The chips each chip sends to, and an order of all in which a chip comes before those; shorter where none is."""
+    """The chips each chip sends to, and an order of all in which a chip comes before those; empty where none is."""
     following: dict[int, list[int]] = {}
-    waiting: dict[int, int] = {}
-    for a, b in sorted(chip_edges):
+    for a, b in chip_edges:
         following.setdefault(a, []).append(b)
-        waiting[a], waiting[b] = waiting.get(a, 0), waiting.get(b, 0) + 1
-    order = sorted(d for d in waiting if not waiting[d])
-    for a in order:
-        for b in following.get(a, ()):
-            waiting[b] -= 1
-            if not waiting[b]:
-                order.append(b)
-    return following, order if len(order) == len(waiting) else []
+    try:
+        return following, list(TopologicalSorter(following).static_order())[::-1]  # it has what each leads to first
+    except CycleError:
+        return following, []
 
 
 def longest_path(chip_edges: set[tuple[int, int]], start: int) -> dict[int, float] | None:

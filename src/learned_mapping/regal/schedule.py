@@ -10,7 +10,7 @@ from learned_mapping.drawn import DrawnOn
 from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.formats import index_of, placed_ops
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
-from learned_mapping.programs.json_io import Node, expect_schema, read_json
+from learned_mapping.programs.json_io import read_json
 
 RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tensor.
 
@@ -32,7 +32,7 @@ class Schedule(DrawnOn):
 
 
 def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:
-    """The JSON object of a schedule; `schedule_from_json` turns it back into an equal one."""
+    """The JSON object of a schedule's file, from which `read_schedule` makes an equal one."""
     order: list[dict[str, Any]] = []
     for what, target in schedule.order.tolist():
         if target == RUN_OP:
@@ -49,15 +49,15 @@ def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, A
     }
 
 
-def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
-    """The schedule a JSON value describes.
+def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
+    """Reads a schedule of `graph`.
 
     Raises:
       InputError: another graph's schedule, an unknown or missing op, a device that does not exist, a malformed step.
         Broken scheduling rules are no error here.
     """
-    expect_schema(node, "schedule")
-    top = node.object(("schema", "graph", "digest", "devices", "placement", "order"), ("made",))
+    fields = ("schema", "graph", "digest", "devices", "placement", "order")
+    top = read_json(path, "schedule").object(fields, ("made",))
     devices = top["devices"].integer(1, MAX_DEVICES)
     placement = placed_ops(top, graph, "placement", devices)
     ops = {name: i for i, name in enumerate(graph.op_names)}
@@ -69,9 +69,4 @@ def schedule_from_json(node: Node, graph: ComputationGraph) -> Schedule:
         else:
             parts = step.object(("transfer", "to"))
             order.append((index_of(parts["transfer"], "tensor", tensors), parts["to"].integer(0, devices - 1)))
-    return Schedule.of(placement, np.array(order, np.int32).reshape(-1, 2), devices).on(graph)
-
-
-def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
-    """Reads a schedule file for `graph`; raises `InputError` naming file and field."""
-    return schedule_from_json(read_json(path), graph)
+    return Schedule.of(placement, order, devices).on(graph)
