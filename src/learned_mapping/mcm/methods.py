@@ -133,11 +133,6 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     return start, extra
 
 
-def _unconstrained(task: Task, rng: np.random.Generator, budget: Budget):
-    assignment, valid = unconstrained_search(task.model, rng, budget)
-    return assignment, {"valid": float(valid)}
-
-
 def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
     """The paper's policy over chips. What takes long to import is imported here."""
     from learned_mapping.mcm.agent.checkpoints import shipped
@@ -200,7 +195,8 @@ METHODS: dict[str, Method] = {
         searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
     ),
     "unconstrained": Method(
-        "uniform random chips without a solver; invalid ones are worth nothing", searched(_unconstrained)
+        "uniform random chips without a solver; invalid ones are worth nothing",
+        searched(lambda task, rng, budget: unconstrained_search(task.model, rng, budget)),
     ),
 }
 """By name, in the order of the tables, but for those of `all_methods`."""

@@ -160,21 +160,15 @@ def with_network(
         law = learner.law(instance, rng, variant or chosen_variant(learner))
         if climb is None:
             return brkga(instance, rng, budget, law=law)
-        best = _half(budget, lambda half: brkga(instance, rng, half, law=law))
+        samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
+        half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
+        best = brkga(instance, rng, half, law=law)
+        budget.record(half.best, half.samples, better=float.__lt__)
         if not budget.spent():
             best = local_search(instance, rng, budget, parameters=climb[instance.objective], start=best)
         return best
 
     return searched(search)
-
-
-def _half(budget: Budget, search: Callable[[Budget], np.ndarray]) -> np.ndarray:
-    """Spends half of what a budget allows."""
-    samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
-    half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
-    found = search(half)
-    budget.record(half.best, half.samples, better=float.__lt__)
-    return found
 
 
 def instance_dependent_random_search(network: str | None = None) -> Run:

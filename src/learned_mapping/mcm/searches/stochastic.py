@@ -33,10 +33,12 @@ def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, bu
     return best
 
 
-def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Budget) -> tuple[np.ndarray, int]:
-    """Uniform assignments without a solver, an invalid one worth nothing: ([N] int32 the best, how many were valid).
+def unconstrained_search(
+    model: ChipModel, rng: np.random.Generator, budget: Budget
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Uniform assignments without a solver, an invalid one worth nothing: [N] int32 the best, and how many are valid.
 
-    Where none was valid the best is the last one tried, and invalid.
+    Where none is valid the best is the last one tried, and invalid.
     """
     chips, n = model.package.chips, model.graph.num_ops
     best, valid = None, 0
@@ -47,7 +49,7 @@ def unconstrained_search(model: ChipModel, rng: np.random.Generator, budget: Bud
         valid += ok
         if budget.record(model.throughput(last) if ok else 0.0) and ok:
             best = last
-    return (last if best is None else best), valid
+    return (last if best is None else best), {"valid": float(valid)}
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def instance_logits(parameters: Parameters, instance: Instance, model: str, roun
     return logits(parameters, features(instance), model, rounds)
 
 
-def write_network(path: str | os.PathLike, network: Any, bins: Sequence[float], **header: Any) -> None:
+def write_network(path: str | os.PathLike, network: Any, bins: Sequence[float], /, **header: Any) -> None:
     """Writes weights in float32, the header, the other fields of `network`, and the bins and features it is for."""
     said = {name: getattr(network, name) for name in _said(type(network))}
     named = {f"{module}:{name}": v for module, entry in network.parameters.items() for name, v in entry.items()}
