@@ -69,9 +69,8 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
     members, seconds, cuts, required_masks = [0], [0.0], [0], [0]
     ready: list[tuple[int, ...]] = [tuple(u for u in range(graph.num_ops) if not before[u])]
     steps: list[list[int]] = []
-    k = 0
-    while k < len(members):
-        ideal, following = members[k], []
+    for k, ideal in enumerate(members):  # which grow on the way
+        following = []
         for u in ready[k]:
             larger = ideal | 1 << u
             if larger not in index:
@@ -92,7 +91,6 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
                 ready.append((*(v for v in ready[k] if v != u), *opened))
             following.append(index[larger])
         steps.append(following)
-        k += 1
     return Ideals(
         seconds=np.array(seconds),
         cut_s=np.maximum(np.array([float(cut) for cut in cuts]), 0.0),

@@ -154,9 +154,5 @@ def _anneal(
 
 def _progress(budget: Budget) -> float:
     """The share of the budget that is spent."""
-    shares = [0.0]
-    if budget.limit_samples is not None:
-        shares.append(budget.samples / budget.limit_samples)
-    if budget.limit_s is not None:
-        shares.append(budget.seconds / budget.limit_s)
-    return max(shares)
+    limits = ((budget.samples, budget.limit_samples), (budget.seconds, budget.limit_s))
+    return max(used / limit for used, limit in limits if limit is not None)
