@@ -22,14 +22,10 @@ from learned_mapping.regal.searches.random_numbers import Tables, cross, draw, t
 class BrkgaParameters:
     """The paper prints none of these (Appendix A.2 calls its use standard); the defaults are a common choice."""
 
-    population: int = 100
-    """Chromosomes in a generation."""
-    elite_fraction: float = 0.2
-    """Best share, which lives on."""
-    mutant_fraction: float = 0.15
-    """Share drawn anew."""
-    bias: float = 0.7
-    """Probability that a child takes an entry from its elite parent."""
+    population: int = 100  # Chromosomes in a generation.
+    elite_fraction: float = 0.2  # Best share, which lives on.
+    mutant_fraction: float = 0.15  # Share drawn anew.
+    bias: float = 0.7  # Probability that a child takes an entry from its elite parent.
 
     def __post_init__(self):
         if self.population < 3:
@@ -66,12 +62,9 @@ class MutantLaw:
 
     alpha: np.ndarray
     """[L] float64 above 0; the first L entries of a chromosome follow the law, the others are uniform."""
-    beta: np.ndarray
-    """[L] float64 above 0."""
-    in_initial: bool = True
-    """Whether the initial population is drawn from the law too."""
-    mutant_share: float = 1.0
-    """Share of the mutants drawn from the law; the others are uniform."""
+    beta: np.ndarray  # [L] float64 above 0.
+    in_initial: bool = True  # Whether the initial population is drawn from the law too.
+    mutant_share: float = 1.0  # Share of the mutants drawn from the law; the others are uniform.
     turns: tuple[float, ...] = (1.0,)
     """Factors on how far alpha and beta are from 1, which the chromosomes drawn take in turn: a law that is now weak
     and now strong serves graphs it suits little and much."""
@@ -201,20 +194,18 @@ def brkga(
     rng: np.random.Generator,
     budget: Budget,
     *,
-    parameters: BrkgaParameters | None = None,
+    parameters: BrkgaParameters = BrkgaParameters(),
     law: MutantLaw | None = None,
 ) -> np.ndarray:
     """The best chromosome found; one sample of the budget is one decoded and simulated chromosome.
 
     Args:
       budget: when to stop; in samples, whole generations that fit are run. Records the fitness of every generation.
-      parameters: the algorithm's; defaults where None.
       law: Beta laws of the random chromosomes; uniform where None.
 
     Returns:
       [L] float64, the best chromosome.
     """
-    parameters = BrkgaParameters() if parameters is None else parameters
     size, fresh = parameters.population, parameters.population - parameters.elites
     scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
     evolution = populations(instance, rng, parameters, law, scored)

@@ -17,13 +17,11 @@ from learned_mapping.regal.searches.random_numbers import Tables, draw
 class LocalSearchParameters:
     """How neighbours are drawn. The paper says only that it "starts with a random solution and greedily improves"."""
 
-    device_share: float = 0.3
-    """Probability of a move that sends one op to another device."""
+    device_share: float = 0.3  # Probability of a move that sends one op to another device.
     cluster_share: float = 0.3
     """Probability of a move that sends an op and some of its neighbourhood to one device; the rest of the moves redraw
     the priority of one op or transfer."""
-    cluster_ops: int = 32
-    """Most ops of a cluster move; the size is drawn log-uniformly from 2 to this."""
+    cluster_ops: int = 32  # Most ops of a cluster move; the size is drawn log-uniformly from 2 to this.
 
     def __post_init__(self):
         if not (self.device_share >= 0 and self.cluster_share >= 0 and self.device_share + self.cluster_share <= 1):
@@ -148,7 +146,7 @@ def local_search(
     rng: np.random.Generator,
     budget: Budget,
     *,
-    parameters: LocalSearchParameters | None = None,
+    parameters: LocalSearchParameters = LocalSearchParameters(),
     start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Hill climbing that keeps every neighbour no worse; one sample of the budget is one neighbour tried.
@@ -160,8 +158,7 @@ def local_search(
     Returns:
       [L] float64, the last chromosome, which is the best.
     """
-    p = LocalSearchParameters() if parameters is None else parameters
-    a, work = instance.arrays, make_workspace(instance)
+    p, a, work = parameters, instance.arrays, make_workspace(instance)
     chromosome = rng.random(instance.chromosome_length) if start is None else np.array(start, np.float64)
     fitness = fitness_of(a, chromosome, work)
     budget.record(fitness, better=float.__lt__)

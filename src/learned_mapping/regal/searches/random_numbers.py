@@ -119,25 +119,19 @@ def _cross(child, elite, other, rng, bias):
     return cross
 
 
-CELLS = 64
-"""Cells of equal probability in a table; the outermost two are halved again and again, towards the ends."""
-HALVINGS = 8
-"""Of an outermost cell: beyond its last knot lies a probability of 1 / (CELLS 2^HALVINGS)."""
-KOLMOGOROV = 0.002
-"""Largest difference between the distribution of draws by a table and the law's, anywhere."""
+CELLS = 64  # Cells of equal probability in a table; the outermost two are halved again and again, towards the ends.
+HALVINGS = 8  # Of an outermost cell: beyond its last knot lies a probability of 1 / (CELLS 2^HALVINGS).
+KOLMOGOROV = 0.002  # Largest difference between the distribution of draws by a table and the law's, anywhere.
 TABULATED = (0.5, 100.0)
 """Alpha and beta of laws that have a table. Outside, draws are NumPy's: densities too steep for `ANGLES`."""
 
-ANGLES = 256
-"""Cells of x = sin^2(angle) by which a density is summed: Beta's singular ends are regular in the angle."""
+ANGLES = 256  # Cells of x = sin^2(angle) by which a density is summed: Beta's singular ends are regular in the angle.
 _MIDDLES = (np.arange(ANGLES) + 0.5) * (np.pi / 2 / ANGLES)
 _LOG_SIN, _LOG_COS = np.log(np.sin(_MIDDLES)), np.log(np.cos(_MIDDLES))
 _TAIL = 0.5 ** np.arange(HALVINGS, 0, -1) / CELLS
 _LEVELS = np.concatenate([_TAIL, np.arange(1, CELLS) / CELLS, 1 - _TAIL[::-1]])
-CHUNK = 128
-"""Laws tabulated at a time; their densities fit into a core's cache."""
-UNIFORM, BY_NUMPY = -1, -2
-"""In `Tables.rows`, of an entry without a table."""
+CHUNK = 128  # Laws tabulated at a time; their densities fit into a core's cache.
+UNIFORM, BY_NUMPY = -1, -2  # In `Tables.rows`, of an entry without a table.
 
 
 class Tables(NamedTuple):
