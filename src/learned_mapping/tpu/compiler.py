@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.tpu.hlo import Module, parse_module
@@ -57,9 +57,10 @@ GENERATIONS = {
 """Of v5e and v6e the makers publish HBM's bandwidth and the peak of bfloat16, 197 and 918 TFLOP/s; by the compiler a
 large product comes near 131,072 and 524,288 operations a cycle, and the clock is the quotient."""
 
-_BEFORE = "after_optimizations_before_buffer_assignment.txt"
-_ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
-_GENERATED = "after_codegen.txt"
+BEFORE = "after_optimizations_before_buffer_assignment.txt"
+ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
+GENERATED = "after_codegen.txt"
+"""How the names of dumps end."""
 
 
 class CompilerError(LearnedMappingError):
@@ -116,11 +117,25 @@ def compile_for_tpu(
       CompilerError: the compiler fails or runs past the limit.
     """
     require_compiler()
-    with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as folder:
+    with tempfile.TemporaryDirectory(prefix="learned-mapping-tpu-") as name:
+        folder, dumps = Path(name), Path(name, "dumps")
+        dumps.mkdir()
         exported, donated = _export(function, arguments, donate)
-        Path(folder, "function.bin").write_bytes(exported)
-        Path(folder, "donated.json").write_text(json.dumps(donated))
-        return _run(Path(folder), generation, assign=assign, cycles=cycles, seconds=seconds)
+        (folder / "function.bin").write_bytes(exported)
+        (folder / "donated.json").write_text(json.dumps(donated))
+        flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
+        flags += [] if assign else [generation.unassigned]
+        started = time.monotonic()
+        command = ["learned_mapping.tpu.compiler", name, generation.topology]
+        run_compiler(command, generation, flags, dumps, GENERATED if cycles else ASSIGNED, seconds)
+        return Compilation(
+            before_text=dumped(dumps, BEFORE),
+            before=parse_module(dumped(dumps, BEFORE), BEFORE),
+            assigned=parse_module(dumped(dumps, ASSIGNED), ASSIGNED),
+            generated=parse_module(dumped(dumps, GENERATED), GENERATED) if cycles else None,
+            allocations=_allocations(dumps) if assign else (),
+            seconds=time.monotonic() - started,
+        )
 
 
 def require_compiler() -> None:
@@ -164,53 +179,33 @@ def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequ
     return bytes(exported.serialize()), donated
 
 
-def _run(folder: Path, generation: Generation, *, assign: bool, cycles: bool, seconds: float) -> Compilation:
-    dumps = folder / "dumps"
-    dumps.mkdir()
-    flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
-    if not assign:
-        flags.append(generation.unassigned)
-    wanted = _GENERATED if cycles else _ASSIGNED
-    started = time.monotonic()
-    with open(folder / "log.txt", "w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "learned_mapping.tpu.compiler", str(folder), generation.topology],
-            env=compiler_environment(generation, flags), stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        wait_for(process, dumps, wanted, seconds, log)
-    before = dumped(dumps, _BEFORE)
-    return Compilation(
-        before_text=before,
-        before=parse_module(before, _BEFORE),
-        assigned=parse_module(dumped(dumps, _ASSIGNED), _ASSIGNED),
-        generated=parse_module(dumped(dumps, _GENERATED), _GENERATED) if cycles else None,
-        allocations=_allocations(dumps) if assign else (),
-        seconds=time.monotonic() - started,
-    )
-
-
-def wait_for(process: subprocess.Popen, dumps: Path, ending: str, seconds: float, log: IO[str]) -> None:
-    """Waits until the compiler's process has written a dump, or has ended, and ends it.
+def run_compiler(
+    command: Sequence[str], generation: Generation, flags: Sequence[str], dumps: Path, ending: str, seconds: float
+) -> None:
+    """Runs a module of this package, with its arguments, in the compiler's process; ends it once it has written a dump.
 
     Code generation is waited for to the end: its estimates come last.
 
     Raises:
       CompilerError: the process fails, with the last line of its log, or runs past the limit of `seconds`.
     """
-    started = time.monotonic()
-    try:
-        while process.poll() is None and (ending == _GENERATED or not _complete(dumps, ending)):
-            if time.monotonic() - started > seconds:
-                raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
-            time.sleep(0.02)
-    finally:
-        if process.poll() is None:
+    environment, started = compiler_environment(generation, flags), time.monotonic()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            while process.poll() is None and (ending == GENERATED or not _complete(dumps, ending)):
+                if time.monotonic() - started > seconds:
+                    raise CompilerError(f"the TPU compiler ran past {seconds:g} seconds")
+                time.sleep(0.02)
+        finally:
             process.kill()
-        process.wait()
-    if not _complete(dumps, ending):
-        log.seek(0)
-        tail = [line for line in log.read().splitlines() if line.strip()][-1:]
-        raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
+            process.wait()
+        if not _complete(dumps, ending):
+            log.seek(0)
+            tail = [line for line in log.read().splitlines() if line.strip()][-1:]
+            raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
 
 
 def _find(dumps: Path, ending: str) -> Path | None:

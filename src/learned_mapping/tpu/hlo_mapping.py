@@ -60,7 +60,6 @@ class _Writer:
         self.resolver = Resolver(module.entry)
         self.clones = Clones(module, space, ASIDE)
         self.mark = f"S({space})"
-        self.tensor = {definition: n for n, definition in enumerate(hlo.tensors)}
         self.lines: list[str] = []
         self.shape: dict[str, str] = {}
         self.made: dict[tuple, str] = {}  # what was derived from which names -> its name
@@ -123,7 +122,7 @@ class _Writer:
         line = placed_line(self.clones, instruction, instruction.name, operands, fast_operands, results)
         self._emit(instruction.name, line.split(" = ", 1)[1])
         for index, _ in leaves(instruction.shape):
-            n = self.tensor.get((instruction.name, index))
+            n = self.hlo.number.get((instruction.name, index))
             if n is not None and index in results:
                 self.slow[n], self.fast[n] = None, self._array((instruction.name, index))
 
@@ -179,7 +178,7 @@ class _Writer:
         return name
 
     def _version(self, definition: Definition, wanted: dict[int, bool]) -> str:
-        n = self.tensor.get(definition)
+        n = self.hlo.number.get(definition)
         if n is None:
             return self._array(definition)
         return self.fast[n] if wanted.get(n) else self._in_hbm(n)

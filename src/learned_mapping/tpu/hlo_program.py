@@ -15,6 +15,7 @@ The rules, in the order in which they apply:
    its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -51,6 +52,11 @@ class HloProgram:
     buffer_position: tuple[tuple[int, tuple[int, ...]], ...]
     """Where each buffer stands on its instruction: (operand number or -1 for the result, tuple index)."""
     opaque: np.ndarray  # [T] bool, whether the instruction is control flow.
+
+    @functools.cached_property
+    def number(self) -> dict[Definition, int]:
+        """The index of each tensor."""
+        return {definition: n for n, definition in enumerate(self.tensors)}
 
     @property
     def tensor_names(self) -> tuple[str, ...]:
@@ -129,15 +135,8 @@ def hlo_program(module: Module) -> HloProgram:
 
 
 def placements(program: HloProgram, assigned: Module) -> np.ndarray:
-    """Which buffers the compiler put into fast memory, read from the module after its memory assignment.
-
-    Args:
-      program: the program before assignment.
-      assigned: the module after it; instructions keep their names.
-
-    Returns:
-      [B] int8: 1 in fast memory, 0 elsewhere, -1 where the instruction did not survive under its name.
-    """
+    """Which buffers of a program the compiler put into fast memory, read from the module after its memory assignment:
+    [B] int8, 1 in fast memory, 0 elsewhere, -1 where the instruction did not survive under its name."""
     entry = assigned.entry
     result = np.full(len(program.buffer_tensor), -1, np.int8)
     for b, (t, (place, index)) in enumerate(zip(program.buffer_instruction.tolist(), program.buffer_position)):

@@ -130,13 +130,7 @@ def worth_a_price(planned: Sequence[Priceable]) -> list[Priceable]:
 def worth_detail(
     planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]], share: float
 ) -> list[Priceable]:
-    """The fewest instructions whose savings make up a share of the program's, once the `ends` are priced.
-
-    Args:
-      planned: from `plan`.
-      prices: cycles by signature and `subset_key`.
-      share: in [0, 1].
-    """
+    """The fewest instructions whose savings make up a share of the program's, once the `ends` are priced."""
     savings = []
     for item in planned:
         slow, fast = (prices.get(item.signature, {}).get(subset_key(s)) for s in (frozenset(), item.fullest))
@@ -164,14 +158,7 @@ def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str,
 
     Nothing in fast memory costs the kind's cycles per byte moved, and as much as fits saves the kind's share of that,
     both summed over the priced instructions, each as often as it occurs. Where none of the kind is priced, all
-    kinds count.
-
-    Args:
-      planned: from `plan`.
-      prices: cycles by signature and `subset_key`.
-
-    Returns:
-      Cycles by signature, of `planned` without those that `prices` has.
+    kinds count. What `prices` has is left out.
     """
     sums: dict[str, np.ndarray] = {}
     for item in planned:

@@ -19,8 +19,6 @@ import hashlib
 import importlib.metadata
 import json
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,14 +32,15 @@ from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import MappingLike, program_latency
 from learned_mapping.programs.program import NOT_VARIED, Program
 from learned_mapping.tpu.compiler import (
+    ASSIGNED,
+    GENERATED,
     GENERATIONS,
     V4,
     CompilerError,
     Generation,
-    compiler_environment,
     dumped,
     require_compiler,
-    wait_for,
+    run_compiler,
 )
 from learned_mapping.tpu.hlo import Instruction, Module, leaves, parse_module
 from learned_mapping.tpu.hlo_mapping import Written, write_mapping
@@ -51,8 +50,6 @@ from learned_mapping.tpu.latency_tables import Prices, plan
 from learned_mapping.tpu.pricing import priced
 
 _REPORT = "after_optimizations-memory-usage-report.txt"
-_ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
-_GENERATED = "after_codegen.txt"
 
 
 @dataclass(frozen=True)
@@ -113,11 +110,7 @@ class Price:
 
 
 class PriceCache:
-    """Cycles by content, one line of JSON each, in a file that only grows.
-
-    Args:
-      path: the file; None keeps prices in memory alone.
-    """
+    """Cycles by content, one line of JSON each, in a file that only grows; without a file, in memory alone."""
 
     def __init__(self, path: Path | None = None):
         self._path = path
@@ -242,19 +235,16 @@ def check(
     with tempfile.TemporaryDirectory(prefix="learned-mapping-price-") as name:
         folder = Path(name)
         (folder / "module.txt").write_text(written.text)
-        with open(folder / "log.txt", "w+") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "learned_mapping.tpu.pricing", name, generation.name],
-                env=compiler_environment(generation, [generation.unassigned]), stdout=log, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            wait_for(process, folder, _GENERATED if whole else _ASSIGNED, seconds, log)
-        assigned = parse_module(dumped(folder, _ASSIGNED), _ASSIGNED)
+        command = ["learned_mapping.tpu.pricing", name, generation.name]
+        ending = GENERATED if whole else ASSIGNED
+        run_compiler(command, generation, [generation.unassigned], folder, ending, seconds)
+        assigned = parse_module(dumped(folder, ASSIGNED), ASSIGNED)
         for instruction in module.entry.instructions:
             other = assigned.entry.by_name.get(instruction.name)
             if other is None or placed(assigned, other) != placed(module, instruction):
                 raise CompilerError(f"the compiler moved an array of {instruction.name}")
         used = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", dumped(folder, _REPORT))
-        generated = parse_module(dumped(folder, _GENERATED), _GENERATED) if whole else None
+        generated = parse_module(dumped(folder, GENERATED), GENERATED) if whole else None
         return sum(map(int, used)), generated
 
 

@@ -79,19 +79,8 @@ def price(
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
-    """Prices placements in a process of their own (`priced`).
-
-    Args:
-      module_text: the module before memory assignment, as dumped.
-      program: what it holds.
-      wanted: instructions and the subsets of their units to price.
-      generation: whose compiler it is of.
-      known: prices found earlier, by signature and subset; they are not computed again.
-      progress: called with (probes done, probes in all).
-
-    Returns:
-      Those of `known` and the new ones.
-    """
+    """Those of `known` and the prices of the placements wanted, instructions and the subsets of their units, found in a
+    process of their own (`priced`); arguments as in `price_in_stages`."""
     prices = {k: dict(v) for k, v in (known or {}).items()}
     todo = []
     for item, subsets in wanted:
@@ -129,8 +118,7 @@ def priced(
       module_text: the module before memory assignment, as dumped.
       todo: ``instruction``, a name; ``operands``, the numbers of those in fast memory; ``results``, the indices of
         those there. Other items of a probe are left alone.
-      generation: whose compiler it is of.
-      progress: called with (probes done, probes in all).
+      generation, progress: as in `price_in_stages`.
     """
     total, done = len(todo), 0
     batches = [todo[i : i + BATCH] for i in range(0, total, BATCH)]
@@ -218,11 +206,8 @@ class Backend:
         self._topology = arguments.topology
 
     def compile(self, hlo_text: str, dumps: Path | None = None) -> Module:
-        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached.
-
-        Args:
-          dumps: where the compiler's dumps go; by default they are thrown away.
-        """
+        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached. Its dumps go to
+        the folder `dumps`, or are thrown away."""
         from jaxlib import _hlo, xla_client
 
         code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()

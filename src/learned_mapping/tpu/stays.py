@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.tpu.compiler import Allocation, Compilation
-from learned_mapping.tpu.hlo_program import Definition, HloProgram, Resolver, placements
+from learned_mapping.tpu.hlo_program import HloProgram, Resolver, placements
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,12 @@ def _allocation(
 
 def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[int, Allocation]:
     """Parameters in fast memory from the program's start on (XLA's cross-program prefetch); nameless in the table."""
-    number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
     resolver = Resolver(compilation.assigned.entry)
     nameless = [a for a in compilation.allocations if not a.name]
     result = {}
     for instruction in compilation.assigned.entry.instructions:
         if instruction.opcode == "copy-start" and instruction.attribute("cross_program_prefetch_index") is not None:
-            tensor = number.get(resolver.resolve(instruction.operands[0], ()))
+            tensor = program.number.get(resolver.resolve(instruction.operands[0], ()))
             size = 0 if tensor is None else int(program.tensor_bytes[tensor])
             place = next((a for a in nameless if a.bytes == size), None)
             if place is not None:
@@ -120,7 +119,6 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
     """Tensor -> last step of the copy that takes it from where it was defined in fast memory to HBM."""
     entry = compilation.assigned.entry
     resolver = Resolver(entry)
-    number: dict[Definition, int] = {definition: n for n, definition in enumerate(program.tensors)}
     started: dict[str, int] = {}
     result: dict[int, int] = {}
     step_of = {instruction.name: step for step, instruction in enumerate(program.instructions)}
@@ -128,7 +126,7 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
     for instruction in entry.instructions:
         last = max(last, step_of.get(instruction.name, -1))
         if instruction.opcode == "copy-start":
-            tensor = number.get(resolver.resolve(instruction.operands[0], ()))
+            tensor = program.number.get(resolver.resolve(instruction.operands[0], ()))
             if tensor is not None and not instruction.shape[0].is_fast:
                 started[instruction.name] = tensor
         elif instruction.opcode == "copy-done" and instruction.operands[0] in started:

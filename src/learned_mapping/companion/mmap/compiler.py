@@ -285,11 +285,10 @@ def refined(found: Any, cache: Any) -> Program:
     """
     program, hlo, entry = found.program, found.hlo, found.module.entry
     latency, resolver = program.latency_s.copy(), Resolver(entry)
-    number = {definition: n for n, definition in enumerate(hlo.tensors)}
 
     def tensor(operand: str) -> int:
         shape = entry.by_name[operand].shape
-        return -1 if isinstance(shape, tuple) else number.get(resolver.resolve(operand, ()), -1)
+        return -1 if isinstance(shape, tuple) else hlo.number.get(resolver.resolve(operand, ()), -1)
 
     for t, instruction in enumerate(hlo.instructions):
         begin, end = program.latency_offsets[t : t + 2].tolist()
