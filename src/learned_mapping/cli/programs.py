@@ -29,16 +29,20 @@ def trace(options: Any) -> int:
     if options.name is not None:
         check_text("--name", "name", [options.name])
     parameters = positions(options.parameters)
-    limits = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+    from learned_mapping.programs.trace.user_function import load_example
+
+    with redirect_stdout(sys.stderr):  # what the user's code prints is no report
+        example = load_example(options.function, options.arg, parameters=parameters)
+    given = {"name": options.name or options.function.rpartition(":")[2], "parameters": example.parameters}
+    given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.formats import write_program
-        from learned_mapping.programs.trace.schedule import schedule_function
+        from learned_mapping.programs.trace.schedule import schedule
 
-        machine = MemoryHierarchy()
-        named = {"name": options.name, "parameters": parameters}
-        with redirect_stdout(sys.stderr):  # what the user's code prints is no report
-            program = schedule_function(options.function, options.arg, machine=machine, **named, **limits)
+        given |= {"machine": MemoryHierarchy(), "donated": example.donated}
+        with redirect_stdout(sys.stderr):
+            program = schedule(example.function, *example.args, **given)
         write_program(out, program)
         report = {
             "name": program.name,
@@ -48,10 +52,10 @@ def trace(options: Any) -> int:
         }
     else:
         from learned_mapping.programs.formats import write_graph
-        from learned_mapping.programs.trace.graph import trace_function
+        from learned_mapping.programs.trace.graph import trace as trace_graph
 
         with redirect_stdout(sys.stderr):
-            graph = trace_function(options.function, options.arg, parameters=parameters, name=options.name, **limits)
+            graph = trace_graph(example.function, *example.args, **given)
         write_graph(out, graph)
         report = {
             "name": graph.name,

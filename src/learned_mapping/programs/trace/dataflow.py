@@ -93,11 +93,7 @@ def flatten(
     Any other primitive that holds a function (a sort's comparison, a custom kernel) stays one operation. Operations
     no result depends on are dropped.
 
-    Args:
-      function: any JAX-traceable function.
-      *args: pytrees of `jax.ShapeDtypeStruct` or arrays.
-      name: the dataflow's name, by default the function's.
-      unroll_limit: operations that unrolling one loop may make.
+    Arguments as in `graph.trace`.
 
     Raises:
       InputError: the function cannot be traced, a loop is too long to unroll, or its trip count depends on data.

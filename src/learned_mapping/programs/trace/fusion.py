@@ -184,11 +184,8 @@ def _same_elements(flow: Dataflow, producer: Operation, consumer: Operation) -> 
 def order_instructions(
     instructions: Sequence[Instruction], donated: Mapping[int, int]
 ) -> tuple[list[Instruction], set[tuple[int, int]]]:
-    """Sorts instructions topologically, by program order, updates in place as early as they can run.
-
-    Args:
-      instructions: in any order.
-      donated: argument value -> the result value that may take its place.
+    """Sorts instructions topologically, by program order, updates in place as early as they can run; `donated` maps an
+    argument value to the result value that may take its place.
 
     Returns:
       the instructions in order, `position` now being their index, and the (argument, result) pairs updated in place:

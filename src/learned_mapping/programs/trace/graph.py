@@ -11,7 +11,6 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
 from learned_mapping.programs.trace.primitive_costs import PARTIAL_READS
-from learned_mapping.programs.trace.user_function import load_example
 
 PARAMETER_CHAIN = frozenset(
     "convert_element_type reduce_precision reshape squeeze expand_dims broadcast_in_dim transpose rev slice copy "
@@ -56,30 +55,6 @@ def trace(
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
     return fold_sources(graph_of_dataflow(flow, flow.arguments_at(parameters, "parameters")))
-
-
-def trace_function(
-    spec: str,
-    arguments: Sequence[str] = (),
-    *,
-    name: str | None = None,
-    parameters: Sequence[int] = (),
-    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
-) -> ComputationGraph:
-    """The graph of a user's function, such as ``trace_function("model:forward", ["f32[9,8]", "f32[2,9]"],
-    parameters=[0])``.
-
-    Args:
-      spec, arguments, parameters: as in `user_function.load_example`.
-      name: the graph's name, by default the function's.
-      unroll_limit: operations that unrolling one loop may make.
-
-    Raises:
-      InputError: as `load_example` and `trace`.
-    """
-    example = load_example(spec, arguments, parameters=parameters)
-    name = name or spec.rpartition(":")[2]
-    return trace(example.function, *example.args, name=name, parameters=example.parameters, unroll_limit=unroll_limit)
 
 
 def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationGraph:

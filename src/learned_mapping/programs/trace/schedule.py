@@ -37,7 +37,6 @@ from learned_mapping.programs.program import (
 )
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
 from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
-from learned_mapping.programs.trace.user_function import load_example
 
 ALLOCATION_BYTES = 512
 """Granularity of buffer sizes."""
@@ -55,16 +54,12 @@ def schedule(
     """The scheduled program of a JAX function of abstract arguments.
 
     Args:
-      function: any JAX-traceable function.
-      *args: pytrees of `jax.ShapeDtypeStruct` or arrays.
+      function, args, name, parameters, unroll_limit: as in `graph.trace`.
       machine: where it runs: an object with ``cmem_bytes``, ``copy_bytes_per_s``, ``hbm_bytes_per_s``,
         ``cmem_bytes_per_s``, ``peak_flop_per_s`` and ``overhead_s``, such as
         `hardware.memory_hierarchy.MemoryHierarchy`.
-      name: the program's name, by default the function's.
       donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``: each leaf is
         paired with the first result of its shape and type that is not yet taken.
-      parameters: positions of arguments that are parameters, which are in slow memory first, as all arguments are.
-      unroll_limit: operations that unrolling one loop may make.
 
     Raises:
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
@@ -72,34 +67,6 @@ def schedule(
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
     flow.arguments_at(parameters, "parameters")  # complains of what names nothing
     return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, flow.arguments_at(donated, "donated")))
-
-
-def schedule_function(
-    spec: str,
-    arguments: Sequence[str] = (),
-    *,
-    machine: Any,
-    name: str | None = None,
-    donated: Sequence[int] = (),
-    parameters: Sequence[int] = (),
-    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
-) -> Program:
-    """The program of a user's function; `spec` and `arguments` as in `user_function.load_example`.
-
-    Raises:
-      InputError: as `load_example` and `schedule`.
-    """
-    example = load_example(spec, arguments, parameters=parameters, donated=donated)
-    name = name or spec.rpartition(":")[2]
-    return schedule(
-        example.function,
-        *example.args,
-        machine=machine,
-        name=name,
-        donated=example.donated,
-        parameters=example.parameters,
-        unroll_limit=unroll_limit,
-    )
 
 
 def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:

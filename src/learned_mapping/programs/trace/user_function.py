@@ -67,9 +67,7 @@ def load_example(
     Args:
       spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
         name of the function, dotted where it is an attribute of something.
-      arguments: the abstract arguments.
-      parameters: positions of the arguments that are parameters.
-      donated: positions of the arguments that results may overwrite.
+      parameters, donated: as in `Example`; they go before what the function returns.
 
     Raises:
       InputError: the module or function is missing, fails to import, or returns something else.
