@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic, values_by_benefit, values_of
 from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
@@ -48,7 +47,7 @@ def program_of(lengths, buffers, *, sizes, parameters, results=(), fast=16, savi
 def test_every_mapping_is_valid(seed):
     """Would catch any slip in space, supply, alias groups or intervals: the validator shares no code."""
     program = hard_program(seed)
-    for settings in (Settings(), Settings(benefits="tables"), Settings(overlap=0.0, longest=0.5)):
+    for settings in (Settings(), Settings(by_tables=True), Settings(overlap=0.0, longest=0.5)):
         verdict = validate(program, heuristic(program, settings))
         assert verdict.valid, verdict.violations[0]
     assert heuristic(program) == heuristic(program)
@@ -110,10 +109,8 @@ def test_a_dense_value_comes_before_a_large_one():
         sizes={"large": 16, "small": 4},
         parameters=("large", "small"),
     )
-    assert heuristic(program, Settings(benefits="tables")).action.tolist() == [DROP, COPY]
+    assert heuristic(program, Settings(by_tables=True)).action.tolist() == [DROP, COPY]
     assert heuristic(program).action.tolist() == [COPY, DROP]
-    with pytest.raises(InputError, match="benefits"):
-        Settings(benefits="guessed")
 
 
 def in_program_order(program, spans):

@@ -50,17 +50,15 @@ def legalise(program: Program, wanted: Mapping) -> Mapping:
 
     What is in HBM stays there. A copy takes the fewest steps that Eq. 5 and 6 allow; where there is none, a buffer of
     a tensor in fast memory is kept there, and where a stay cannot be extended the tensor is copied again. Offsets are
-    the wanted ones or, where those are taken, those of the smallest free chunks.
-
-    Args:
-      wanted: a mapping of it that need not be valid: its actions and offsets count.
+    the wanted ones or, where those are taken, those of the smallest free chunks. `wanted` need not be valid: its
+    actions and offsets count.
     """
     return _Legaliser(program, wanted).plan()
 
 
 class _Legaliser(Planner):
     def __init__(self, program: Program, wanted: Mapping):
-        super().__init__(program, Settings(overlap=1.0, longest=math.inf, benefits="tables"))
+        super().__init__(program, Settings(overlap=1.0, longest=math.inf, by_tables=True))
         self.wanted_action: list[int] = wanted.action.tolist()
         self.wanted_offset: list[int] = wanted.offset.tolist()
 

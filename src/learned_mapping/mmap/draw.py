@@ -29,13 +29,8 @@ def tensor_colour(tensor: int) -> tuple[float, float, float]:
 
 
 def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool = False) -> None:
-    """Draws one rectangle per allocation: steps from left to right, offsets upwards, colour by tensor.
-
-    Args:
-      axes: where.
-      program, mapping: what.
-      labels: write the tensor's name into each rectangle; for small programs.
-    """
+    """Draws one rectangle per allocation: steps from left to right, offsets upwards, colour by tensor; with
+    `labels`, for small programs, its name in it."""
     scale, unit = byte_unit(program.fast_bytes)
     outline = program.num_buffers <= 1500
     rectangles, colours = [], []

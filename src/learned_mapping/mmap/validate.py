@@ -63,8 +63,6 @@ def validate(
     the decisions: a copy takes what it needs from the step nearest to its instruction on.
 
     Args:
-      program: the program.
-      mapping: one decision per buffer.
       machine: for the latency; by default the copy engine of the program's file.
       exact: also require what the game would have chosen: the shortest copy interval and the lowest free offset.
       listed: violations listed of each rule; all where None.

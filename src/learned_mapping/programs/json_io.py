@@ -237,15 +237,8 @@ def _place_of_nan(value: Any) -> str:
 
 
 def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
-    """Reads a ``.json`` or ``.json.gz`` file.
-
-    Args:
-      path: the file.
-      schema: when given, the name between ``learned-mapping/`` and ``/1`` that the ``schema`` field must hold.
-
-    Raises:
-      InputError: the file is missing, truncated, not JSON, or of another schema.
-    """
+    """Reads a ``.json`` or ``.json.gz`` file; raises `InputError` where it is missing, truncated, not JSON, or, with a
+    `schema`, where its field ``schema`` is not ``learned-mapping/SCHEMA/1``."""
     node = parse_json(read_bytes(path), path)
     if schema is not None:
         expect_schema(node, schema)
@@ -295,11 +288,9 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
         raise InputError(path, "", f"cannot be written ({error.strerror})") from None
-    except BaseException:
+    finally:
         Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @functools.cache

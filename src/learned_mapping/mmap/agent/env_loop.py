@@ -43,11 +43,7 @@ class Moves(NamedTuple):
 
 
 class Loop:
-    """Plays on; compiled for a program's shape, a number of games and one of moves.
-
-    Args:
-      networks, config: as in `search.make_decide`, of which this is the loop.
-    """
+    """`search.make_decide` in a loop: compiled for a program's shape, a number of games and one of moves."""
 
     def __init__(self, networks: Networks, config: AgentConfig):
         self._decide = make_decide(networks, config)

@@ -84,11 +84,7 @@ def make_update(networks: Networks, config: AgentConfig):
 
 
 class Learner:
-    """Parameters, the optimiser and its state.
-
-    Args:
-      optimiser, update: from `make_update`.
-    """
+    """Parameters, and the state of the optimiser; that and its update are from `make_update`."""
 
     def __init__(
         self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator,

@@ -67,12 +67,7 @@ class Prediction(NamedTuple):
 
 
 class Networks:
-    """Pure functions of parameters.
-
-    Args:
-      config: sizes.
-      counts: buffers, tensors and alias groups + 1 of the program.
-    """
+    """Pure functions of parameters, for a program with these counts of buffers, tensors and alias groups + 1."""
 
     def __init__(self, config: AgentConfig, counts: tuple[int, int, int]):
         self.config, self.counts = config, counts

@@ -14,12 +14,8 @@ TABLE = "_table"
 
 
 def take_over(learner: Learner, parameters: Parameters) -> None:
-    """Gives the learner another program's parameters, all but the tables of ids; its optimiser stays as it is.
-
-    Args:
-      learner: of an agent of the same configuration.
-      parameters: of the other.
-    """
+    """Gives the learner another program's parameters, all but the tables of ids; its optimiser stays as it is. Both are
+    of the same configuration."""
     learner.parameters = _joined(learner.parameters, parameters)
     learner.average = learner.parameters
 

@@ -165,12 +165,9 @@ class Relaxation:
             group = int(p.buffer_alias[b])
             if too_big[b]:
                 continue
-            if group == NO_ALIAS:
-                self.placed[b] = self.linear.variable()
-            else:
-                if group not in groups:
-                    groups[group] = self.linear.variable()
-                self.placed[b] = groups[group]
+            if group == NO_ALIAS or group not in groups:
+                groups[group] = self.linear.variable()
+            self.placed[b] = groups[group]
             if self.copies[b, 0] >= 0:
                 self.copied[b] = self.linear.variable()
                 self.linear.at_most([(self.copied[b], 1.0), (self.placed[b], -1.0)], 0.0)

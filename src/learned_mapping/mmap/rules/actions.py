@@ -47,7 +47,7 @@ be dropped for the rest of the game, and play continues. Each dead end forces on
 
 import numpy as np
 
-from learned_mapping.programs.program import Program, make_program
+from learned_mapping.programs.program import NO_ALIAS, Program, Step, program_of_steps
 
 COPY, NO_COPY, DROP = 0, 1, 2  # The three actions, in the order of every array with an action axis.
 NUM_ACTIONS = 3
@@ -76,24 +76,20 @@ def toy_program() -> Program:
     out; x at 3 could only come by a copy over step 2. So whoever places y ends with 2 s of the 6 s there are to save.
     NoCopy x, NoCopy x, Drop, Drop, Copy w (over step 1), NoCopy x saves 4 s, and that is the optimum: a return of 2/3.
     """
-    tables = []
-    for buffers in (1, 2, 2, 1):
-        tables += [1.0 + buffers - bin(subset).count("1") for subset in range(1 << buffers)]
-    return make_program(
+    x, y, w = 0, 1, 2
+    uses = {"load": [(x, True)], "widen": [(x, False), (y, True)], "weigh": [(y, False), (w, False)],
+            "close": [(x, False)]}  # fmt: skip
+    steps = []
+    for name, buffers in uses.items():
+        table = [1.0 + len(buffers) - subset.bit_count() for subset in range(1 << len(buffers))]
+        steps.append(Step(name, "fusion", [(*use, NO_ALIAS) for use in buffers], range(len(buffers)), table))
+    return program_of_steps(
+        steps,
         name="toy",
         fast_bytes=8,
         copy_bytes_per_s=4.0,
-        instruction_names=("load", "widen", "weigh", "close"),
-        instruction_kinds=("fusion",) * 4,
         tensor_names=("x", "y", "w"),
         tensor_bytes=[4, 8, 4],
         tensor_is_parameter=[False, False, True],
         tensor_is_output=[False, False, False],
-        buffer_instruction=[0, 1, 1, 2, 2, 3],
-        buffer_tensor=[0, 0, 1, 1, 2, 0],
-        buffer_is_output=[True, False, True, False, False, False],
-        buffer_alias=np.full(6, -1),
-        buffer_bit=[0, 0, 1, 0, 1, 0],
-        latency_offsets=[0, 2, 6, 10, 12],
-        latency_s=tables,
     )

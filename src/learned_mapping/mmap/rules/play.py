@@ -40,11 +40,7 @@ def _positive_mean(values: np.ndarray) -> float:
 
 
 class Game:
-    """A game of one program, step by step.
-
-    Args:
-      program: a `Program` or its `ProgramArrays` (cheaper where many games are made).
-    """
+    """A game of one program, step by step; of its `ProgramArrays` where many games are made, which is cheaper."""
 
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)

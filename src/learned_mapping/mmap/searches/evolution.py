@@ -58,8 +58,6 @@ def evolve(
 
 def centred_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks of all entries scaled to [-0.5, 0.5], equal values sharing their mean rank; the shape of `values`."""
-    if values.size < 2:
-        return np.zeros_like(values)
     return ((rankdata(values) - 1.0) / (values.size - 1) - 0.5).reshape(values.shape)
 
 

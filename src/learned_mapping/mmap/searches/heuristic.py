@@ -21,7 +21,7 @@ where), ``cost_analysis`` (what it saves) and ``prefetch_interval_picker`` (when
 What differs from the compiler: copies obey Eq. 5 and Eq. 6 (one at a time, always hidden) where the compiler lets them
 share the engine and slices large ones; every instruction counts as bound by memory, since the game knows no other
 limit of it; and what the compiler adds before and after (required placements, loops, repacking, prefetch across
-programs) is left out. With ``Settings(benefits="tables")`` the order follows the game's latency tables instead, which
+programs) is left out. With `Settings.by_tables` the order follows the game's latency tables instead, which
 the compiler does not have: a stronger rule, and further from the compiler.
 """
 
@@ -33,7 +33,6 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
 from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
@@ -47,12 +46,8 @@ class Settings:
     overlap: float = 1.5  # Preferred time of the instructions beside a copy, as a multiple of the copy's own.
     attempts: int = 100  # Starts of a prefetch tried.
     longest: float = 10.0  # Longest time between two uses bridged in fast memory, in copies of the whole fast memory.
-    benefits: str = "bytes"
-    """``bytes``, each buffer's own, or ``tables``, what its instruction saves with it alone in fast memory."""
-
-    def __post_init__(self) -> None:
-        if self.benefits not in ("bytes", "tables"):
-            raise InputError("settings", "benefits", f"{self.benefits!r} is neither 'bytes' nor 'tables'")
+    by_tables: bool = False
+    """A buffer's benefit is what its instruction saves with it alone in fast memory, instead of its own bytes."""
 
 
 class DeadEnd(Exception):
@@ -83,12 +78,8 @@ def values_of(program: Program) -> list[list[int]]:
 
 
 def values_by_benefit(program: Program, benefit: np.ndarray) -> list[list[int]]:
-    """`values_of` the program, the best first; then the larger, then the earlier.
-
-    Args:
-      benefit: [B] of each buffer in fast memory, in any unit. A value's worth is the sum over its definitions and uses
-        where they are positive, divided by the square root of its size.
-    """
+    """`values_of` the program, the best first; then the larger, then the earlier. A value's worth is the sum of what
+    is positive of `benefit` [B], in any unit, over its definitions and uses, for the square root of its size."""
     benefit = np.bincount(program.buffer_tensor, np.maximum(benefit, 0.0), minlength=program.num_tensors)
 
     def key(value: list[int]) -> tuple[float, int, int, int]:
@@ -126,7 +117,7 @@ class Planner:
     def plan(self) -> Mapping:
         """Places everything; a value that meets a dead end starts again with that alias group in HBM."""
         program = self.program
-        benefit = program.buffer_demand_s if self.settings.benefits == "bytes" else program.initial_benefit_s
+        benefit = program.initial_benefit_s if self.settings.by_tables else program.buffer_demand_s
         for value in values_by_benefit(program, benefit):
             marks, refused = (self.copies.mark(), self.space.mark()), {}
             while True:

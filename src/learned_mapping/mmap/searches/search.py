@@ -11,8 +11,7 @@ from learned_mapping.programs.program import Program
 class Search:
     """A program, a reusable game, the budget and the best finished game.
 
-    Args:
-      budget: when to stop; one sample is one game, played to its end from wherever it starts.
+    One sample of the budget is one game, played to its end from wherever it starts.
     """
 
     def __init__(self, program: Program, budget: Budget):

@@ -67,12 +67,7 @@ def warm_up() -> None:
 
 
 class EditSearch:
-    """The best game of a `Search`, improved.
-
-    Args:
-      search: what to map and the budget; has a best game, of which only the actions count.
-      rng: the only source of randomness.
-    """
+    """The best game of a `Search`, improved; it has one, of which only the actions count."""
 
     def __init__(self, search: Search, rng: np.random.Generator):
         self.search, self.rng, self.parameters = search, rng, EditParameters()
