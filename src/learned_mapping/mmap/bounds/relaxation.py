@@ -49,7 +49,7 @@ ADDITIVE_TOLERANCE = 1e-12
 
 
 class LinearProgram:
-    """max objective . x over rows . x <= limits and x in [0, upper], built row by row."""
+    """max objective . x over rows . x <= limits and x in [0, 1], built row by row."""
 
     def __init__(self) -> None:
         self.objective: list[float] = []
