@@ -4,11 +4,14 @@ Numba compiles a function anew when its own file changes, not when a function it
 folder is named after a digest of every file that holds compiled functions; code of an earlier state never runs.
 """
 
+import functools
 import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def project_folder() -> Path:
@@ -27,6 +30,16 @@ def data_folder() -> Path:
 def build_folder() -> Path:
     """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, or ``build/`` of the checkout."""
     return Path(os.environ.get("LEARNED_MAPPING_BUILD") or project_folder() / "build")
+
+
+def kept_while_unchanged(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """The function of a file, what it returned before returned again as long as the file has not changed."""
+
+    @functools.lru_cache(maxsize=256)
+    def known(path: Path, changed: int | None) -> Any:
+        return read(path)
+
+    return lambda path: known(path, path.stat().st_mtime_ns if path.exists() else None)
 
 
 FOLDER = Path(__file__).resolve().parent

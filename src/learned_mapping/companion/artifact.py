@@ -21,6 +21,7 @@ PROFILES = ("quick", "full", "paper")
 DEFAULT_SEEDS = {"quick": 3, "full": 5, "paper": 5}
 PAPERS = {"mmap": 1, "mcm": 2, "regal": 3}
 PACKAGE = "learned_mapping.companion"
+RUN = ("task", "method", "instance", "config", "seed")  # What a `Run` is decided by, and a record says of it.
 
 
 @functools.cache
@@ -45,7 +46,7 @@ class Run:
     """One independent piece of work, the same wherever it is executed.
 
     Its function is called as ``function(method, instance, config, seed)`` and returns JSON: numbers, strings, lists and
-    objects with string keys.
+    objects with string keys. The seed decides all that is random in it.
     """
 
     task: str  # A name of `TASKS`, or ``module:function``, importable wherever the run may be executed.

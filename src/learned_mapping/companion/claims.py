@@ -18,7 +18,7 @@ from typing import Any
 
 from learned_mapping import folders
 from learned_mapping.companion import results, statistics
-from learned_mapping.companion.display import Html, number, simple_table
+from learned_mapping.companion.display import Html, head_row, number, simple_table
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node, read_bytes
 
@@ -119,16 +119,11 @@ class Judged:
     ours: Measured | None = None  # What our own method reaches by the same rule.
 
 
-def claims_path() -> Path:
-    """The file of the claims."""
-    return folders.project_folder() / "book" / "claims.yml"
-
-
 def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
     """Reads the list of claims; raises `InputError` naming file and field."""
     import yaml
 
-    path = claims_path() if path is None else Path(path)
+    path = folders.project_folder() / "book" / "claims.yml" if path is None else Path(path)
     try:
         value = yaml.safe_load(read_bytes(path).decode("utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError) as error:
@@ -154,7 +149,7 @@ def _claim(node: Node) -> Claim:
     else:
         parts["not_testable"] = cells["not_testable"].string()
     if "ours" in cells:
-        parts["ours"] = {key: value.string() for key, value in cells["ours"].mapping(10).items()}
+        parts["ours"] = _words(cells["ours"])
     if "instances" in cells:
         parts["instances"] = cells["instances"].integer(1, MAX_CLAIMS)
     names = ("id", "text", "number", "artifact")
@@ -164,11 +159,15 @@ def _claim(node: Node) -> Claim:
 def _measure(node: Node) -> Measure:
     cells = node.object(("kind", "rows"), ("against", "over"))
     kind = cells["kind"].choice(*KINDS)
-    rows = {key: value.string() for key, value in cells["rows"].mapping(10).items()}
-    against = {key: value.string() for key, value in cells["against"].mapping(10).items()} if "against" in cells else {}
+    rows = _words(cells["rows"])
+    against = _words(cells["against"]) if "against" in cells else {}
     if (kind == "value") == bool(against):
         node.fail("'against' belongs to every kind but 'value'")
     return Measure(kind, rows, against, cells["over"].choice(*OVER) if "over" in cells else "mean")
+
+
+def _words(node: Node) -> dict[str, str]:
+    return {key: value.string() for key, value in node.mapping(10).items()}
 
 
 def _interval(node: Node) -> tuple[float, float]:
@@ -295,20 +294,18 @@ def verdict_counts(judged: list[Judged]) -> Html:
     """How many claims have which verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
     counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
-    names = ["verdict", *(f"paper {paper}" for paper in papers), "all"]
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    head = head_row(["verdict", *(f"paper {paper}" for paper in papers), "all"])
     body = ""
     for verdict in VERDICTS:
         cells = [counts[paper][verdict] for paper in papers]
         numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
         body += f'<tr><th scope="row" title="{MEANING[verdict]}">{verdict}</th>{numbers}</tr>'
-    return simple_table(f"{len(judged)} claims by verdict", f"<tr>{head}</tr>", body)
+    return simple_table(f"{len(judged)} claims by verdict", head, body)
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
     """The claims of one paper: what it says, the verdict, its number, and ours: by its method, and by our own."""
-    names = ("claim", "verdict, measured", "the paper's number", "our own method")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    head = head_row(("claim", "verdict, measured", "the paper's number", "our own method"))
     body = ""
     for item in judged:
         claim = item.claim
@@ -323,7 +320,7 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
             f'<td class="lm-wrap lm-narrow">{html.escape(claim.number)}</td>'
             f'<td class="lm-wrap lm-narrow">{_ours(item)}</td></tr>'
         )
-    return simple_table(f"Paper {paper}: {PAPERS[paper]}", f"<tr>{head}</tr>", body)
+    return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, body)
 
 
 def _cell(measured: Measured | None) -> str:

@@ -3,7 +3,7 @@
 import datetime
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from learned_mapping.companion import results
@@ -99,14 +99,19 @@ def grid(
     long tables, but for those that are `key` to their page."""
     if len(across) > max(len(down), 4):
         down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
-    head = "".join(f'<th scope="col">{_label(name)}</th>' for name in across)
     body = "".join(
         f'<tr><th scope="row">{_label(name)}</th>'
         + "".join(f"<td>{cells.get((name, column), '')}</td>" for column in across)
         + "</tr>"
         for name in down
     )
-    return simple_table(caption, f'<tr><th scope="col"></th>{head}</tr>', body, key=key)
+    return simple_table(caption, head_row(["", *map(_label, across)]), body, key=key)
+
+
+def head_row(names: Iterable[str]) -> str:
+    """The first row of a table; names are HTML."""
+    cells = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return f"<tr>{cells}</tr>"
 
 
 def simple_table(caption: str, head: str, body: str, *, key: bool = False) -> Html:

@@ -8,7 +8,6 @@ The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``
 them to what the methods do. Listing what is stale only reads files.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Collection, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 from learned_mapping.companion.artifact import Run, function_of, read_table
 from learned_mapping.errors import InputError, MissingNetworkError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import data_folder, kept_while_unchanged
 from learned_mapping.programs.json_io import file_sha256, read_json, write_json
 
 SCHEMA = "learned-mapping/fingerprints/1"
@@ -62,12 +61,11 @@ def current() -> dict[str, str]:
 
 def entries() -> dict[str, dict[str, Any]]:
     """Key -> costs and version of every stored fingerprint; none where there is no file."""
-    file = path()
-    return _entries(str(file), file.stat().st_mtime_ns) if file.exists() else {}
+    return _entries(path()) if path().exists() else {}
 
 
-@functools.lru_cache(maxsize=4)
-def _entries(file: str, changed: int) -> dict[str, dict[str, Any]]:
+@kept_while_unchanged
+def _entries(file: Path) -> dict[str, dict[str, Any]]:
     value = read_json(file, "fingerprints").value
     try:
         return {key: {"costs": entry["costs"], "version": int(entry["version"])}
@@ -80,13 +78,11 @@ def _digest(key: str, costs: Any, version: int) -> str:
     hasher = hashlib.sha256(json.dumps([key, costs, version], sort_keys=True).encode())
     if key in _TABLE["files"]:
         for file in sorted(data_folder().glob(_TABLE["files"][key])):
-            hasher.update(f"{file.name} {_sha256(str(file), file.stat().st_mtime_ns)}\n".encode())
+            hasher.update(f"{file.name} {_sha256(file)}\n".encode())
     return hasher.hexdigest()[:16]
 
 
-@functools.lru_cache(maxsize=256)
-def _sha256(file: str, changed: int) -> str:
-    return file_sha256(file)
+_sha256 = kept_while_unchanged(file_sha256)
 
 
 def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:
@@ -144,15 +140,11 @@ def _probe(task: str) -> dict[str, Any]:
 def without_clocks(value: Any) -> Any:
     """JSON without what was measured with a clock: by name, or by an ending such as ``_seconds``."""
     if isinstance(value, Mapping):
-        kept = {key: item for key, item in value.items() if not _is_clock(key)}
-        return {key: without_clocks(item) for key, item in kept.items()}
+        clocked = {key for key in value if key in CLOCKS or key.endswith(("_seconds", "_per_second"))}
+        return {key: without_clocks(item) for key, item in value.items() if key not in clocked}
     if isinstance(value, list | tuple):
         return [without_clocks(item) for item in value]
     return value
-
-
-def _is_clock(key: str) -> bool:
-    return key in CLOCKS or key.endswith(("_seconds", "_per_second"))
 
 
 def rounded(value: Any) -> Any:

@@ -5,11 +5,10 @@ And ``lmap verify``: stored runs computed again, and compared value by value.
 
 import random
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion import fingerprints, results
-from learned_mapping.companion.artifact import PAPERS, TABLE
+from learned_mapping.companion.artifact import PAPERS, RUN, TABLE
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import read_json
@@ -47,10 +46,9 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
 
 def ledger_table(profile: str = "full"):
     """The ledger as an HTML table for the book."""
-    from learned_mapping.companion.display import minutes, number, simple_table
+    from learned_mapping.companion.display import head_row, minutes, number, simple_table
 
-    names = ("artifact", "state", "work", "memory", "last run")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    head = head_row(("artifact", "state", "work", "memory", "last run"))
     body = ""
     for row in entries(profile):
         missing = row["created"] is None
@@ -62,7 +60,7 @@ def ledger_table(profile: str = "full"):
         ]
         body += f'<tr><td class="lm-wrap">{row["title"]}<br><code>{row["command"]}</code></td>'
         body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    return simple_table(f"Artifacts, profile {profile}", f"<tr>{head}</tr>", body)
+    return simple_table(f"Artifacts, profile {profile}", head, body)
 
 
 CLOCKED = ("seconds", "solver_time", "repeats")
@@ -72,20 +70,14 @@ OTHER_TASKS = ("mmap.play", "mmap.price", "mmap.generation")
 TOLERANCE = 1e-9
 
 
-def stored_runs(profile: str = "full") -> Iterator[Path]:
-    """The records of all stored runs, in a fixed order."""
-    for artifact_id, *_ in TABLE:
-        yield from sorted(results.runs_folder(artifact_id, profile).glob("*.json"))
-
-
 def repeatable(record: Mapping[str, Any]) -> bool:
     """Whether a run is limited by samples alone."""
     return record["task"] not in OTHER_TASKS and not any(name in record["config"] for name in CLOCKED)
 
 
-def choose(count: int, seed: int = 0, profile: str = "full") -> list[dict[str, Any]]:
+def choose(count: int, seed: int) -> list[dict[str, Any]]:
     """Records of repeatable runs, drawn without repetition; fewer where there are not so many."""
-    paths = list(stored_runs(profile))
+    paths = [path for name, *_ in TABLE for path in sorted(results.runs_folder(name).glob("*.json"))]
     random.Random(seed).shuffle(paths)
     found: list[dict[str, Any]] = []
     for path in paths:
@@ -99,7 +91,7 @@ def choose(count: int, seed: int = 0, profile: str = "full") -> list[dict[str, A
 
 def differences(record: Mapping[str, Any]) -> list[str]:
     """Computes a run again; where its result differs from the stored one, without what a clock measured."""
-    outcome = perform({name: record[name] for name in ("task", "method", "instance", "config", "seed")})
+    outcome = perform({name: record[name] for name in RUN})
     if "error" in outcome:
         return [outcome["error"]]
     old, new = (fingerprints.without_clocks(value) for value in (record["result"], outcome["result"]))

@@ -1,7 +1,6 @@
 """Stored results: one file per artifact, made from the records of its runs and validated whenever it is read."""
 
 import datetime
-import functools
 import importlib.metadata
 import os
 import platform
@@ -14,13 +13,15 @@ from learned_mapping.companion import fingerprints
 from learned_mapping.companion.artifact import (
     DEFAULT_SEEDS,
     PROFILES,
+    RUN,
     Artifact,
     Run,
     check_profile,
     find_artifact,
     reported,
 )
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.manifest import FILE_NAME
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.folders import build_folder, data_folder
@@ -91,25 +92,19 @@ def make(
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
     plan = artifact.plan(profile, seeds)
     chosen, known_fingerprints = _choice(plan, only, instances), fingerprints.current()
+    options = dict(jobs=jobs, cluster=cluster, reuse_stale=reuse_stale, limit=limit, progress=progress)
     records = execute(
         plan,
         store=runs_folder(artifact.id, profile),
-        jobs=jobs,
-        cluster=cluster,
         fingerprint_of=lambda run: known_fingerprints.get(fingerprints.key_of(run), ""),
-        reuse_stale=reuse_stale,
         chosen=lambda run: chosen(run) and (long or not run.long),
-        limit=limit,
-        progress=progress,
         label=artifact.id,
+        **options,
     )
     parts = []
     for part in artifact.parts:
         known = stored(part, profile)
-        own_seeds = known["seeds"] if known else seeds
-        options = {"jobs": jobs, "cluster": cluster, "reuse_stale": reuse_stale, "long": long, "limit": limit}
-        options["progress"] = progress
-        parts.append(make(part, profile, seeds=own_seeds, **options))
+        parts.append(make(part, profile, seeds=known["seeds"] if known else seeds, long=long, **options))
     try:
         assembled = artifact.assemble(profile, records)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -163,17 +158,12 @@ def _made_by(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]])
     """Key -> digest of what each method of a result did when its runs were made; an older one is not passed over."""
     found: dict[str, str] = {}
     now = fingerprints.current()
-    made = [(fingerprints.key_of(run_of(record)), record["fingerprint"]) for record in records]
+    made = [(fingerprints.key_of(Run(*(each[name] for name in RUN))), each["fingerprint"]) for each in records]
     made += [pair for part in parts for pair in part["fingerprints"].items()]
     for key, digest in made:
         if digest and found.get(key) in (None, now.get(key)):
             found[key] = digest
     return dict(sorted(found.items()))
-
-
-def run_of(record: dict[str, Any]) -> Run:
-    """The run that a record is of."""
-    return Run(*(record[name] for name in ("task", "method", "instance", "config", "seed")))
 
 
 def _data_of(artifact_id: str) -> dict[str, str]:
@@ -184,13 +174,7 @@ def _data_of(artifact_id: str) -> dict[str, str]:
 
 def data_digest(name: str) -> str:
     """The digest of a data set's content, from its manifest; empty where the set is not there."""
-    path = SETS[name].path / "manifest.json"
-    return _data_digest(name, path.stat().st_mtime_ns)[:16] if path.exists() else ""
-
-
-@functools.lru_cache(maxsize=16)
-def _data_digest(name: str, changed: int) -> str:
-    return SETS[name].manifest().digest
+    return stored_manifest(name).digest[:16] if (SETS[name].path / FILE_NAME).exists() else ""
 
 
 def machine() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.artifact import RUN, Run
 from learned_mapping.companion.worker import SINGLE_THREAD, perform
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 from learned_mapping.programs.json_io import check_writable, read_json, write_json
@@ -145,8 +145,7 @@ def execute(
 
 def task_of(run: Run) -> dict[str, Any]:
     """A run as the JSON a worker takes."""
-    names = ("task", "method", "instance", "config", "seed")
-    return {name: getattr(run, name) for name in names}
+    return {name: getattr(run, name) for name in RUN}
 
 
 def _record(run: Run, outcome: dict[str, Any], fingerprint: str) -> dict[str, Any]:

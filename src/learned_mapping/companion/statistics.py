@@ -115,49 +115,33 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
-    found = _contrast(lambda ours, other: np.log(ours.mean(axis=1)) - np.log(other.mean(axis=1)), scores, baseline)
-    if over_tasks:
-        ours, theirs = _over_tasks(scores, baseline)
-        found = found[0], *percentiles((np.log(ours) - np.log(theirs)).mean(axis=1))
-    value, low, high = (float(np.exp(end)) for end in found)
+    value, low, high = (float(np.exp(end)) for end in _contrast(np.log, scores, baseline, over_tasks))
     return value, low, high
 
 
 def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
     """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
 
-    Args:
-      scores, baseline: of the two methods.
-      over_tasks: draw the tasks anew too, the same for both methods, not only the runs of each.
-
-    Returns:
-      (value, low, high).
+    Arguments and what is returned are as of `mean_ratio`, but for None.
     """
-    found = _contrast(lambda ours, other: ours.mean(axis=1) - other.mean(axis=1), scores, baseline)
-    if over_tasks:
-        ours, theirs = _over_tasks(scores, baseline)
-        found = found[0], *percentiles((ours - theirs).mean(axis=1))
-    return found
-
-
-def _over_tasks(scores: Scores, baseline: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """[b, tasks] means of the runs of tasks drawn anew, the same for both, of each its runs drawn anew too."""
-    tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
-    pair = (np.array([each[task] for task in scores], float) for each in (scores, baseline))
-    ours, theirs = (drawn_anew(each, tasks, generator).mean(axis=2) for each in pair)
-    return ours, theirs
+    return _contrast(lambda mean: mean, scores, baseline, over_tasks)
 
 
 def _contrast(
-    contrast: Callable[[np.ndarray, np.ndarray], np.ndarray], scores: Scores, baseline: Scores
+    of: Callable[[np.ndarray], np.ndarray], scores: Scores, baseline: Scores, over_tasks: bool
 ) -> tuple[float, float, float]:
-    """The mean over tasks of `contrast`, which takes runs [b, n] and [b, m], and its interval over resampled runs."""
+    """The mean over tasks of `of` one method's mean minus `of` the other's, and its interval."""
     _check_tasks(scores, baseline)
-    generator = np.random.default_rng(0)
     pairs = [(scores[task], baseline[task]) for task in scores]
-    value = np.mean([contrast(np.array([ours], float), np.array([theirs], float))[0] for ours, theirs in pairs])
-    drawn = [contrast(*(_resampled(each, generator) for each in pair)) for pair in pairs]
-    return float(value), *percentiles(np.mean(drawn, axis=0))
+    value = float(np.mean([of(np.mean(ours)) - of(np.mean(theirs)) for ours, theirs in pairs]))
+    if over_tasks:
+        tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
+        sides = (np.array(each, dtype=np.float64) for each in zip(*pairs))
+        ours, theirs = (of(drawn_anew(each, tasks, generator).mean(axis=2)) for each in sides)
+        return value, *percentiles((ours - theirs).mean(axis=1))
+    generator = np.random.default_rng(0)
+    drawn = [[of(_resampled(each, generator).mean(axis=1)) for each in pair] for pair in pairs]
+    return value, *percentiles(np.mean([ours - theirs for ours, theirs in drawn], axis=0))
 
 
 def _check_tasks(scores: Scores, baseline: Scores) -> None:

@@ -36,10 +36,11 @@ def frame(records: Sequence[Record]) -> pandas.DataFrame:
 
 
 def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """(instance, method) -> its records, in their order."""
+    """(instance, method) -> its records, in their order; of a run with ``config["arm"]`` that is the method."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        groups.setdefault((record["instance"], record["method"]), []).append(record)
+        method = record.get("config", {}).get("arm", record["method"])
+        groups.setdefault((record["instance"], method), []).append(record)
     return groups
 
 

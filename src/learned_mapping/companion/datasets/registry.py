@@ -6,9 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -16,7 +15,7 @@ import yaml
 
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder, project_folder
+from learned_mapping.folders import data_folder, kept_while_unchanged, project_folder
 
 Progress = Callable[[int, int], None]  # Called with (items done, items in all).
 
@@ -49,18 +48,6 @@ class DataSet:
         path = self.path / FILE_NAME
         return read_manifest(path) if path.exists() else None
 
-    def build(self, folder: Path, *, progress: Progress | None = None) -> Manifest:
-        """Writes the set anew into an empty folder, its manifest last.
-
-        Raises:
-          InputError: an optional dependency is missing.
-        """
-        self.require_extra()
-        module, _, function = self.builder.partition(".")
-        manifest = getattr(builder(module), function)(Path(folder), progress=progress)
-        write_manifest(Path(folder) / FILE_NAME, manifest)
-        return manifest
-
     def require_extra(self) -> None:
         """Raises `InputError` where the build needs an optional dependency that is not installed."""
         if self.needs_extra == "tpu":
@@ -80,12 +67,10 @@ def builder(name: str) -> ModuleType:
     return importlib.import_module(f"{BUILDERS}.{name}")
 
 
-def _sets() -> Iterator[DataSet]:
-    for name, fields in yaml.safe_load(Path(__file__).with_name("sets.yml").read_text()).items():
-        yield DataSet(name, **fields | {"records": tuple(fields.get("records", ()))})
-
-
-SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _sets()})
+SETS: Mapping[str, DataSet] = MappingProxyType({
+    name: DataSet(name, **fields | {"records": tuple(fields.get("records", ()))})
+    for name, fields in yaml.safe_load(Path(__file__).with_name("sets.yml").read_text()).items()
+})  # fmt: skip
 """By name, in the order of the papers."""
 
 
@@ -109,13 +94,10 @@ def stored_manifests() -> dict[str, Manifest]:
 
 def stored_manifest(name: str) -> Manifest:
     """What is in a stored set; raises `InputError` where it is missing or damaged."""
-    path = find_set(name).path / FILE_NAME
-    return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
+    return _read(find_set(name).path / FILE_NAME)
 
 
-@lru_cache(maxsize=16)
-def _read(path: Path, changed: int) -> Manifest:
-    return read_manifest(path)
+_read = kept_while_unchanged(read_manifest)
 
 
 def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
@@ -136,7 +118,9 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
     fresh, old = scratch / "new", scratch / "old"
     try:
         fresh.mkdir()
-        manifest = chosen.build(fresh, progress=progress)
+        module, _, function = chosen.builder.partition(".")
+        manifest = getattr(builder(module), function)(fresh, progress=progress)
+        write_manifest(fresh / FILE_NAME, manifest)
         for kept in (CARD, *chosen.records):
             if (target / kept).is_file():
                 shutil.copyfile(target / kept, fresh / kept)

@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import data_folder, kept_while_unchanged
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import read_json
@@ -87,9 +87,9 @@ def best_path(kind: str, objective: str) -> Path:
 def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
     """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``, ``order``."""
     path = best_path(kind, objective)
-    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else {}
+    return _read(path) if path.exists() else {}
 
 
-@functools.lru_cache(maxsize=16)
-def _read(path: str, changed: int) -> dict[str, dict[str, Any]]:
+@kept_while_unchanged
+def _read(path: Path) -> dict[str, dict[str, Any]]:
     return read_json(path, BEST_SCHEMA).value["graphs"]
