@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
-from learned_mapping.companion.regal.methods import brought, network_named, updates_rows
+from learned_mapping.companion.regal.methods import asked, brought, network_named, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import outcome
 from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
 from learned_mapping.companion.statistics import geometric_mean
@@ -91,19 +91,13 @@ def _instance(distance: str, name: str) -> str:
 
 
 def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Runs `method` on each member of a set.
-
-    Args:
-      method: of `regal.methods`, with ``config["network"]`` where it asks one.
-      instance: the name under which the rows are reported.
-      config: as `plan` makes it.
-      seed: of the method.
+    """Runs `method`, with ``config["network"]`` where it asks one, on each member of a set.
 
     Returns:
       ``graphs``: graph name -> cost in seconds, floor in seconds, ops, whether the validator accepts the
       schedule; ``refused``: what the method said where it takes no such instance, else empty.
     """
-    method = f"{method}:{config['network']}" if "network" in config else method
+    method = asked(method, config)
     pair = DevicePair(devices=config["devices"], transfers=config["transfers"])
     found: dict[str, Any] = {}
     try:
@@ -154,19 +148,18 @@ def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
     def over(method: str, baseline: str) -> list[float]:
         return [mean[method][graph] / mean[baseline][graph] for graph in room]
 
+    trained = {method: seeds for (_, method), seeds in training_seeds(records).items()}
     for method in METHODS:
-        networks = {r["config"]["network"] for r in records if r["method"] == method and "network" in r["config"]}
-        more = common | ({"training_seeds": len(networks)} if networks else {})
+        more = common | trained.get(method, {})
         if method in refused:
             yield row(instance, method, "refused", True, says=refused[method], **more)
         elif room and method in costs:
-            yield gap_row(
-                instance, method, "gap_percent", [mean[method][graph] / best[graph] for graph in room], **more
-            )
+            gaps = [mean[method][graph] / best[graph] for graph in room]
+            yield gap_row(instance, method, "gap_percent", gaps, **more)
             if method == "brkga":
                 continue
             yield gap_row(instance, method, "improvement_percent", over(method, "brkga"), below=True, **more)
-            if networks and "spectral-law" in mean:
+            if method in trained and "spectral-law" in mean:
                 spectral = over(method, "spectral-law")
                 yield gap_row(instance, method, "over_spectral_percent", spectral, below=True, **more)
 
@@ -195,8 +188,7 @@ def schedule_outside(method: str, instance: str, config: Record, seed: int) -> R
     found = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)
-        asked = f"{method}:{config['network']}" if "network" in config else method
-        result = solve(problem, asked, seed=seed, samples=config["evaluations"])
+        result = solve(problem, asked(method, config), seed=seed, samples=config["evaluations"])
         found[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": connected(graph)}
     return {"graphs": found}
 

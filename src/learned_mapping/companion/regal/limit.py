@@ -8,7 +8,7 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal.graphs import graph_names, load_graph
-from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
+from learned_mapping.companion.regal.methods import NETWORKS, asked, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.companion.regal.tables import QUICK_GRAPHS, outcomes
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, summary_row
@@ -50,17 +50,13 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
     """Runs `method` on the graphs that leave `ROOM`, each under its own limit.
 
     Args:
-      method: of `regal.methods`, with ``config["network"]`` where it asks one.
-      instance: the name under which the rows are reported.
-      config: ``graphs``, ``share``, ``evaluations``.
-      seed: of the method.
+      config: ``graphs``, ``share``, ``evaluations``, and ``network`` of a method that asks one.
 
     Returns:
       Graph name -> what `runs.outcome` says, and whether the schedule keeps the limit; one that does not is no
       invalid schedule, and counts by its share.
     """
-    method = f"{method}:{config['network']}" if "network" in config else method
-    found = {}
+    method, found = asked(method, config), {}
     for name in config["graphs"]:
         plain = Instance(load_graph("synthetic", name))
         least, most = limits(plain, config["evaluations"])
@@ -80,10 +76,9 @@ def assemble_limit(profile: str, records: list[Record]) -> Record:
     table, found = outcomes(records), list[Row]()
     kept = table[table.fits.astype(bool)]
     best = kept.groupby("graph").cost.min()
-    trained = networks_of(records)
+    trained = training_seeds(records)
     for method, runs in table.groupby("method", sort=False):
-        networks = trained.get((DATASET, method))
-        more = {"graphs": runs.graph.nunique()} | ({"training_seeds": len(networks)} if networks else {})
+        more = {"graphs": runs.graph.nunique()} | trained.get((DATASET, method), {})
         share = {graph: (100.0 * each.fits.astype(float)).tolist() for graph, each in runs.groupby("graph")}
         found.append(summary_row(DATASET, method, "feasible_percent", share, statistic=np.mean, **more))
         keeping = runs[runs.fits.astype(bool)].groupby("graph")

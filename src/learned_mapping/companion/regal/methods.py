@@ -1,6 +1,5 @@
 """What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
 
-import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.companion.table import Record, Row, gap_row, row
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import data_folder, kept_while_unchanged
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
@@ -65,16 +64,19 @@ def _path(method: str, network: str) -> Path:
 def network_named(method: str, name: str) -> dict[str, Any]:
     """What a run with a network says of it: its name, its digest, and its use where validation graphs chose one."""
     path = _path(method, name)
-    found = {"network": name, "weights": _digest(str(path), path.stat().st_mtime_ns)}
+    found = {"network": name, "weights": _sha256(path)[:DIGEST_LENGTH]}
     return found | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
 
 
-@functools.lru_cache(maxsize=64)
-def _digest(path: str, changed: int) -> str:
-    return file_sha256(path)[:DIGEST_LENGTH]
+_sha256 = kept_while_unchanged(file_sha256)
 
 
-def networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
+def asked(method: str, config: Record) -> str:
+    """A method of `regal.methods` with the network that a run's configuration names, where it names one."""
+    return f"{method}:{config['network']}" if "network" in config else method
+
+
+def _networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
     """(instance, method) -> the networks that its runs asked."""
     found: dict[tuple[str, str], set[str]] = {}
     for record in records:
@@ -84,10 +86,15 @@ def networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
+def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, int]]:
+    """(instance, method) -> what its rows say of how many trainings they are, where the method asks a network."""
+    return {key: {"training_seeds": len(networks)} for key, networks in _networks_of(records).items()}
+
+
 def updates_rows(records: Iterable[Record]) -> list[Row]:
     """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
     found = []
-    for (instance, method), networks in networks_of(records).items():
+    for (instance, method), networks in _networks_of(records).items():
         if method in ("regal", "regal-average"):
             updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
             found.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))

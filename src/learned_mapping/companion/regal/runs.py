@@ -8,6 +8,7 @@ from scipy.special import softmax
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import load_graph
+from learned_mapping.companion.regal.methods import asked
 from learned_mapping.companion.table import Record
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
@@ -37,15 +38,13 @@ def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Re
 
     Args:
       method: a key of `regal.methods.METHODS`; the budget is ``config["evaluations"]``.
-      instance: the name under which the rows are reported.
       config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``; ``network`` of a method
         that asks one; ``limits``, to have the cost after fewer evaluations too.
-      seed: of the method.
 
     Returns:
       Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
     """
-    method = f"{method}:{config['network']}" if "network" in config else method
+    method = asked(method, config)
     _compile(method, config["objective"])
     found = {}
     for name, problem in _instances(config):
@@ -79,7 +78,7 @@ def split_seconds(method: str, instance: str, config: Record, seed: int) -> Reco
       Graph name -> seconds of each of `PARTS`; the last is the same search with uniform mutants.
     """
     found = {}
-    _compile(f"{method}:{config['network']}", config["objective"])
+    _compile(asked(method, config), config["objective"])
     for name, problem in _instances(config):
         own, rng, times = policy_for(problem, config["network"]), np.random.default_rng(seed), [time.process_time()]
 
@@ -108,12 +107,11 @@ def long_search(method: str, instance: str, config: Record, seed: int) -> Record
         climb = TUNED_LOCAL_SEARCH[problem.objective]
         evolved = brkga(problem, rng, _budget(config), parameters=TUNED_BRKGA[problem.objective])
         rules = [solve(problem, rule, seed=seed).solution for rule in RULES]
-        ruled = encode(problem, min(rules, key=lambda schedule: schedule_fitness(problem, schedule)))
+        ruled = encode(problem, _best(problem, rules))
         candidates = [evolved]
         for origin in (evolved, ruled, None):
             candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
-        schedules = [decode(problem, chromosome) for chromosome in candidates]
-        best = min(schedules, key=lambda schedule: schedule_fitness(problem, schedule))
+        best = _best(problem, (decode(problem, chromosome) for chromosome in candidates))
         found[name] = outcome(problem, best, time.process_time() - start)
     return {"graphs": found}
 
@@ -129,16 +127,20 @@ def prove(method: str, instance: str, config: Record, seed: int) -> Record:
         known = [
             solve(problem, other, seed=seed, samples=config["evaluations"], cpu=True).solution for other in WARM_STARTS
         ]
-        best = min(known, key=lambda schedule: schedule_fitness(problem, schedule))
+        best = _best(problem, known)
         solved = cp_sat(problem, deterministic_time=config["solver_time"], seed=seed, start=best)
         started_from = schedule_costs(problem, best)[problem.cost_name]
         if solved.schedule is not None:
-            best = min((solved.schedule, best), key=lambda schedule: schedule_fitness(problem, schedule))
+            best = _best(problem, (solved.schedule, best))
         proved = outcome(problem, best, time.process_time() - start)
         # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair above.
         bound = min(solved.bound, proved["cost"])
         found[name] = proved | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
     return {"graphs": found}
+
+
+def _best(problem: Instance, schedules: Iterable[Schedule]) -> Schedule:
+    return min(schedules, key=lambda schedule: schedule_fitness(problem, schedule))
 
 
 def _budget(config: Record) -> Budget:

@@ -12,11 +12,14 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
-from learned_mapping.companion.regal.methods import NETWORKS, brought, networks_of, updates_rows
+from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, rows
+from learned_mapping.regal.agent.network import ROUNDS
+from learned_mapping.regal.agent.policy import untrained
 from learned_mapping.regal.methods import EVALUATIONS
+from learned_mapping.regal.rules.instance import Instance
 
 Costs = dict[str, dict[str, list[float]]]  # Method -> graph -> cost of each seed.
 
@@ -211,12 +214,7 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
 
 
 def _gap_rows(
-    instance: str,
-    costs: Costs,
-    reference: Mapping[str, float],
-    *,
-    metric: str = "gap_percent",
-    compare: bool = False,
+    instance: str, costs: Costs, reference: Mapping[str, float], *, metric: str = "gap_percent", compare: bool = False
 ) -> list[Row]:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
 
@@ -261,17 +259,13 @@ def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
 
 def _result(found: list[Row], records: list[Record]) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
-    trained = {key: {"training_seeds": len(networks)} for key, networks in networks_of(records).items()}
+    trained = training_seeds(records)
     found = [each | trained.get((each["instance"].partition("/")[0], each["method"]), {}) for each in found]
     return assembled(found + updates_rows(records), valid=outcomes(records).valid)
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """One row per module of the policy, the same for every dataset: its weights."""
-    from learned_mapping.regal.agent.network import ROUNDS
-    from learned_mapping.regal.agent.policy import untrained
-    from learned_mapping.regal.rules.instance import Instance
-
     policy = untrained(Instance(load_graph("synthetic", graph_names("synthetic")[0])))
     counts: dict[str, int] = {}
     for module, arrays in policy.parameters.items():
@@ -300,16 +294,12 @@ def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
     return from_part(table, found)
 
 
-def limit_graphs(profile: str) -> list[str]:
-    """The traced test graphs of at most `LIMIT_OPS` ops."""
-    return [name for name in graph_names("traced") if load_graph("traced", name).num_ops <= LIMIT_OPS[profile]]
-
-
 def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
     """One search per method and seed with the last limit; it has passed the others on its way."""
     limits, runs = LIMITS[profile], []
+    names = [name for name in graph_names("traced") if load_graph("traced", name).num_ops <= LIMIT_OPS[profile]]
     for dataset in LIMIT_DATASETS:
-        config = config_of("traced", DATASETS[dataset][1], limit_graphs(profile), limits[-1], limits=list(limits))
+        config = config_of("traced", DATASETS[dataset][1], names, limits[-1], limits=list(limits))
         for method in LIMIT_METHODS[profile]:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):
@@ -320,16 +310,14 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
     """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
-    found, networks = [], networks_of(records)
+    found, trained = [], training_seeds(records)
     for dataset, here in _by_instance(records, LIMIT_DATASETS):
         plain = here[here.method == "brkga"]
         base = {
             graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain.groupby("graph").costs
         }
         for method, runs in here.groupby("method", sort=False):
-            trained = networks.get((dataset, method))
-            more = {"graphs": runs.graph.nunique(), "dataset": dataset}
-            more |= {"training_seeds": len(trained)} if trained else {}
+            more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
             for k, limit in enumerate(LIMITS[profile]):
                 ratios: dict[str, list[float]] = {}
                 for graph, costs in zip(runs.graph, runs.costs):

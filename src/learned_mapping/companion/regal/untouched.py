@@ -13,7 +13,7 @@ import pandas
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names
-from learned_mapping.companion.regal.methods import NETWORKS, networks_of, updates_rows
+from learned_mapping.companion.regal.methods import NETWORKS, training_seeds, updates_rows
 from learned_mapping.companion.regal.tables import RULES, SEARCHES, best_known, config_of, costs_of, outcomes, runs_of
 from learned_mapping.companion.statistics import drawn_tasks, percentiles, resampled_means
 from learned_mapping.companion.table import Record, Row, assembled, row
@@ -47,11 +47,9 @@ def assemble_test(profile: str, records: list[Record]) -> Record:
     below BRKGA's.
     """
     found: list[Row] = []
-    trained, table = networks_of(records), outcomes(records)
+    trained, table = training_seeds(records), outcomes(records)
     for dataset, here in table.groupby("instance", sort=False):
-        more = {method: {"training_seeds": len(names)} for (name, method), names in trained.items() if name == dataset}
-        for each in _rows(dataset, here):
-            found.append(each | more.get(each["method"], {}))
+        found += [each | trained.get((dataset, each["method"]), {}) for each in _rows(dataset, here)]
     return assembled(found + updates_rows(records), valid=table.valid)
 
 
