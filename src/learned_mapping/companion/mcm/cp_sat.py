@@ -33,7 +33,6 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
     Args:
       method: ``REPAIR-MODE``, of `REPAIRS` and `MODES`.
-      instance: a graph.
       config: ``chips``, ``repeats``.
       seed: of candidates, which all methods share, and of the repairs.
 

@@ -36,17 +36,9 @@ from learned_mapping.mcm.methods import LEARNERS
 INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
-    "random",
-    "sa",
-    "sa-balanced",
-    "rl",
-    "rl-balanced",
-    "rl-balanced-frozen",
-    "zeroshot",
-    "finetune",
-    "costs-random",
+    "random", "sa", "sa-balanced", "rl", "rl-balanced", "rl-balanced-frozen", "zeroshot", "finetune", "costs-random",
     "costs-cem",
-)
+)  # fmt: skip
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
 QUICK_GRAPHS = ("gru_writer_1x6",)
 MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}

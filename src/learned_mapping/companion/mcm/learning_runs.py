@@ -1,25 +1,24 @@
 """What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
 
+import time
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
+from learned_mapping.companion.mcm.classical import unconstrained_run
 from learned_mapping.companion.mcm.graphs import chips, load_graph
+from learned_mapping.companion.table import Record
 from learned_mapping.hardware.chip_package import MIB, ChipPackage
 from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.methods import PROBLEM, Task
-from learned_mapping.mcm.rules.constraints import valid_count
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.validate import validate, validate_on_silicon
 
-Record = dict[str, Any]
-
 PAPER_CHIPS = 36
-BATCH = 500
 
 
 @lru_cache(maxsize=2)
@@ -62,16 +61,11 @@ def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:
 
 
 def share_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """How many of ``config["samples"]`` uniform assignments are valid without a solver."""
-    task, rng = _task(instance), np.random.default_rng(seed)
-    chips, left, valid = task.model.package.chips, int(config["samples"]), 0
-    budget = Budget(samples=left, cpu=True)
-    while not budget.spent():
-        count = min(BATCH, budget.remaining_samples)
-        drawn = rng.integers(0, chips, (count, task.graph.num_ops), dtype=np.int16)
-        valid += int(valid_count(drawn, task.graph.op_edges))
-        budget.record(float(valid), count)
-    return {"valid_samples": valid, "samples": left, "seconds": budget.seconds}
+    """How many of ``config["samples"]`` uniform assignments are valid without a solver, and the CPU seconds of it."""
+    load_graph(instance)
+    start = time.process_time()
+    found = unconstrained_run(method, instance, config | {"chips": chips(instance)}, seed)
+    return {"valid_samples": found["valid"], "samples": found["samples"], "seconds": time.process_time() - start}
 
 
 def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:

@@ -8,7 +8,13 @@ import dataclasses
 
 import numpy as np
 
+from learned_mapping.companion.mcm.graphs import names
 from learned_mapping.companion.table import Record, assembled, rows
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.agent import pretrain
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.features import NUM_FEATURES
+from learned_mapping.mcm.agent.network import ANCHORS, STATE, ChipPolicy
 
 METHOD = "network"  # The rows tell of the policy itself, and of no result of a method that uses it.
 SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "paper")}
@@ -17,23 +23,15 @@ SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "pape
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """The package's chips, and every field of the learner's configuration."""
-    from learned_mapping.hardware.chip_package import ChipPackage
-    from learned_mapping.mcm.agent.config import agent_config
-
     found = []
     for name in SHOWN[profile]:
-        found += rows(
-            name, METHOD, {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))}
-        )
+        numbers = {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))}
+        found += rows(name, METHOD, numbers)
     return assembled(found)
 
 
 def assemble_fig3(profile: str, records: list[Record]) -> Record:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
-    from learned_mapping.mcm.agent.config import agent_config
-    from learned_mapping.mcm.agent.features import NUM_FEATURES
-    from learned_mapping.mcm.agent.network import ANCHORS, STATE, ChipPolicy
-
     found = []
     for name in SHOWN[profile]:
         config = agent_config(name)
@@ -52,10 +50,6 @@ def assemble_fig3(profile: str, records: list[Record]) -> Record:
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
-    from learned_mapping.companion.mcm.graphs import names
-    from learned_mapping.mcm.agent import pretrain
-    from learned_mapping.mcm.agent.config import agent_config
-
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
     found = []
     for name in SHOWN[profile]:

@@ -18,6 +18,7 @@ from learned_mapping.companion.table import (
     Row,
     assembled,
     frame,
+    grouped,
     of_profile,
     ratio_rows,
     row,
@@ -158,9 +159,7 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
     """Rows of the samples (the scatter is that of the first seed), of memory, and of each method."""
-    by_method: dict[str, list[Record]] = {}
-    for record in records:
-        by_method.setdefault(record["method"], []).append(record["result"])
+    by_method = {method: [r["result"] for r in group] for (_, method), group in grouped(records).items()}
     found: list[Row] = []
     for method in ("near-balanced", "uniform"):
         samples = by_method[method]
