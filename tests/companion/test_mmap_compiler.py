@@ -207,9 +207,10 @@ def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
             raise CompilerError("the TPU compiler failed: x")
         return Price({"all": answer[0]}, answer[1], (), 0, 1, 0.0)
 
-    monkeypatch.setattr("learned_mapping.tpu.price.price", price)
+    monkeypatch.setattr("learned_mapping.companion.mmap.compiler.price", price)
     monkeypatch.setattr(
-        "learned_mapping.tpu.price.with_stalls", lambda program, mapping, price: {"stalled_cycles": price.total}
+        "learned_mapping.companion.mmap.compiler.with_stalls",
+        lambda program, mapping, price: {"stalled_cycles": price.total},
     )
     config = {"rounds": 5, "seconds": 0.05, "headroom": 0.125}
     best = play_on_prices(found, PriceCache(), config, seed=0)

@@ -20,6 +20,8 @@ ROOM = 0.2
 """Return from which on a bar has room for its number."""
 STAGES = colormaps["Blues"]
 """From the first games of a training to its last."""
+HIDDEN = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
+"""How the letter of the hidden state is written."""
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
 
@@ -36,11 +38,7 @@ def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, An
 
 
 def curves(
-    rows: Rows,
-    bounds: Mapping[str, float] | None = None,
-    *,
-    metric: str = "return",
-    x_label: str = "CPU seconds",
+    rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
 ) -> Figure:
     """Best return so far over time or games, a panel per program, a line per method, the spread of the seeds shaded;
     over time also the training that goes on.
@@ -281,18 +279,17 @@ def latency_table(program: Program, instruction: str) -> Figure:
     return figure
 
 
-def two_prices(rows: Rows, stalled: str = "") -> Figure:
+def two_prices(rows: Rows) -> Figure:
     """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards.
 
     Args:
       rows: of `mmap.compiler`.
-      stalled: ``_stalled`` for those with the wait for late copies.
     """
     found = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
     figure, axes = new_figure(height=4.2)
     for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
         names = [name for name, other, metric in found if other == method and metric == "speedup"]
-        points = [[found[n, method, f"{m}{stalled}"] for n in names] for m in ("speedup_model", "speedup")]
+        points = [[found[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")]
         if names:
             axes.scatter(*points, s=22, color=method_colour(method), linewidth=0, label=method)
     low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
@@ -369,51 +366,56 @@ def _log_sizes(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+class _Parts:
+    """The parts of the agent's network of one size, from the rows of `mmap.fig4`, in words."""
+
+    def __init__(self, rows: Rows, method: str):
+        self.rows = [row for row in rows if row["method"] == method]
+        self.shapes = {(row["part"], row["module"]): row["shapes"] for row in charts.of(self.rows, "parameters")}
+        self.weights = {key: shapes["w"] for key, shapes in self.shapes.items() if "w" in shapes}
+        (self.whole,) = charts.of(self.rows, "parameters_total")
+
+    def count(self, part: str) -> str:
+        return f"{sum(row['value'] for row in self.rows if row.get('part') == part):,} parameters"
+
+    def layers(self, part: str, *names: str) -> str:
+        shapes = {name.removesuffix("_out"): self.weights[part, name] for name in names}
+        return "\n".join("{}: {:,} to {:,}".format(name, *shape) for name, shape in shapes.items())
+
+    def tables(self) -> str:
+        """The sizes of the learned tables of ids and places."""
+        (found,) = [shapes for shapes in self.shapes.values() if "place_table" in shapes]
+        lines = ["{}: {:,} x {}".format(name, *found[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")]
+        return "\n".join([*lines, "place: {:,} x {}, added".format(*found["place_table"])])
+
+
 def network(rows: Rows) -> Picture:
     """What is seen at the left, the three networks with the shapes of their weights, and what they give at the right.
 
     Args:
       rows: of `mmap.fig4`; the light network is drawn.
     """
-    rows = [row for row in rows if row["method"] != "paper network"]
-    modules = {(row["part"], row["module"]): row["shapes"] for row in rows if row["metric"] == "parameters"}
-    (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
-
-    def layer(part: str, name: str) -> str:
-        before, after = modules[part, name]["w"]
-        return f"{name.removesuffix('_out')}: {before:,} to {after:,}"
-
-    def count(part: str) -> str:
-        return f"{sum(row['value'] for row in rows if row.get('part') == part):,} parameters"
-
-    (tables,) = [
-        shapes for (part, _), shapes in modules.items() if part == "representation" and "place_table" in shapes
-    ]
-    seen = [f"{name} {numbers}" for name, numbers in whole["sees"].items()]
-    third = -(-len(seen) // 3)
-    words = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, 3 * third, 3))
-    embedded = "\n".join(
-        "{}: {:,} x {}".format(name, *tables[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")
-    )
-    place = "place: {:,} x {}, added".format(*tables["place_table"])
+    parts = _Parts(rows, "network")
+    sees = parts.whole["sees"]
+    seen = [f"{name} {numbers}" for name, numbers in sees.items()]
+    words = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, len(seen), 3))
     draw, grey, size = Canvas(3.9), PALETTE[7], 7.0
-    draw.box(1.0, 2.9, 1.9, 1.25, "observation", f"{sum(whole['sees'].values())} numbers\n{words}", grey, size)
-    draw.box(1.0, 1.2, 1.9, 1.25, "ids, embedded", f"{embedded}\n{place}", grey, size)
+    draw.box(1.0, 2.9, 1.9, 1.25, "observation", f"{sum(sees.values())} numbers\n{words}", grey, size)
+    draw.box(1.0, 1.2, 1.9, 1.25, "ids, embedded", parts.tables(), grey, size)
     for title, part, names, y in (
         ("representation", "representation", ("first", "second"), 3.2),
         ("dynamics", "dynamics", ("first", "second", "reward_out"), 1.95),
         ("prediction", "prediction", ("first", "policy_out", "value_out"), 0.6),
     ):
-        text = "\n".join([*(layer(part, name) for name in names), count(part)])
+        text = f"{parts.layers(part, *names)}\n{parts.count(part)}"
         draw.box(3.6, y, 1.9, 1.05, title, text, PALETTE[2 if part == "representation" else 0], size)
     draw.arrow((1.95, 3.1), (2.65, 3.2))
     draw.arrow((1.95, 1.4), (2.3, 1.4), (2.3, 2.9), (2.65, 2.9))
-    look = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
     draw.arrow((4.55, 3.2), (5.15, 3.2))
-    draw.axes.text(5.3, 3.2, "h", **look)
+    draw.axes.text(5.3, 3.2, "h", **HIDDEN)
     draw.arrow((5.3, 3.05), (5.3, 1.95), (4.55, 1.95), words="with an action", at=(5.36, 2.45), fontsize=7, ha="left")
     draw.arrow((5.3, 1.95), (5.3, 0.6), (4.55, 0.6))
-    draw.axes.text(5.36, 1.3, f"{whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
+    draw.axes.text(5.36, 1.3, f"{parts.whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
     return draw.figure
 
 
@@ -423,16 +425,8 @@ def paper_network(rows: Rows) -> Picture:
     Args:
       rows: of `mmap.fig4`; the network of the paper's size is drawn.
     """
-    rows = [row for row in rows if row["method"] == "paper network"]
-    modules = {(row["part"], row["module"]): row["shapes"] for row in rows if row["metric"] == "parameters"}
-    (whole,) = [row for row in rows if row["metric"] == "parameters_total"]
-    weights = {key: shapes["w"] for key, shapes in modules.items() if "w" in shapes}
-
-    def count(part: str) -> str:
-        return f"{sum(row['value'] for row in rows if row.get('part') == part):,} parameters"
-
-    def layers(part: str, *names: str) -> str:
-        return "\n".join("{}: {:,} to {:,}".format(name.removesuffix("_out"), *weights[part, name]) for name in names)
+    parts = _Parts(rows, "paper network")
+    weights, layers, count = parts.weights, parts.layers, parts.count
 
     def blocks(part: str) -> str:
         hidden, found = weights[part, "block_0_0"], [name for of, name in weights if of == part]
@@ -441,13 +435,9 @@ def paper_network(rows: Rows) -> Picture:
 
     image = [weights["representation", f"stage_{stage}"] for stage in range(2)]
     convolutions = sum(name.startswith("stage_") for of, name in weights if of == "representation")
-    tables = modules["representation", "~"]
-    seen = whole["sees"]
+    seen = parts.whole["sees"]
     others = [name for name in seen if ("representation", name) in weights]
     drawn = ", ".join(f"{name} {numbers}" for name, numbers in seen.items() if name not in others)
-    embedded = "\n".join(
-        "{}: {:,} x {}".format(name, *tables[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")
-    )
     half = -(-len(others) // 2)
     lines = [", ".join(f"{name} {seen[name]}" for name in part) for part in (others[:half], others[half:])]
     draw, grey, blue, green, size = Canvas(4.3), PALETTE[7], PALETTE[0], PALETTE[2], 7.0
@@ -455,8 +445,7 @@ def paper_network(rows: Rows) -> Picture:
     draw.box(1.05, 3.65, 2.0, 1.1, "memory: a ResNet", words, grey, size)
     width = weights["representation", others[0]][1]
     draw.box(1.05, 2.3, 2.0, 1.1, "other parts: a layer each", "\n".join([*lines, f"to {width} each"]), grey, size)
-    words = f"{embedded}\n{'place: {:,} x {}, added'.format(*tables['place_table'])}"
-    draw.box(1.05, 0.85, 2.0, 1.2, "ids, embedded", words, grey, size)
+    draw.box(1.05, 0.85, 2.0, 1.2, "ids, embedded", parts.tables(), grey, size)
     words = "\n".join([layers("representation", "join"), blocks("representation"), count("representation")])
     draw.box(3.75, 3.65, 2.1, 0.95, "joined", words, green, size)
     words = [layers("dynamics", "join"), blocks("dynamics"), layers("dynamics", "reward_0", "reward_out")]
@@ -466,10 +455,9 @@ def paper_network(rows: Rows) -> Picture:
     draw.arrow((2.05, 3.65), (2.7, 3.65))
     for y in (2.3, 0.85):
         draw.arrow((2.05, y), (2.35, y), (2.35, 3.55), (2.7, 3.55))
-    look = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
     draw.arrow((4.8, 3.65), (5.4, 3.65))
-    draw.axes.text(5.55, 3.65, "h", **look)
+    draw.axes.text(5.55, 3.65, "h", **HIDDEN)
     draw.arrow((5.55, 3.5), (5.55, 2.3), (4.8, 2.3), words="with an action", at=(5.61, 2.9), fontsize=7, ha="left")
     draw.arrow((5.55, 2.3), (5.55, 0.8), (4.8, 0.8))
-    draw.axes.text(5.61, 1.5, f"{whole['value']:,}\nparameters in all", ha="left", va="center", fontsize=7)
+    draw.axes.text(5.61, 1.5, f"{parts.whole['value']:,}\nparameters in all", ha="left", va="center", fontsize=7)
     return draw.figure

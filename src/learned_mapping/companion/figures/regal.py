@@ -147,15 +147,14 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def improvement_histogram(result: dict[str, Any], methods: Sequence[str] = LEARNERS) -> Figure:
+def improvement_histogram(result: dict[str, Any]) -> Figure:
     """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks.
 
     Args:
       result: of `regal.fig2_left`.
-      methods: a panel each.
     """
     rows = of(result["rows"], "improvement_percent")
-    shown = [name for name in methods if any(row["method"] == name for row in rows)]
+    shown = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     marks = [row["value"] for row in of(result["paper"], "improvement_percent")]
     everything = [row["value"] for row in rows] + marks
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)

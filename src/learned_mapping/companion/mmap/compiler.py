@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.mmap.runs import counted, learning_rows, load, plan_run, program_digest, replayed
-from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson
-from learned_mapping.companion.runs import read_record
+from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest, replayed
+from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson, runs_of_agent
 from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
-from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
@@ -32,11 +29,12 @@ from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
-from learned_mapping.tpu.compiler import GENERATIONS, V4
+from learned_mapping.tpu.compiler import GENERATIONS, V4, CompilerError, compile_for_tpu
+from learned_mapping.tpu.extract import extract
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import Resolver
 from learned_mapping.tpu.latency_tables import complete_table, subset_key, varied_units
-from learned_mapping.tpu.price import generation_of, price_key
+from learned_mapping.tpu.price import PriceCache, generation_of, known_prices, price, price_key, source, with_stalls
 
 PROGRAMS = (
     *("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "alexnet_train_batch_32", "inference_mixer"),
@@ -100,9 +98,6 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
 @functools.lru_cache(maxsize=2)
 def origin(instance: str):
     """The compiler's program of one of the sixty, compiled anew up to memory assignment, and the prices known of it."""
-    from learned_mapping.tpu.compiler import compile_for_tpu
-    from learned_mapping.tpu.price import PriceCache, known_prices, source
-
     program, _ = load(instance)
     kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
     if not kept.exists():
@@ -128,11 +123,7 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
     """What the agent's run of `mmap.table3` with the same seconds came to; raises `InputError` where there is none."""
-    run = plan_run(AGENT, instance, {"seconds": config["seconds"]}, seed)
-    record = read_record(results.runs_folder("mmap.table3", "full"), run)
-    if record is None:
-        raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
-    return record["result"]
+    return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
 
 
 def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -140,9 +131,7 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
     Args:
       method: one of `mmap.methods`, or `HBM`, `XLA`, `KEPT`.
-      instance: a compiled program.
-      config: ``program``, its digest; the limits of the method.
-      seed: of the method.
+      config: ``program``, the digest of the compiled one; the limits of the method.
 
     Returns:
       The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
@@ -167,9 +156,6 @@ def judge(
       game: what it was made for, if not `found.program`: the same with less memory.
       exact: whether the mapping holds nothing longer than its uses need.
     """
-    from learned_mapping.tpu.compiler import CompilerError
-    from learned_mapping.tpu.price import price, with_stalls
-
     program = found.program
     valid = method == XLA or validate(game or program, mapping, exact=exact).valid
     told = {"judged": method != XLA, "valid": valid, **model_cycles(program, mapping)}
@@ -186,7 +172,6 @@ def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) ->
     Args:
       found, cache: as of `judge`.
       config: ``rounds``; ``seconds`` of each; ``headroom``, the share of the fast memory that is left free.
-      seed: of the first round.
     """
     best, rounds = {}, []
     for number in range(config["rounds"]):
@@ -217,17 +202,11 @@ def run_generation(method: str, instance: str, config: dict[str, Any], seed: int
     """Compiles a workload for a generation of TPU, maps it, and has that generation's compiler price the mappings.
 
     Args:
-      method: the search.
-      instance: a workload of the compiled set.
       config: ``generation``; ``samples`` of greedy-tuned, ``seconds`` of the search; as of `play_on_prices`.
-      seed: of the search.
 
     Returns:
       ``buffers``; the cycles of the compiler's own full runs; a record as `run_price`'s for each mapping.
     """
-    from learned_mapping.tpu.extract import extract
-    from learned_mapping.tpu.price import PriceCache, source
-
     function, arguments, donated = builder("workloads").function_and_arguments(instance)
     generation = GENERATIONS[config["generation"]]
     made = extract(function, arguments, name=instance, donate=donated, generation=generation, cycles=True)
@@ -277,12 +256,7 @@ def assemble_generations(profile: str, records: list[Record]) -> Record:
 
 
 def refined(found: Any, cache: Any) -> Program:
-    """A game whose latency tables have every price known by now; the rest is filled in as when it was made.
-
-    Args:
-      found: its `tpu.price.Source`.
-      cache: its `tpu.price.PriceCache`.
-    """
+    """A game whose latency tables have every price known by now; the rest is filled in as when it was made."""
     program, hlo, entry = found.program, found.hlo, found.module.entry
     latency, resolver = program.latency_s.copy(), Resolver(entry)
 

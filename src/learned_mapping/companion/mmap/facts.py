@@ -16,6 +16,7 @@ from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
+from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS, config_for
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -246,8 +247,6 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
 
 def assemble_table6(profile: str, records: list[Record]) -> Record:
     """A row per setting of each configuration of the agent: the paper's first, no value for those it does not have."""
-    from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS
-
     found = []
     printed = [each["instance"] for each in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
@@ -264,7 +263,6 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """A row per module and size: how many parameters it has, and their shapes; a row for each whole, with what the
     agent sees."""
-    from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.agent.observation import PARTS
 

@@ -17,7 +17,7 @@ from learned_mapping.companion.mmap.runs import (
 )
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, row, rows, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
 from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
@@ -99,10 +99,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     whole games with the search and without, and their difference, its interval over trainings and their games; the
     tree of one decision; what the embedding knows. Of an arm: learning, return, Q, and the difference."""
     made: list[Row] = []
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        groups.setdefault((record["instance"], record["config"].get("arm", AGENT)), []).append(record)
-    for (name, method), group in groups.items():
+    for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
         made += learning_rows(name, method, found)

@@ -88,9 +88,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
     Args:
       method: any of `mmap.methods`, or of `COMPILER`.
-      instance: a compiled program.
-      config: ``program``, its digest; ``seconds`` or ``samples``; ``keep``, to have the mapping itself in the record.
-      seed: of the method.
+      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping
+        itself in the record.
 
     Returns:
       The record. Of the agent it has the metrics of `LEARNING`, the learning curve ``log``, ``stages`` (number, return

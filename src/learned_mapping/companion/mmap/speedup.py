@@ -10,7 +10,7 @@ can make Pearson's correlation alone, so the rank correlation stands beside it. 
 Table 3 on the paper's program, AlexNet, and marks the tensor that it gives most separate stays in fast memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,8 +70,6 @@ NAMED = 6
 BASELINES = {"speedup": "xla", "speedup_kept": "xla-kept"}
 AGAINST_ITSELF = 1e-9
 """A speedup has to exceed 1 by more than rounding."""
-
-SUMMARIES = ("speedup", "speedup_max", "speedup_min", "improved")
 
 GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
 ENDS = 3
@@ -362,13 +360,19 @@ def plan_fig8(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def best_game(instance: str) -> Record:
-    """The record of the agent's run of `mmap.table3` with the largest return; raises `InputError` where none is run."""
-    folder, config = results.runs_folder("mmap.table3", "full"), {"seconds": AGENT_SECONDS["full"]}
-    runs = (read_record(folder, plan_run(AGENT, instance, config, seed)) for seed in range(SEEDS_REPEATED))
+def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[Record]:
+    """The records of the agent's runs of `mmap.table3`; raises `InputError` where none of them is there."""
+    folder, config = results.runs_folder("mmap.table3", "full"), {"seconds": seconds}
+    runs = (read_record(folder, plan_run(AGENT, instance, config, seed)) for seed in seeds)
     found = [record for record in runs if record is not None]
     if not found:
         raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
+    return found
+
+
+def best_game(instance: str) -> Record:
+    """The record among `runs_of_agent` with the largest return."""
+    found = runs_of_agent(instance, AGENT_SECONDS["full"], range(SEEDS_REPEATED))
     return max(found, key=lambda record: record["result"]["costs"]["return"])
 
 

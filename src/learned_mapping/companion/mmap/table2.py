@@ -33,16 +33,7 @@ from learned_mapping.companion.statistics import (
     mean_ratio,
     probability_of_improvement,
 )
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    row,
-    rows,
-    summaries,
-    summary_row,
-)
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summaries, summary_row
 from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
@@ -344,10 +335,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     each agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        key = record["instance"], record["config"].get("arm", record["method"])
-        groups.setdefault(key, []).append(record)
+    groups = grouped(records)
     moves = {key: [moves_per_game(key[1], record) for record in group] for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]

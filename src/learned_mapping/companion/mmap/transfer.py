@@ -8,7 +8,7 @@ import numpy as np
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, judged, learning_rows, load, program_digest, replayed, thinned
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, grouped, row, summary_row
 from learned_mapping.errors import InputError
 
 TRAINED = (
@@ -88,10 +88,9 @@ def assemble_transfer(profile: str, records: list[Record]) -> Record:
     the last ones with its curve, games and updates; of the fine-tuned the difference to scratch, and the share of its
     time after which it has scratch's last mean (``share_of_time``; none where it never has)."""
     made: list[Row] = []
+    groups = grouped(records)
     for name in dict.fromkeys(record["instance"] for record in records):
-        arms = {
-            arm: [r["result"] for r in records if r["instance"] == name and r["config"]["arm"] == arm] for arm in ARMS
-        }
+        arms = {arm: [r["result"] for r in groups.get((name, arm), ())] for arm in ARMS}
         about = {"program": program_digest(name)}
         for arm, found in arms.items():
             if not found:
