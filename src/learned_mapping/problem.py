@@ -14,7 +14,6 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import write_json
 from learned_mapping.verdict import LISTED, Verdict
 
 RENAMED: dict[str, dict[str, str]] = {
@@ -57,10 +56,6 @@ Found = tuple[Any, dict[str, float]]
 Progress = Callable[[int, float, float | None], None]
 
 
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Method:
     """One way to solve a problem."""
@@ -71,17 +66,12 @@ class Method:
     method that keeps the budget's account itself."""
     kind: str = SEARCH  # One of `KINDS`.
     random: bool = True  # Whether the seed matters.
-    prepare: Callable[[], None] = field(default=_nothing, repr=False)
+    prepare: Callable[[], None] = field(default=lambda: None, repr=False)
     """Compiles what the method needs, so that no budget pays for it."""
     go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], Found] | None = field(default=None, repr=False)
     """The same from the best of these solutions on, of a method that can."""
     resumable: bool = False  # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
     version: int = 1  # Set by hand when behaviour changes in a way that the small frozen instances do not show.
-
-    @property
-    def search(self) -> bool:
-        """Whether more budget gives a better solution; a rule needs one pass."""
-        return self.kind not in (RULE, EXACT)
 
 
 @dataclass(frozen=True)
@@ -153,10 +143,6 @@ class Problem(ABC):
     @abstractmethod
     def to_json(self, solution: Any, instance: Any) -> dict[str, Any]:
         """The JSON object of a solution's file."""
-
-    def write_solution(self, path: Any, solution: Any, instance: Any, made: Mapping[str, Any] | None = None) -> None:
-        """Writes a solution's file, whole or not at all; `made` is as `cli.solutions.made_of` makes it."""
-        write_json(path, self.to_json(solution, instance) | ({} if made is None else {"made": dict(made)}))
 
     def network_of(self, task: Any, method: str) -> Path | None:
         """The file of the network that a method would ask; None for a method that asks none, or has none."""

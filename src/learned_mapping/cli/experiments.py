@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any
 
-from learned_mapping.cli.output import print_json, print_table, steps_progress
+from learned_mapping.cli.output import print_json, print_table, report, steps_progress
 from learned_mapping.companion.runs import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
@@ -109,14 +109,10 @@ def verify(options: Any) -> int:
             if found:
                 names = ("digest", "task", "method", "instance", "seed")
                 different.append({**{name: record[name] for name in names}, "differences": found[:20]})
-    if options.json:
-        print_json({"compared": len(records), "equal": len(records) - len(different), "different": different})
-    else:
-        for entry in different:
-            print(
-                f"{entry['task']} {entry['method']} {entry['instance']} seed {entry['seed']}: {entry['differences'][0]}"
-            )
-        print(f"{len(records) - len(different)} of {len(records)} equal")
+    equal = len(records) - len(different)
+    lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**each) for each in different]
+    text = "\n".join([*lines, f"{equal} of {len(records)} equal"])
+    report(options, {"compared": len(records), "equal": equal, "different": different}, text)
     return 1 if different else 0
 
 
@@ -130,10 +126,8 @@ def fingerprint(options: Any) -> int:
     changed = fingerprints.changed(found)
     if not options.check:
         fingerprints.store(found, only_these=not options.keys)
-    if options.json:
-        print_json({"measured": list(found), "changed": changed})
-    else:
-        print("\n".join([*changed, f"{len(changed)} of {len(found)} changed"]))
+    text = "\n".join([*changed, f"{len(changed)} of {len(found)} changed"])
+    report(options, {"measured": list(found), "changed": changed}, text)
     return 1 if options.check and changed else 0
 
 

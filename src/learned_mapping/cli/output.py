@@ -17,6 +17,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), allow_nan=False, default=_plain))
 
 
+def report(options: Any, value: Any, text: object) -> None:
+    """The result of a command: `value` with ``--json``, else `text`."""
+    if options.json:
+        print_json(value)
+    else:
+        print(text)
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from learned_mapping import __version__
 from learned_mapping.errors import shown
 
 PAPERS = ("mmap", "mcm", "regal")
@@ -116,17 +117,11 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.",
                      epilog=TRUST)  # fmt: skip
-    parser.add_argument("--version", action="version", version=f"lmap {_version()}")
+    parser.add_argument("--version", action="version", version=f"lmap {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, spec in yaml.safe_load(Path(__file__).with_name("commands.yml").read_text()).items():
         _add(commands, name, **spec)
     return parser
-
-
-def _version() -> str:
-    import learned_mapping
-
-    return learned_mapping.__version__
 
 
 def _add(commands: Any, name: str, run: str, help: str, options: dict[str, dict[str, Any]] | None = None) -> None:

@@ -4,7 +4,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any
 
-from learned_mapping.cli.output import check_out, print_json, steps_progress
+from learned_mapping.cli.output import check_out, print_json, report, steps_progress
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import check_text
 
@@ -44,7 +44,7 @@ def trace(options: Any) -> int:
         with redirect_stdout(sys.stderr):
             program = schedule(example.function, *example.args, **given)
         write_program(out, program)
-        report = {
+        facts = {
             "name": program.name,
             "instructions": program.num_instructions,
             "buffers": program.num_buffers,
@@ -57,18 +57,15 @@ def trace(options: Any) -> int:
         with redirect_stdout(sys.stderr):
             graph = trace_graph(example.function, *example.args, **given)
         write_graph(out, graph)
-        report = {
+        facts = {
             "name": graph.name,
             "ops": graph.num_ops,
             "edges": graph.num_edges,
             "flop": float(graph.op_flop.sum()),
             "weight_bytes": int(graph.op_weight_bytes.sum()),
         }
-    if options.json:
-        print_json({**report, "out": str(out)})
-    else:
-        name, *facts = report.items()
-        print(f"{name[1]}: " + ", ".join(f"{value:,.6g} {key}" for key, value in facts) + f" -> {shown(out, 1000)}")
+    numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
+    report(options, {**facts, "out": str(out)}, f"{facts['name']}: {numbers} -> {shown(out, 1000)}")
     return 0
 
 
@@ -108,7 +105,7 @@ def extract(options: Any) -> int:
         from learned_mapping.mmap.mapping import write_mapping
 
         write_mapping(mapping_out, mapping_of_compiler(extracted.program, extracted.compiler), extracted.program)
-    report = {
+    told = {
         "name": name,
         "buffers": extracted.program.num_buffers,
         "slow_cycles": extracted.slow_cycles,
@@ -120,7 +117,7 @@ def extract(options: Any) -> int:
         "out": str(out),
     }
     if options.json:
-        print_json(report)
+        print_json(told)
     else:
         cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
@@ -195,19 +192,17 @@ def price(options: Any) -> int:
     return 1 if failed else 0
 
 
-def _tell_price(report: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> None:
-    name = shown(report["mapping"], 200)
-    if "failed" in report:
-        print(f"{name}: {shown(report['failed'], 400)}")
+def _tell_price(told: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> None:
+    name = shown(told["mapping"], 200)
+    if "failed" in told:
+        print(f"{name}: {shown(told['failed'], 400)}")
         return
-    speed = f", {slow['cycles'] / report['cycles']:.3f} times as fast" if report["cycles"] and "cycles" in slow else ""
-    stalled = f"{report['stalled_cycles']:,} with the wait for copies"
-    print(
-        f"{name}: {report['cycles']:,} cycles{speed}, {stalled}; {report['fast_bytes'] / 2**20:.1f} MiB of fast memory"
-    )
-    for line in report["left"]:
+    speed = f", {slow['cycles'] / told['cycles']:.3f} times as fast" if told["cycles"] and "cycles" in slow else ""
+    stalled = f"{told['stalled_cycles']:,} with the wait for copies"
+    print(f"{name}: {told['cycles']:,} cycles{speed}, {stalled}; {told['fast_bytes'] / 2**20:.1f} MiB of fast memory")
+    for line in told["left"]:
         print(f"  {shown(line, 400)}")
-    if report["fast_bytes"] > fast_bytes:
+    if told["fast_bytes"] > fast_bytes:
         print(f"  at the compiler's own offsets this is more than the {fast_bytes / 2**20:.1f} MiB there are")
-    for instruction, cycles in report.get("instructions", {}).items():
+    for instruction, cycles in told.get("instructions", {}).items():
         print(f"  {instruction}: {'no estimate' if cycles is None else f'{cycles:,}'}")

@@ -9,16 +9,16 @@ import dataclasses
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, print_json, search_progress
+from learned_mapping.cli.output import check_out, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
+from learned_mapping.learning.device import on_device
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
-from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes
+from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
 from learned_mapping.verdict import LISTED
 
 SOLUTION_ENDINGS = (".json", ".json.gz")
@@ -49,14 +49,6 @@ def _refuse_for_others(paper: Problem, options: Any) -> None:
         if getattr(options, name) is not None and not learns:
             able = ", ".join(each for each, method in paper.methods().items() if method.resumable)
             raise InputError(f"--{name}", "", f"is for {able}")
-
-
-def _device(options: Any) -> AbstractContextManager[None]:
-    if options.device is None:
-        return nullcontext()
-    from learned_mapping.learning.device import on_device
-
-    return on_device(options.device)
 
 
 def _hardware(options: Any) -> dict[str, Any]:
@@ -110,7 +102,7 @@ def solve(options: Any) -> int:
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method = options.method
     since = time.perf_counter()
-    with search_progress(method, options.seconds, options.samples) as progress, _device(options):
+    with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device):
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
@@ -131,12 +123,11 @@ def solve(options: Any) -> int:
     given = chosen | {name: True for name in ("fold",) if options.fold}
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
-    paper.write_solution(
-        out, result.solution, instance, made_of(method, by, options.seed, result.samples, given, network)
-    )
+    made = made_of(method, by, options.seed, result.samples, given, network)
+    write_json(out, paper.to_json(result.solution, instance) | {"made": made})
     cost, others = paper.beside(task)
     gap = _gap(cost, result.metrics, verdict.costs, others)
-    report = {
+    told = {
         "instance": instance.name,
         "method": method,
         "by": by,
@@ -150,7 +141,7 @@ def solve(options: Any) -> int:
         "beside": others,
     } | ({} if gap is None else {"gap": gap})
     if options.json:
-        print_json(report)
+        print_json(told)
     else:
         print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s -> {shown(out, 1000)}")
         if result.by:
@@ -218,10 +209,7 @@ def check(options: Any) -> int:
     elif options.paper == "regal":
         hardware["devices"] = solution.devices
     verdict = chosen.validate(chosen.task(instance, **hardware), solution, None if options.all else LISTED)
-    if options.json:
-        print_json(verdict.to_json())
-    else:
-        print(verdict)
+    report(options, verdict.to_json(), verdict)
     return 0 if verdict.valid else 1
 
 
@@ -231,11 +219,9 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     paper.task(instance, **_hardware(options))
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
-    if options.json:
-        print_json({"valid": True, "instance": instance.name, "digest": instance.digest} | facts)
-    else:
-        counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
-        print(f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}")
+    counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
+    text = f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}"
+    report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
     return 0
 
 
@@ -258,10 +244,8 @@ def show(options: Any) -> int:
         _tell_if_invalid(problem(paper), instance, solution, options.solution)
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
-    if options.json:
-        print_json({"out": str(out), "bytes": len(data)})
-    else:
-        print(f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}")
+    text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
+    report(options, {"out": str(out), "bytes": len(data)}, text)
     return 0
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import jax
-
 from learned_mapping.errors import InputError
 
 AUTO = "auto"
@@ -21,6 +19,8 @@ def on_device(name: str | None) -> Iterator[None]:
     if name is None or name == AUTO:
         yield
         return
+    import jax
+
     try:
         device = jax.devices(name)[0] if name else None
     except RuntimeError:
