@@ -65,13 +65,8 @@ class Explorable(Directive):
         caption = f"<figcaption>{html.escape(TITLES[name])}</figcaption>"
         drawn = PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
         if name not in SCRIPTS:
-            return [
-                nodes.raw(
-                    "",
-                    f'<figure class="lm-figure"><div class="lm-scroll">{drawn}</div>{caption}</figure>',
-                    format="html",
-                )
-            ]
+            text = f'<figure class="lm-figure"><div class="lm-scroll">{drawn}</div>{caption}</figure>'
+            return [nodes.raw("", text, format="html")]
         shown = data_of(name)
         for claim in shown.get("claims", ()):
             claim["link"] = up + explorable_data.page_of(claim["artifact"])
@@ -87,8 +82,7 @@ class Explorable(Directive):
             f'<figure class="lm-explorable" id="play-{label}" data-explorable="{label}" data-label="{label}">'
             f'<div class="lm-fallback">{drawn}</div><script type="application/json">{data}</script>{caption}</figure>'
         )
-        text += tags
-        return [nodes.raw("", text, format="html")]
+        return [nodes.raw("", text + tags, format="html")]
 
 
 def setup(app) -> dict:

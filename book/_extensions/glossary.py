@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from typography import texts_outside
 
 WORDS: dict[str, str] = yaml.safe_load((Path(__file__).resolve().parents[1] / "glossary.yml").read_text("utf-8"))
 KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.abbreviation, nodes.raw, nodes.term, nodes.literal_block)
@@ -19,11 +20,8 @@ KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.abbreviation, nodes.raw,
 def _explain(app, doctree: nodes.document, page: str) -> None:
     left = dict(WORDS)
     for paragraph in list(doctree.findall(nodes.paragraph)):
-        for text in list(paragraph.findall(nodes.Text)):
-            ancestor = text.parent
-            while ancestor is not None and not isinstance(ancestor, KEPT_AS_THEY_ARE):
-                ancestor = ancestor.parent
-            if ancestor is None and left:
+        for text in texts_outside(paragraph, KEPT_AS_THEY_ARE):
+            if left:
                 _explain_in(text, left)
 
 

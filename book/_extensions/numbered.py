@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from typography import texts_outside
 
 PAGE = "ambiguities"
 ENTRY = re.compile(r"^([MPS]\d+)\. ")
@@ -26,11 +27,8 @@ def _link(app, doctree: nodes.document, page: str) -> None:
                 paragraph["ids"].append(found[1].lower())
         return
     known, target = entries(), app.builder.get_relative_uri(page, PAGE)
-    for text in list(doctree.findall(nodes.Text)):
-        ancestor = text.parent
-        while ancestor is not None and not isinstance(ancestor, KEPT_AS_THEY_ARE):
-            ancestor = ancestor.parent
-        if ancestor is None and known & set(NUMBER.findall(text)):
+    for text in texts_outside(doctree, KEPT_AS_THEY_ARE):
+        if known & set(NUMBER.findall(text)):
             text.parent.replace(text, linked(text.astext(), known, target))
 
 
