@@ -8,12 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learned_mapping.learning.networks import (
-    count_parameters,
-    draw_parameters,
-    mlp,
-    scale_gradient,
-)
+from learned_mapping.learning.networks import count_parameters, draw_parameters, mlp, scale_gradient
 
 
 def test_gradients_are_scaled_and_values_are_not():
