@@ -53,22 +53,13 @@ def make(options: Any) -> int:
 
     ids = [entry[0] for entry in TABLE] if options.all else list(dict.fromkeys(options.ids))
     chosen = [find_artifact(name) for name in ids]
+    passed_on = ("seeds", "jobs", "cluster", "reuse_stale", "long", "only", "instances")
+    given = {name: getattr(options, name) for name in passed_on}
+    given |= {"limit": limit, "progress": sys.stderr.isatty() or not options.json}
     made, failed, unfinished = [], [], []
     for artifact in chosen:
         try:
-            result = results.make(
-                artifact,
-                options.profile,
-                seeds=options.seeds,
-                jobs=options.jobs,
-                cluster=options.cluster,
-                reuse_stale=options.reuse_stale,
-                long=options.long,
-                only=options.only,
-                instances=options.instances,
-                limit=limit,
-                progress=sys.stderr.isatty() or not options.json,
-            )
+            result = results.make(artifact, options.profile, **given)
         except InputError:
             raise
         except UnfinishedError as error:

@@ -204,11 +204,15 @@ def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
 
     Items without the fact are left out, and splits without such items.
     """
-    values: dict[str, list[float]] = {split: [] for split in (*SPLITS, "all")}
+    return {split: np.array(found) for split, found in _facts_by_split(manifest, fact, int | float).items()}
+
+
+def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[Any]]:
+    values: dict[str, list[Any]] = {split: [] for split in (*SPLITS, "all")}
     for item in manifest.items:
-        if isinstance(item.facts.get(fact), int | float):
+        if isinstance(item.facts.get(fact), kind):
             values[item.split or "all"].append(item.facts[fact])
-    return {split: np.array(found) for split, found in values.items() if found}
+    return {split: found for split, found in values.items() if found}
 
 
 def size_rows(manifest: Manifest, fact: str) -> list[dict[str, Any]]:
@@ -221,9 +225,5 @@ def size_rows(manifest: Manifest, fact: str) -> list[dict[str, Any]]:
 
 def families(manifest: Manifest) -> dict[str, Mapping[str, int]]:
     """Split -> family -> number of items, most first; items without a family are left out."""
-    counts: dict[str, Counter[str]] = {}
-    for item in manifest.items:
-        if "family" in item.facts:
-            counts.setdefault(item.split or "all", Counter())[item.facts["family"]] += 1
-    order = [split for split in (*SPLITS, "all") if split in counts]
-    return {split: dict(sorted(counts[split].items(), key=lambda each: (-each[1], each[0]))) for split in order}
+    counts = {split: Counter(found) for split, found in _facts_by_split(manifest, "family", str).items()}
+    return {split: dict(sorted(found.items(), key=lambda each: (-each[1], each[0]))) for split, found in counts.items()}
