@@ -12,7 +12,6 @@ from learned_mapping.companion.figures.mcm_schematics import method, model, pret
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.learning.checkpoint import read_checkpoint
-from learned_mapping.mcm.agent import config as config_module
 from learned_mapping.mcm.agent import pretrain
 from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
@@ -32,7 +31,7 @@ def value(result, instance, metric):
 def test_the_method_is_that_of_the_configuration(monkeypatch):
     """Would catch a number that is typed: another default must reach rows and picture."""
     changed = dataclasses.replace(agent_config("full"), rollouts=28, minibatches=7, clip=0.35, mode="sample")
-    monkeypatch.setattr(config_module, "agent_config", lambda profile: changed)
+    monkeypatch.setattr(mcm_schematics, "agent_config", lambda profile: changed)
     result = mcm_schematics.assemble_fig1("full", [])
     assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
     shown = text_of(method(result))
