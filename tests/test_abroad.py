@@ -506,3 +506,88 @@ def test_damaged_files_of_our_own_are_one_line(tmp_path):
             with pytest.raises(InputError) as caught:
                 read(tmp_path / "file")
             assert "\n" not in str(caught.value)
+
+
+def test_what_lies_beside_a_users_file_is_found_inside_its_function(folder, capsys):
+    """The folder was on the path only while the module was imported."""
+    (folder / "sub").mkdir()
+    (folder / "sub" / "lying_beside.py").write_text("def g(x): return x * 2\n")
+    (folder / "sub" / "late.py").write_text("def f(x):\n    from lying_beside import g\n    return g(x)\n")
+    before = list(sys.path)
+    code, _, err = run(capsys, "trace", "sub/late.py:f", "--arg", "f32[3]", "--out", "t.json")
+    assert code == 0 and sys.path == before, err
+
+
+@pytest.mark.parametrize(("argument", "size"), [("f64[3]", 24), ("i64[3]", 24), ("u64[5]", 40), ("f32[3]", 12)])
+def test_wide_elements_keep_their_width(folder, capsys, argument, size):
+    """JAX made f32 of f64, and half of all bytes were missing."""
+    (folder / "wide.py").write_text("def f(x): return x * 2\n")
+    assert run(capsys, "trace", "wide.py:f", "--arg", argument, "--out", "t.json")[0] == 0
+    assert {t["bytes"] for t in json.loads((folder / "t.json").read_text())["tensors"]} == {size}
+
+
+def test_a_picture_shows_the_hardware_that_its_solution_was_made_for(folder, capsys, monkeypatch):
+    """A partition for slow chips, and a schedule with free transfers, were drawn on the default hardware."""
+    from learned_mapping.mcm import draw as chips
+    from learned_mapping.regal import draw as devices
+
+    shown = []
+    for module in (chips, devices):
+        monkeypatch.setattr(module, "picture", lambda *given, draw=module.picture: shown.append(given) or draw(*given))
+    (folder / "slow.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}')
+    for paper, options in (("mcm", ["--package", "slow.json"]), ("regal", ["--transfers", "free"])):
+        method = {"mcm": "greedy-careful", "regal": "list-scheduler"}[paper]
+        assert run(capsys, "solve", paper, "graph.json", "--method", method, *options, "--out", "s.json")[0] == 0
+        assert run(capsys, "show", "graph.json", "s.json", "--out", "s.svg")[0] == 0
+    assert shown[0][2].flop_per_s == 1e6 and shown[0][2].chips == 2
+    assert shown[1][2].transfers == "free"
+
+
+def test_no_bound_of_the_chain_rule_is_called_the_optimum(folder, capsys):
+    """Two ops of which each feeds two others: four chips under Eq. 4, two under the chain rule."""
+    ops = [{"name": name, "kind": "add", "flop": 1e10} for name in "abcd"]
+    tensors = [{"name": f"t{n}", "producer": n, "bytes": 10, "consumers": ["c", "d"]} for n in "ab"]
+    graph = {"schema": "learned-mapping/graph/1", "name": "k22", "ops": ops, "tensors": tensors}
+    (folder / "k22.json").write_text(json.dumps(graph))
+    told = []
+    for options in (["cp-sat", "--samples", "10"], ["random", "--samples", "40", "--strength", "general"]):
+        options = ["--method", *options, "--chips", "4", "--out", "k.json", "--json"]
+        code, out, err = run(capsys, "solve", "mcm", "k22.json", *options)
+        assert code == 0, err
+        told.append(json.loads(out))
+    best = told[1]["costs"]["runtime_s"]
+    assert best == pytest.approx(told[0]["costs"]["runtime_s"] / 2)
+    assert told[0]["metrics"]["bound_s"] <= best < told[0]["metrics"]["chain_bound_s"]
+    assert told[0]["gap"] == pytest.approx(1.0) and told[0]["chain_gap"] < 1e-6
+    assert "optimum under the chain rule" in told[1]["beside"] and "gap" not in told[1]
+
+
+def test_times_next_to_nothing(folder, capsys):
+    """The solver's unit of time was 0."""
+    ops = [{"name": f"o{i}", "seconds": 5e-324} for i in range(6)]
+    tensors = [{"name": f"t{i}", "producer": f"o{i}", "bytes": 1, "consumers": [f"o{i + 1}"]} for i in range(5)]
+    graph = {"schema": "learned-mapping/graph/1", "name": "tiny", "ops": ops, "tensors": tensors}
+    (folder / "tiny.json").write_text(json.dumps(graph))
+    code, _, err = run(capsys, "solve", "regal", "tiny.json", "--method", "cp-sat", "--seconds", "1", "--out", "t.json")
+    assert (code, err) == (0, "")
+
+
+def test_a_policy_judges_a_batch_however_short_its_time(folder, capsys):
+    options = ["--method", "rl", "--chips", "2", "--seconds", "1e-6", "--alone", "--out", "p.json", "--json"]
+    code, out, err = run(capsys, "solve", "mcm", "graph.json", *options)
+    assert code == 0 and json.loads(out)["samples"] > 0, err
+
+
+def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
+    """Python drops an exception raised there; the run went on for as long as it had been given."""
+    code = (
+        "import sys, time; sys.argv[1:] = ['data']\n"
+        "from learned_mapping import cli\n"
+        "class Tidied:\n    def __del__(self): raise KeyboardInterrupt\n"
+        "def run(options):\n    Tidied(); time.sleep(20); return 0\n"
+        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
+        "sys.exit(cli.main())\n"
+    )
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n") and time.monotonic() - begun < 15

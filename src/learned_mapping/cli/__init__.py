@@ -6,7 +6,9 @@ Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to s
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets every line
     if arguments is None:  # as a program
         sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
+        sys.unraisablehook = _interrupt_again
     try:
         options = _options(arguments)
         code = options if isinstance(options, int) else options.run(options)
@@ -49,6 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _discard(sys.stdout)
             return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
         return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
+
+
+def _interrupt_again(unraisable: Any) -> None:
+    """An interrupt that comes while memory is tidied up is lost there; so it is raised again where it counts."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # once this is over
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 class _Heedless:

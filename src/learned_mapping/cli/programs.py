@@ -29,9 +29,9 @@ def trace(options: Any) -> int:
     if options.name is not None:
         check_text("--name", "name", [options.name])
     parameters = positions(options.parameters)
-    from learned_mapping.programs.trace.user_function import load_example
+    from learned_mapping.programs.trace.user_function import beside, load_example
 
-    with redirect_stdout(sys.stderr):  # what the user's code prints is no report
+    with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
     given = {"name": options.name or options.function.rpartition(":")[2], "parameters": example.parameters}
     given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
@@ -41,7 +41,7 @@ def trace(options: Any) -> int:
         from learned_mapping.programs.trace.schedule import schedule
 
         given |= {"machine": MemoryHierarchy(), "donated": example.donated}
-        with redirect_stdout(sys.stderr):
+        with beside(options.function), redirect_stdout(sys.stderr):
             program = schedule(example.function, *example.args, **given)
         write_program(out, program)
         facts = {
@@ -54,7 +54,7 @@ def trace(options: Any) -> int:
         from learned_mapping.programs.formats import write_graph
         from learned_mapping.programs.trace.graph import trace as trace_graph
 
-        with redirect_stdout(sys.stderr):
+        with beside(options.function), redirect_stdout(sys.stderr):
             graph = trace_graph(example.function, *example.args, **given)
         write_graph(out, graph)
         facts = {
@@ -77,14 +77,15 @@ def extract(options: Any) -> int:
     if mapping_out is not None and mapping_out.absolute() == out.absolute():
         raise InputError(options.mapping, "", "would overwrite the program")
     from learned_mapping.programs.formats import write_program
-    from learned_mapping.programs.trace.user_function import load_example
+    from learned_mapping.programs.trace.user_function import beside, load_example
     from learned_mapping.tpu.compiler import GENERATIONS, require_compiler
     from learned_mapping.tpu.extract import extract as extract_program
 
     require_compiler()
 
     name = options.function.rpartition(":")[2]
-    with redirect_stdout(sys.stderr), steps_progress("pricing placements", "placement") as progress:
+    counted = steps_progress("pricing placements", "placement")
+    with beside(options.function), redirect_stdout(sys.stderr), counted as progress:
         example = load_example(options.function, options.arg)
         extracted = extract_program(
             example.function,

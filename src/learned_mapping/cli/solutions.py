@@ -8,7 +8,7 @@ of its file.
 import dataclasses
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,10 @@ def solve(options: Any) -> int:
     made = made_of(method, by, options.seed, result.samples, given, network)
     write_json(out, paper.to_json(result.solution, instance) | {"made": made})
     cost, others = paper.beside(task)
-    gap = _gap(cost, result.metrics, verdict.costs, others)
+    value, metrics = verdict.costs.get(cost), result.metrics
+    never = [each for name, each in others.items() if name.endswith("is below")]
+    gap = _gap(value, metrics.get("bound_s", metrics.get("bound")), *never)
+    chain_gap = _gap(value, metrics.get("chain_bound_s"))
     told = {
         "instance": instance.name,
         "method": method,
@@ -139,7 +142,7 @@ def solve(options: Any) -> int:
         "out": str(out),
         "network": None if network is None else network.name.removesuffix(".npz"),
         "beside": others,
-    } | ({} if gap is None else {"gap": gap})
+    } | {name: each for name, each in (("gap", gap), ("chain_gap", chain_gap)) if each is not None}
     if options.json:
         print_json(told)
     else:
@@ -156,25 +159,25 @@ def solve(options: Any) -> int:
             print(line)
         if gap is not None:
             print(f"at most {100 * gap:.3g}% above the optimum's cost" if gap > 1e-9 else "the optimum")
+        if chain_gap is not None:
+            print(f"at most {100 * chain_gap:.3g}% above the best under the chain rule")
     return 0
 
 
-def _gap(name: str, metrics: Any, costs: Any, others: Any) -> float | None:
-    """By which share of the least cost that may be possible a cost is above it; None where the method proved nothing.
+def _gap(value: float | None, proven: float | None, *others: float) -> float | None:
+    """By which share of the least cost that may be possible a cost is above it; None where nothing was proved.
 
     Args:
-      name: of the cost.
-      metrics: of the method; ``bound_s`` or ``bound`` is what it proved.
-      costs: of the solution.
-      others: as `Problem.beside` returns them; those that nothing is below count too.
+      value: the cost of the solution.
+      proven: what the method proved that none is below.
+      others: what else none is below.
     """
-    proven = metrics.get("bound_s", metrics.get("bound"))
-    if proven is None or costs.get(name) is None:
+    if proven is None or value is None:
         return None
-    bound = max([proven, *(value for other, value in others.items() if other.endswith("is below"))])
+    bound = max(proven, *others) if others else proven
     if bound <= 0.0:
-        return 0.0 if costs[name] <= 0.0 else None
-    return max(costs[name] / bound - 1.0, 0.0)
+        return 0.0 if value <= 0.0 else None
+    return max(value / bound - 1.0, 0.0)
 
 
 def _tell_of_weights(graph: Any) -> None:
@@ -232,16 +235,21 @@ def show(options: Any) -> int:
     inputs = [options.instance, *([options.solution] if options.solution else [])]
     out = check_out(options.out, PICTURES, inputs)
     paper = _paper_of_files(options.instance, options.solution)
-    instance, solution = problem(paper).read(options.instance), None
+    instance, solution, hardware = problem(paper).read(options.instance), None, ()
     if options.solution:
         instance = _judged_instance(paper, options.solution, instance)
         solution = problem(paper).read_solution(options.solution, instance)
+        task = _judged_task(problem(paper), instance, solution, options.solution)
+        hardware = HARDWARE[paper](task)
     try:
-        figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution)
+        figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution, *hardware)
     except InputError as error:
         raise InputError(options.solution or options.instance, error.field, error.fault) from None
     if options.solution:
-        _tell_if_invalid(problem(paper), instance, solution, options.solution)
+        verdict = problem(paper).validate(task, solution)
+        if not verdict.valid:
+            broken = f"is drawn as it is, but invalid: {verdict.violations[0]}"
+            print(f"{shown(options.solution, 1000)}: {broken}", file=sys.stderr)
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
     text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
@@ -249,15 +257,21 @@ def show(options: Any) -> int:
     return 0
 
 
-def _tell_if_invalid(paper: Problem, instance: Any, solution: Any, path: str) -> None:
-    """One line on stderr where what is drawn breaks a rule of its problem."""
+HARDWARE: dict[str, Callable[[Any], tuple]] = {
+    "mmap": lambda task: (),
+    "mcm": lambda task: (task.model.package,),
+    "regal": lambda task: (task.pair,),
+}
+"""What a picture shows a solution on, by problem."""
+
+
+def _judged_task(paper: Problem, instance: Any, solution: Any, path: str) -> Any:
+    """The task of a solution's file: its instance with the hardware that the file names."""
     given = {name: value for name, value in judged_options(path).items() if name != "hardware"}
     given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in OPTIONS[paper.name]}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
-    verdict = paper.validate(paper.task(instance, **given), solution)
-    if not verdict.valid:
-        print(f"{shown(path, 1000)}: is drawn as it is, but invalid: {verdict.violations[0]}", file=sys.stderr)
+    return paper.task(instance, **given)
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:

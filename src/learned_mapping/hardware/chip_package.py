@@ -73,8 +73,8 @@ def read_package(path: str) -> ChipPackage:
 
 def check_package(package: ChipPackage) -> None:
     """Raises `InputError` unless every parameter is usable."""
-    if not 1 <= package.chips <= MAX_CHIPS:
-        raise InputError("chips", "chips", f"{package.chips} is outside [1, {MAX_CHIPS}]")
+    if not isinstance(package.chips, int | np.integer) or not 1 <= package.chips <= MAX_CHIPS:
+        raise InputError("chips", "chips", f"expected an integer in [1, {MAX_CHIPS}], got {package.chips!r}")
     for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
         value = float(getattr(package, name))
         if not value > 0:

@@ -45,7 +45,7 @@ def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage 
     bars.axhline(total.max(), color=INK, linewidth=1, linestyle="--", label=f"slowest chip, {total.max():.3g} ms")
     bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
     bars.legend(ncols=3, loc="upper left")
-    throughput = 1e3 / total.max() if total.max() > 0 else 0.0
+    throughput = 1e3 / float(total.max()) if total.max() > 1e-300 else 0.0
     axes.set_title(f"{written(graph.name)} on {package.chips} chips: {throughput:,.0f} results per second")
     _legend(figure, graph)
     return figure

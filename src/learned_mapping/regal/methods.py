@@ -274,7 +274,7 @@ class Scheduling(Problem):
 
     def method(self, name: str, profile: str = "full") -> Method:
         base, colon, network = name.partition(":")
-        if colon and base in LEARNED:
+        if colon and base in LEARNED and network:
             description, make = LEARNED[base]
             return Method(f"{description}; network {network}", make(network), _kind(base))
         return super().method(name, profile)

@@ -209,7 +209,7 @@ def run(
         _compile(policy, learned, context, env, learning)
         budget.spent_before(since - budget.seconds)
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
-    while not budget.spent():
+    while not budget.samples or not budget.spent():
         known = best if best.any() else None
         found, throughput, actions = rollouts(
             policy, learned.parameters, context, env, rng, budget.remaining_samples, known

@@ -116,7 +116,7 @@ class CpSatOutcome(NamedTuple):
 
     assignment: np.ndarray | None  # [N] int32, or None where it found nothing.
     value: float  # The objective's, in its unit.
-    bound: float  # What no valid partition can beat.
+    bound: float  # What no partition that obeys the rules asked for can beat.
     optimal: bool
 
 

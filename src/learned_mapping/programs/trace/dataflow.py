@@ -1,6 +1,7 @@
 """Dataflow: a JAX function as one flat list of primitive operations. Graphs and programs are both made from it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES, byt
 DEFAULT_UNROLL_LIMIT = 20_000
 """Operations that unrolling one loop may make."""
 
+WIDE = {"float64", "int64", "uint64", "complex128"}
+"""Element types that JAX would halve unless it is asked to keep them."""
 INLINED = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
@@ -99,8 +102,10 @@ def flatten(
       InputError: the function cannot be traced, a loop is too long to unroll, or its trip count depends on data.
     """
     name = name or getattr(function, "__name__", "function")
+    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
     try:
-        closed = jax.make_jaxpr(function)(*args)
+        with jax.enable_x64(True) if types & WIDE else nullcontext():
+            closed = jax.make_jaxpr(function)(*args)
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a user's function may even end the interpreter

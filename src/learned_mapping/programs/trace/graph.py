@@ -103,7 +103,7 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
                 untouched += max(flow.values[made].bytes - operation.update_bytes, 0)
         add_op(operation.name, operation.kind, operation.flop, sum(own.values()), untouched, operation.outputs)
     if not ops:
-        raise InputError(flow.name, "", "the function computes nothing: no op is left after folding parameters")
+        raise InputError(flow.name, "", "the function computes nothing, or nothing but parameters")
     outputs = {v for v in flow.outputs if v is not None}
     distinct = {v for v in parameters if v in used}
     names, kinds, flop, weights, untouched = zip(*ops)

@@ -178,7 +178,7 @@ def _assemble(
         table = instruction_latency_table(instruction.flop, touched, machine)
         steps.append(Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table))
     if not steps:
-        raise InputError(flow.name, "", "no instruction has buffers: it computes on scalars only, or not at all")
+        raise InputError(flow.name, "", "no instruction has buffers: only scalars are computed, or nothing")
     tensors = list(tensor_of)
     return program_of_steps(
         steps,

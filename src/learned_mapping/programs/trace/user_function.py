@@ -5,7 +5,8 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,30 +148,39 @@ def _load(spec: str) -> Callable:
     return found
 
 
+@contextmanager
+def beside(spec: str) -> Iterator[None]:
+    """As long as this is open, what lies beside a user's module can be imported, as for a program that is run there."""
+    path = Path(spec.rpartition(":")[0])
+    here = str(path.parent if path.suffix == ".py" else Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
+
+
 def _import(spec: str, module_name: str) -> Any:
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():
         raise InputError(path, "", "no such file")
-    here = str(path.parent if path.suffix == ".py" else Path.cwd())
-    sys.path.insert(0, here)
     try:
-        if path.suffix != ".py":
-            return importlib.import_module(module_name)
-        loader = importlib.util.spec_from_file_location(path.stem, path)
-        assert loader is not None and loader.loader is not None
-        module = importlib.util.module_from_spec(loader)
-        sys.modules.setdefault(path.stem, module)
-        loader.loader.exec_module(module)
-        return module
+        with beside(spec):
+            if path.suffix != ".py":
+                return importlib.import_module(module_name)
+            loader = importlib.util.spec_from_file_location(path.stem, path)
+            assert loader is not None and loader.loader is not None
+            module = importlib.util.module_from_spec(loader)
+            sys.modules.setdefault(path.stem, module)
+            loader.loader.exec_module(module)
+            return module
     except ModuleNotFoundError as error:
         raise InputError(spec, "", f"cannot be imported: no module named {error.name!r}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
 
 
 def _one_line(error: BaseException) -> str:

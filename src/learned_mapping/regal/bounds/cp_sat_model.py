@@ -125,7 +125,7 @@ class RuntimeModel(Model):
         super().__init__(instance, pinned=not phase.barriers)
         model, graph, seconds = self.model, self.graph, instance.arrays.seconds
         total = float(seconds.sum())
-        self.unit = total / RESOLUTION if total > 0 else 1.0
+        self.unit = total / RESOLUTION or 1.0  # where nothing takes time, or next to none
         self.length = np.floor(seconds / self.unit).astype(np.int64).tolist()
         self.horizon = horizon = int(sum(self.length))
         self.barriers = phase.barriers
