@@ -32,7 +32,6 @@ from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
-    LocalSearchParameters,
     local_search,
     random_search,
 )
@@ -145,30 +144,34 @@ def with_network(
     *,
     prefix: str = "",
     variant: Variant | None = None,
-    climb: dict[str, LocalSearchParameters] | None = None,
+    search: Callable[..., np.ndarray] = brkga,
 ) -> Run:
     """A search that asks a network for the law of its graph.
 
     Args:
       network, prefix: as in `learner_for`.
       variant: how the law is used; the chosen one where None.
-      climb: local search parameters by objective: the second half of the budget is a climb from BRKGA's best.
+      search: `brkga` or `then_climb`.
     """
 
-    def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
         learner = learner_for(instance, network, prefix)
         law = learner.law(instance, rng, variant or chosen_variant(learner))
-        if climb is None:
-            return brkga(instance, rng, budget, law=law)
-        samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
-        half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
-        best = brkga(instance, rng, half, law=law)
-        budget.record(half.best, half.samples, better=float.__lt__)
-        if not budget.spent():
-            best = local_search(instance, rng, budget, parameters=climb[instance.objective], start=best)
-        return best
+        return search(instance, rng, budget, law=law)
 
-    return searched(search)
+    return searched(run)
+
+
+def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw) -> np.ndarray:
+    """BRKGA with a law for half of the budget, then a climb from its best; the chromosome."""
+    samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
+    half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
+    best = brkga(instance, rng, half, law=law)
+    budget.record(half.best, half.samples, better=float.__lt__)
+    if not budget.spent():
+        parameters = TUNED_LOCAL_SEARCH[instance.objective]
+        best = local_search(instance, rng, budget, parameters=parameters, start=best)
+    return best
 
 
 def instance_dependent_random_search(network: str | None = None) -> Run:
@@ -198,10 +201,12 @@ def _chosen_law(name: str, instance: Instance) -> MutantLaw:
 best_spectral_law = functools.partial(_chosen_law, "spectral-law")
 
 
-def _with_law(name: str, description: str) -> Method:
-    """BRKGA with the law of this name."""
-    search = lambda instance, rng, budget: brkga(instance, rng, budget, law=_chosen_law(name, instance))  # noqa: E731
-    return Method(description, searched(search))
+def _with_law(name: str, description: str, search: Callable[..., np.ndarray] = brkga) -> Method:
+    """A search with the law of this name."""
+    return Method(
+        description,
+        searched(lambda instance, rng, budget: search(instance, rng, budget, law=_chosen_law(name, instance))),
+    )
 
 
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
@@ -223,7 +228,7 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     ),
     "regal-imitation-local-search": (
         "regal-imitation with half of the evaluations, then local search from its best",
-        functools.partial(with_network, climb=TUNED_LOCAL_SEARCH),
+        functools.partial(with_network, search=then_climb),
     ),
     **REINFORCED,
     "gas": (
@@ -255,6 +260,9 @@ METHODS: dict[str, Method] = {
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
     "constant-law": _with_law("constant-law", "BRKGA with one Beta law for all graphs, the best on training graphs"),
     "spectral-law": _with_law("spectral-law", "BRKGA biased to halves of the best smooth vector on training graphs"),
+    "spectral-local-search": _with_law(
+        "spectral-law", "spectral-law with half of the evaluations, then local search from its best", then_climb
+    ),
     "priority-law": _with_law(
         "priority-law", "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path"
     ),

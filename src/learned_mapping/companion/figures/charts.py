@@ -31,8 +31,8 @@ METHOD_COLOURS = {
     "regal": "#0072B2", "regal-average": "#56B4E9", "regal-untrained": "#9DB7C9",
     "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
     "list-scheduler": "#2F4B7C", "gp-list": "#8E7CC3", "gas": "#E58FB5", "idrs": "#D9A8C6",
-    "spectral-law": "#8C6D31", "constant-law": "#B8A47E", "regal-imitation": "#CC79A7",
-    "regal-imitation-as-printed": "#A6427C", "regal-imitation-local-search": "#7B1E57",
+    "spectral-law": "#8C6D31", "spectral-local-search": "#4F3A12", "constant-law": "#B8A47E",
+    "regal-imitation": "#CC79A7", "regal-imitation-as-printed": "#A6427C", "regal-imitation-local-search": "#7B1E57",
     "priority-law": "#6B5B95", "regal-imitation-mean": "#B07AA1", "regal-imitation-initial": "#6A3D63",
 }  # fmt: skip
 

@@ -14,7 +14,10 @@ from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
 
-LAWS = ("constant-law", "spectral-law", "priority-law")  # BRKGA with laws that no network makes.
+LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")} | {
+    "spectral-local-search": "spectral-law",
+}
+"""Searches with laws that no network makes -> the law."""
 REINFORCED = ("regal", "regal-average", "regal-untrained")
 """The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
 NETWORKS = (
@@ -46,7 +49,7 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
       dataset: of `DATASETS`; its own networks are used, as in the paper.
     """
     if method in LAWS:
-        return [{"law": chosen()[method][DATASETS[dataset][1]]["chosen"]}]
+        return [{"law": chosen()[LAWS[method]][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
         return [{}]
     names = [f"{dataset}-{seed}" for seed in TRAINING_SEEDS]
