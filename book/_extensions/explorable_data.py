@@ -6,7 +6,6 @@ Everything is computed by the package when the book is built. Each function retu
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -306,18 +305,6 @@ def claims() -> dict[str, Any]:
             }
         )  # fmt: skip
     return {"claims": rows}
-
-
-def page_of(artifact: str) -> str:
-    """The page, and the section of it, that shows an artifact first; the ledger where none does."""
-    for path in sorted(BOOK.glob("*/*.md")):
-        text = path.read_text(encoding="utf-8")
-        at = text.find(f'"{artifact}"')
-        if at >= 0:
-            headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
-            anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
-            return f"{path.relative_to(BOOK).with_suffix('').as_posix()}.html#{anchor}"
-    return "ledger.html"
 
 
 MAKERS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -51,14 +51,14 @@ def one_layout(data: dict[str, Any], label: str) -> str:
     return _svg(220, [_layout(0, 22, WIDTH, 190, data["best"], steps, room, "the best found")], label)
 
 
-def bars(rows: list[tuple[str, float, str]], label: str, *, left: float = 230) -> str:
-    """(name, value, text), one bar each."""
-    most, height, parts = max(value for _, value, _ in rows), 26, []
-    for i, (name, value, text) in enumerate(rows):
-        y, wide = i * height, (WIDTH - left - 70) * value / most
-        parts.append(_text(left - 8, y + 18, name, 'text-anchor="end"'))
-        parts.append(_box(left, y + 4, wide, height - 9, 'class="lm-bar-fill"') + _text(left + wide + 5, y + 18, text))
-    return _svg(len(rows) * height + 4, parts, label)
+def bars(rows: list[tuple[str, float, str]], label: str) -> str:
+    """(name, value, text), one bar each, as wide as the page."""
+    most = max(value for _, value, _ in rows)
+    cells = "".join(
+        f'<span>{html.escape(name)}</span><span><i style="--share:{value / most:.4f}"></i>{html.escape(text)}</span>'
+        for name, value, text in rows
+    )
+    return f'<div class="lm-bars" role="img" aria-label="{html.escape(label, quote=True)}">{cells}</div>'
 
 
 def _game(data: dict[str, Any], label: str) -> str:

@@ -17,6 +17,8 @@ import primers
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+from learned_mapping.companion.ledger import page_of
+
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "layouts": ("explorable", "layouts"),
     "game": ("explorable", "game_rules", "game"),
@@ -34,7 +36,9 @@ TITLES = {
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
     "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
     "race": "Four searches on the same graph of fifty operations. The knobs change the law of one operation.",
-    "claims": "The claims of the papers on one axis. Click a row to see what decides it.",
+    "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
+    "beyond stands at the edge. Blue: reproduced; light blue: same direction; grey: undecided; red: not reproduced. "
+    "Click a row to see what decides it.",
     "chips-ladder": "Throughput on sixteen test graphs, in naive greedy's.",
     "race-ladder": "Gap to the best known schedule on synthetic graphs, in percent; less is better.",
 } | primers.TITLES
@@ -69,7 +73,7 @@ class Explorable(Directive):
             return [nodes.raw("", text, format="html")]
         shown = data_of(name)
         for claim in shown.get("claims", ()):
-            claim["link"] = up + explorable_data.page_of(claim["artifact"])
+            claim["link"] = up + page_of(claim["artifact"])
         data = json.dumps(shown, separators=(",", ":")).replace("</", "<\\/")
         loaded = self.state.document.__dict__.setdefault("lm_scripts", [])
         tags = ""

@@ -67,7 +67,7 @@ def test_rows_of_the_inside():
     assert found["muzero", "games"]["value"] == 300 and found["muzero", "updates"]["value"] == 2000
     assert [row["value"] for row in rows if row["metric"] == "reward_correlation"] == [1.0, 0.5]
     assert found["muzero", "value_error"]["curve"] == {"x": [1, 2, 4], "x_unit": "updates", "y": [0.02, 0.01, 0.005]}
-    for figure in (figures.imagined(rows), figures.value_errors(rows), figures.embedded(rows)):
+    for figure in (figures.imagined(rows), figures.value_errors(rows)):
         assert "alexnet" in svg_text(figure)
     drawn = svg_text(figures.search_tree(found["muzero", "tree"]))
     assert drawn.count("1 visit,") == 2 and "NoCopy" in drawn and "+2.50" in drawn

@@ -4,6 +4,7 @@ And ``lmap verify``: stored runs computed again, and compared value by value.
 """
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from learned_mapping.companion import fingerprints, results
 from learned_mapping.companion.artifact import PAPERS, RUN, TABLE
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
+from learned_mapping.folders import project_folder
 from learned_mapping.programs.json_io import read_json
 
 
@@ -44,9 +46,22 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
     return rows
 
 
+def page_of(artifact_id: str) -> str:
+    """The page of the book, and the section of it, that shows an artifact first; the ledger where none does."""
+    book = project_folder() / "book"
+    for path in sorted(book.glob("*/*.md")):
+        text = path.read_text(encoding="utf-8")
+        at = text.find(f'"{artifact_id}"')
+        if at >= 0:
+            headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
+            anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
+            return f"{path.relative_to(book).with_suffix('').as_posix()}.html#{anchor}"
+    return "ledger.html"
+
+
 def ledger_table(profile: str = "full"):
     """The ledger as an HTML table for the book."""
-    from learned_mapping.companion.display import head_row, minutes, number, simple_table
+    from learned_mapping.companion.display import head_row, minutes, plural, simple_table
 
     head = head_row(("artifact", "state", "work", "memory", "last run"))
     body = ""
@@ -54,11 +69,12 @@ def ledger_table(profile: str = "full"):
         missing = row["created"] is None
         cells = [
             f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
-            "–" if missing else f"{minutes(row['seconds'])}<br>{number(row['runs'])} runs",
+            "–" if missing else f"{minutes(row['seconds'])}<br>{plural(row['runs'], 'run')}",
             "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
-            "–" if missing else f"{row['created'][:10]}<br>{row['seeds']} seeds",
+            "–" if missing else f"{row['created'][:10]}<br>{plural(row['seeds'], 'seed')}",
         ]
-        body += f'<tr><td class="lm-wrap">{row["title"]}<br><code>{row["command"]}</code></td>'
+        title = f'<a href="{page_of(row["id"])}">{row["title"]}</a>'
+        body += f'<tr><td class="lm-wrap">{title}<br><code>{row["command"]}</code></td>'
         body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     return simple_table(f"Artifacts, profile {profile}", head, body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from learned_mapping.companion.figures.mmap import moves_figure, tradeoff_figure
-from learned_mapping.companion.figures.mmap_results import curves, gaps, returns
+from learned_mapping.companion.figures.mmap_results import curves, returns
 from learned_mapping.mmap.draw import layout, picture, tensor_colour
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
@@ -87,7 +87,7 @@ def test_result_figures_hold_every_method():
             row = {"instance": instance, "method": method, "value": 0.4, "low": 0.3, "high": 0.5, "n": 5}
             rows.append({**row, "metric": "return", "curve": curve})
             rows.append({**row, "metric": "gap_percent"})
-    for figure in (curves(rows, {"one": 0.9}), returns(rows, [], {"one": 0.9}), gaps(rows)):
+    for figure in (curves(rows, {"one": 0.9}), returns(rows, [], {"one": 0.9})):
         text = svg_text(figure)
         for name in ("one", "two", "random", "greedy-tuned", "edit-search"):
             assert name in text

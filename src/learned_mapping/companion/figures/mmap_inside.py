@@ -1,7 +1,5 @@
 """What the agent's network knows, as figures: a search tree, imagined rewards, the value error, an embedding."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
@@ -106,23 +104,6 @@ def value_errors(rows: Rows) -> Figure:
     panels[0].yaxis.set_minor_formatter(NullFormatter())
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=2)
-    return figure
-
-
-def embedded(rows: Rows) -> Figure:
-    """The learned places of buffers in two dimensions, coloured by where they stand in the program; dropped ones are
-    hollow. A panel per program."""
-    programs: dict[str, Any] = {row["instance"]: row for row in charts.of(rows, "embedding_points")}
-    figure, panels = charts.new_panels(len(programs), height=0.4 + 2.4 * -(-len(programs) // 2))
-    for axes, (name, row) in zip(panels, programs.items()):
-        x, y, when, action = np.array(row["points"]).T
-        dropped = action == 2
-        look = {"cmap": "viridis", "vmin": 0, "vmax": 1, "s": 16}
-        axes.scatter(x[~dropped], y[~dropped], c=when[~dropped], linewidth=0, **look)
-        shown = axes.scatter(x[dropped], y[dropped], c=when[dropped], marker="x", linewidth=0.9, **look)
-        axes.set(title=name, xticks=[], yticks=[])
-    bar = figure.colorbar(shown, ax=panels, shrink=0.7)
-    bar.set_label("place in the program; crosses: dropped", fontsize=8.5)
     return figure
 
 

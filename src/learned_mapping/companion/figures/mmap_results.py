@@ -1,4 +1,4 @@
-"""Results of paper 1 as figures: rewards, gaps to the bound, speed, the compiler, costs; the data and the network."""
+"""Results of paper 1 as figures: rewards, speed, the compiler, costs; the data and the network."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -113,18 +113,6 @@ def _upright(axes: Axes, names: Sequence[str], words: str) -> None:
     axes.set_xticks(range(len(names)), map(charts.broken_name, names))
     axes.set_ylabel(words)
     axes.grid(False, axis="x")
-
-
-def gaps(rows: Rows) -> Figure:
-    """How far below the proven bound each method stays, in percent of the bound; a group of bars per program."""
-    rows = _of(rows, "gap_percent")
-    instances = charts.distinct(rows, "instance")
-    figure, axes = new_figure(height=3.4)
-    for method, places, shown, width in charts.grouped(rows, instances, charts.distinct(rows, "method")):
-        bars(axes, places, shown, width, upright=True, label=method)
-    _upright(axes, instances, "gap to the bound (%)")
-    figure.legend(loc="outside upper center", ncols=4)
-    return figure
 
 
 def drop_backup(rows: Rows) -> Figure:

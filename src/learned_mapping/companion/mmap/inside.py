@@ -142,7 +142,6 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
         for feature in knows[0]["knows"]:
             both = {key: float(np.mean([each[key][feature] for each in knows])) for key in ("knows", "shuffled")}
             made.append(row(name, method, "embedding", both["knows"], n=len(found), feature=feature, **both))
-        made.append(row(name, method, "embedding_points", len(knows[0]["points"]), n=1, points=knows[0]["points"]))
     return assembled(made) | counted(records)
 
 
