@@ -56,6 +56,7 @@ def test_rows_by_hand():
     solved = {"valid": True, "fits": True, "throughput": 4.0, "predicted_throughput": 5.0, "peak_mib": 65.0, "ops": 7}
     records = [{"method": m, "result": sample} for m in mcm_silicon.SAMPLERS]
     records += [{"method": m, "result": solved} for m in (*mcm_silicon.RULES, *mcm_silicon.SEARCHES)]
+    records = [{"instance": "bert", **each} for each in records]
     by_name = {record["method"]: record for record in records}
     by_name["optimum"]["result"] = solved | {"throughput": 2.0}
     by_name["sa"]["result"] = solved | {"throughput": 0.0, "fits": False}

@@ -96,10 +96,10 @@ def test_the_network_is_drawn_from_its_shapes():
     tables = {"buffer_id": [21, 5], "tensor_id": [22, 5], "group_id": [23, 5], "place": [21, 12]}
     shapes["representation", "~"] = {f"{name}_table": shape for name, shape in tables.items()}
     rows = [
-        row("p", "muzero", "parameters", 1000, part=part, module=name, shapes=shape)
+        row("p", "network", "parameters", 1000, part=part, module=name, shapes=shape)
         for (part, name), shape in shapes.items()
     ]
-    rows.append(row("p", "muzero", "parameters_total", 99_999, sees={"map": 128, "live": 40}))
+    rows.append(row("p", "network", "parameters_total", 99_999, sees={"map": 128, "live": 40}))
     text = svg_text(network(rows))
     for expected in ("545 to 11", "11 to 12", "reward: 15 to 16", "policy: 18 to 3", "value: 18 to 19", "168 numbers",
                      "map 128", "tensor: 22 x 5", "place: 21 x 12", "3,000 parameters", "99,999"):  # fmt: skip

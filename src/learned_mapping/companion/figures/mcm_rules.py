@@ -77,7 +77,7 @@ def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence
     Raises:
       InputError: as `verdicts`, or a start that is no assignment.
     """
-    first = make_partition(np.asarray(start), package.chips, "start").assignment.tolist()
+    first = make_partition(np.asarray(start), package.chips).assignment.tolist()
     if len(first) != graph.num_ops:
         raise InputError("start", "", f"{len(first)} chips for {graph.num_ops} ops")
     column = (WIDTH - 8) / package.chips

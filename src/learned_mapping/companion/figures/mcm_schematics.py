@@ -96,9 +96,9 @@ def model(result: Mapping[str, Any]) -> Figure:
     words = f"an operation, the mean of its\nproducers, that of its consumers;\nwidth {of['width']}; "
     words += weights("encoder", "sage_")
     draw.box(3.05, 3.3, 2.1, 1.2, f"GraphSAGE, {of['layers']} layers", words, LEARNED)
-    draw.box(5.65, 3.3, 1.9, 1.2, "value", f"mean over operations,\nthen {depth} layers\n{weights('value')}", LEARNED)
+    draw.box(5.4, 3.3, 1.5, 1.2, "value", f"mean over operations,\nthen {depth} layers\n{weights('value')}", LEARNED)
     draw.arrow((1.6, 3.3), (2.0, 3.3))
-    draw.arrow((4.1, 3.3), (4.7, 3.3), words="$h_G$", at=(4.4, 3.44))
+    draw.arrow((4.1, 3.3), (4.65, 3.3), words="$h_G$", at=(4.37, 3.44))
     draw.frame(0.1, 0.12, 6.7, 2.34, f"Eq. 7: t = 1 … T, T = {of['iterations']}")
     policy = (
         f"{of['policy_layers']} layers of width {of['width']},\nlogits at {of['positions']} positions,\n"
@@ -113,7 +113,7 @@ def model(result: Mapping[str, Any]) -> Figure:
     draw.box(0.95, 1.3, 1.45, 1.35, "state", words, GIVEN)
     draw.arrow((1.675, 1.3), (2.0, 1.3))
     draw.arrow((5.35, 0.625), (5.35, 0.3), (0.95, 0.3), (0.95, 0.625), words="t < T", at=(3.05, 0.42))
-    draw.arrow((6.1, 1.3), (6.45, 1.3), (6.45, 2.58), words="t = T: to the solver", at=(5.72, 2.5))
+    draw.arrow((6.1, 1.3), (6.45, 1.3), (6.45, 3.75), words="t = T:\nto the\nsolver", at=(6.45, 3.92))
     return draw.figure
 
 

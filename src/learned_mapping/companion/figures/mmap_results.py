@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -18,6 +19,8 @@ from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, Picture, new
 RETURN = "return (share of the possible saving)"
 ROOM = 0.2
 """Return from which on a bar has room for its number."""
+LUMINANCE, PALE = (0.299, 0.587, 0.114), 0.6
+"""Of red, green and blue; and from where on a bar's number is dark."""
 STAGES = colormaps["Blues"]
 """From the first games of a training to its last."""
 HIDDEN = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
@@ -94,7 +97,8 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
         bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
         for place, row in zip(places, shown):
             within = row["value"] > ROOM
-            x, colour = (0.01, "white") if within else (max(row["value"], 0.0) + 0.03, INK)
+            dark = np.dot(to_rgb(method_colour(row["method"])), LUMINANCE) < PALE
+            x, colour = (0.01, "white" if dark else INK) if within else (max(row["value"], 0.0) + 0.03, INK)
             axes.text(x, place, f"{row['value']:.3f}", va="center", fontsize=8, color=colour, fontweight="bold")
         for row in paper:
             if row["instance"] == instance and row["method"] in methods:
