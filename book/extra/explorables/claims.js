@@ -32,11 +32,11 @@
 
     function draw() {
       where.set(Math.min(at + 1, rows.length));
-      const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, left = wide ? 210 : 138, size = wide ? 12 : 9.5, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
+      const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, left = wide ? 210 : 166, size = wide ? 12 : 10, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
       p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
       for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "the paper's number →", "start"]]) {
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
-        p.text(x(v), 15, wide ? words : words.replace("points ", ""), { "text-anchor": anchor, "font-size": size });
+        p.text(x(v), 15, wide ? words : words.replace("points ", "").replace(" number", ""), { "text-anchor": anchor, "font-size": size });
       }
       p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number", { "font-size": size });
       rows.forEach((c, i) => {
