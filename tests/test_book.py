@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from learned_mapping.companion.artifact import TABLE
+from learned_mapping.companion.ledger import page_of
+
 PROJECT = Path(__file__).resolve().parents[1]
 BOOK = PROJECT / "book"
 
@@ -97,6 +100,11 @@ def test_the_cache_key_notices_code_and_data_and_ignores_litter(tmp_path, monkey
     assert changed != key
     (tmp_path / "src" / "p" / "a.py").rename(tmp_path / "src" / "p" / "b.py")
     assert execution_cache.digest_of(names) not in (key, changed)
+
+
+def test_every_artifact_is_shown_on_a_page():
+    """None is found in the ledger alone."""
+    assert [name for name, *_ in TABLE if page_of(name).startswith("ledger")] == []
 
 
 def test_every_page_of_the_contents_is_there_and_none_is_forgotten():

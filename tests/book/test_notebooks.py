@@ -28,7 +28,7 @@ COMPUTING = [
     if re.search(r"^\W*(?:\w+ = )?solve\(|quick\(|Game\(|lm\.", (BOOK / f"{page}.md").read_text(), re.M)
 ]
 WITHOUT_KNOBS = {
-    "mmap/results", "mmap/parts", "mmap/compiler", "regal/test",  # show stored results
+    "mmap/results", "mmap/speedups", "mmap/parts", "mmap/compiler", "regal/test",  # show stored results
     "regal/generalisation",  # its live table is the stored one, made smaller
     "formats", "rerun", "trust",  # have no cells
 }  # fmt: skip

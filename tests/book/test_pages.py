@@ -195,7 +195,8 @@ def test_explorable_prints_a_picture(explorable):
     browser, name, *_ = explorable
     browser.call("Emulation.setEmulatedMedia", media="print", features=[])
     shown = browser.run(
-        f"['.lm-fallback > :is(svg, .lm-bars)', '.lm-live'].map((s) => document.querySelector('#play-{name} ' + s).checkVisibility())"
+        "['.lm-fallback > :is(svg, .lm-bars)', '.lm-live']"
+        f".map((s) => document.querySelector('#play-{name} ' + s).checkVisibility())"
     )
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
     assert shown == [True, False]

@@ -47,15 +47,21 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
 
 
 def page_of(artifact_id: str) -> str:
-    """The page of the book, and the section of it, that shows an artifact first; the ledger where none does."""
+    """The page of the book, and the section of it, that shows an artifact or uses it first; the ledger where none does.
+
+    Its verdict goes before a table of it, and both before a cell that only reads it.
+    """
     book = project_folder() / "book"
-    for path in sorted(book.glob("*/*.md")):
-        text = path.read_text(encoding="utf-8")
-        at = text.find(f'"{artifact_id}"')
-        if at >= 0:
-            headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
-            anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
-            return f"{path.relative_to(book).with_suffix('').as_posix()}.html#{anchor}"
+    pages = {
+        path: path.read_text(encoding="utf-8") for folder in ("*/*.md", "*.md") for path in sorted(book.glob(folder))
+    }
+    for form in ("```{{sentence}} {}\n", 'show_result("{}"', '"{}"', "`{}`"):
+        for path, text in pages.items():
+            at = text.find(form.format(artifact_id))
+            if at >= 0:
+                headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
+                anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
+                return f"{path.relative_to(book).with_suffix('').as_posix()}.html#{anchor}"
     return "ledger.html"
 
 

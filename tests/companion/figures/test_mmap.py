@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_mapping.companion.figures.mmap import moves_figure, tradeoff_figure
+from learned_mapping.companion.figures.mmap import actions_figure, moves_figure, tradeoff_figure
 from learned_mapping.companion.figures.mmap_results import curves, returns
 from learned_mapping.mmap.draw import layout, picture, tensor_colour
 from learned_mapping.mmap.mapping import Mapping, make_mapping
@@ -56,6 +56,19 @@ def test_tradeoffs_are_those_of_the_game():
     assert held == [[(0, 0, 2)], [(0, 0, 4)], []]
     left = [[bar.get_height() for bar in axes.patches[4:]] for axes in figure.axes[3:]]
     assert left == [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]
+
+
+def test_what_an_action_would_hold_is_outlined():
+    """A panel for each action that places: the interval and the offset of the stored row, over what is decided."""
+    program = toy_program()
+    copy = {"method": "copy", "steps": 2, "start": 1, "end": 2, "offset": 4, "bytes": 4, "copy_s": 1e-6}
+    keep = {"method": "nocopy", "steps": 3, "start": 0, "end": 2, "offset": 4, "bytes": 4, "copy_s": 0.0}
+    drop = {"method": "drop", "steps": 0, "start": -1, "end": -1, "offset": -1, "bytes": 4, "copy_s": 0.0}
+    figure = actions_figure(program, [{**copy, "moves": [1, 1, 2, 2]}, keep, drop])
+    assert [axes.get_title() for axes in figure.axes] == ["Copy: 2 steps, 1.0 µs of copying", "NoCopy: 3 steps"]
+    outlined = [[patch.get_bbox().bounds for patch in axes.patches] for axes in figure.axes]
+    assert outlined == [[(1, 4, 2, 4)] * 2, [(0, 4, 3, 4)] * 2]
+    assert all(drawn(axes) == [(0, 0, 4, 4)] for axes in figure.axes)
 
 
 def test_show_is_svg_and_repeatable():

@@ -100,6 +100,34 @@ def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
     return figure
 
 
+def actions_figure(program: Program, rows: Rows) -> Figure:
+    """The paper's Figures 2 and 3 from a real program: what Copy and NoCopy of one buffer would hold, among the rest.
+
+    Args:
+      program: which the rows are about.
+      rows: of `mmap.fig2` or `mmap.fig3`.
+    """
+    game = state_after(program, rows[0]["moves"])
+    partial = _first(game.state.moves, game.cursor, program.num_buffers)
+    scale, _ = byte_unit(program.fast_bytes)
+    held = [row for row in rows if row["steps"]]
+    window = (min(row["start"] for row in held) - 4, max(row["end"] for row in held) + 5)
+    figure, panels = new_panels(len(held), len(held), height=2.5, sharex=True, sharey=True)
+    for axes, row in zip(panels, held):
+        draw_layout(axes, program, partial)
+        bottom, height = row["offset"] / scale, row["bytes"] / scale
+        axes.add_patch(Rectangle((row["start"], bottom), row["steps"], height, facecolor=INK, alpha=0.25, zorder=3))
+        _outline(axes, row["start"], row["end"], bottom, height, 1.8)
+        name = next(name for name in ACTION_NAMES if name.lower() == row["method"])
+        copied = f", {row['copy_s'] * 1e6:.1f} µs of copying" if row["copy_s"] else ""
+        axes.set_title(f"{name}: {row['steps']} steps{copied}")
+        axes.set(xlim=window, xlabel="")
+    for axes in panels[1:]:
+        axes.set_ylabel("")
+    figure.supxlabel("logical time (instruction)", fontsize=9.5)
+    return figure
+
+
 def layouts(program: Program, rows: Rows) -> Figure:
     """The paper's Figure 8: a panel per row with a ``mapping``, its ``stays`` outlined and lettered.
 
