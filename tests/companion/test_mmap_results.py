@@ -300,6 +300,7 @@ def test_the_papers_settings_stand_beside_the_agents():
     assert rows["batch size"] == WINDOWS.batch and rows["own windows"] == WINDOWS.own_windows
     assert rows["alpha of root noise"] is None and rows["training steps"] is None
     assert len(rows) == 13 + len(dataclasses.fields(WINDOWS)) - 6
+    assert all(row["meaning"] for row in made["rows"] if not row["in_paper"])
 
 
 def test_the_papers_size_has_the_papers_settings():

@@ -4,7 +4,9 @@ Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 
 sizes, light and the paper's.
 """
 
+import ast
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +18,7 @@ from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS, config_for
+from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS, AgentConfig, config_for
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -245,9 +247,20 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
     return assembled(found)
 
 
+def meanings() -> dict[str, str]:
+    """Setting of the agent -> what the docstring below it says, where there is one."""
+    (settings,) = ast.parse(inspect.getsource(AgentConfig)).body
+    pairs = zip(settings.body, settings.body[1:])
+    return {
+        name.target.id: said.value.value.replace("`", "")
+        for name, said in pairs
+        if isinstance(name, ast.AnnAssign) and isinstance(said, ast.Expr)
+    }
+
+
 def assemble_table6(profile: str, records: list[Record]) -> Record:
     """A row per setting of each configuration of the agent: the paper's first, no value for those it does not have."""
-    found = []
+    found, told = [], meanings()
     printed = [each["instance"] for each in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
         numbers = dataclasses.asdict(config)
@@ -257,6 +270,7 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
         shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in SETTINGS.values()}
         for name, (ours, in_paper) in shown.items():
             found.append(row(name, method, "hyperparameter", (numbers | printable).get(ours), n=1, in_paper=in_paper))
+            found[-1] |= {"meaning": told[ours]} if ours in told else {}
     return assembled(found)
 
 

@@ -31,6 +31,7 @@ class AgentConfig:
     cold_games: int = 8
     """Whole games at `cold_temperature`, the others at 1."""
     cold_temperature: float = 0.25
+    """What the logits of cold games are divided by."""
     simulations: int = 8
     """Of the search; 0 plays by the policy head."""
     value_scale: float = 1.5
@@ -61,13 +62,16 @@ class AgentConfig:
     limit: float = 43.0
     """The last atom, in units."""
     atoms: int = 81
+    """Of the distributions that values and rewards are."""
     unroll: int = 5
+    """Decisions after the first that a sample of an update holds."""
     batch: int = 256
     updates: int = 18
     """Per iteration."""
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     clip: float = 5.0
+    """Global norm that a gradient is cut to."""
     average: float = 0.0
     """The agent plays by a running mean of the parameters that keeps this share at each update; 0: by the latest."""
     replay: int = 100_000
@@ -104,6 +108,7 @@ class AgentConfig:
     quiet: int = 1000
     """See `Games.end_like`; with `follow` windows end once memory is as in the guide."""
     evaluation_games: int = 4
+    """Whole games by the most probable action of the search; their mean return is the agent's own."""
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""
     jax_games: bool = False
