@@ -393,6 +393,7 @@ def test_no_search_ends_behind_a_rule(folder, capsys):
                 assert code == 0, err
                 report = json.loads(out)
                 found[method, alone] = sign * report["costs"][metric]
+                assert paper != "mmap" or abs(report["metrics"]["return"] - report["costs"]["return"]) < 1e-9
                 assert run(capsys, "check", paper, instance, "s.json")[0] == 0
         assert found["random", False] >= found[rule, True] >= found["random", True]
 
@@ -591,3 +592,80 @@ def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n") and time.monotonic() - begun < 15
+
+
+EMPTY = {"tensors": [], "instructions": [{"name": "i", "kind": "f", "buffers": [], "latency_s": [1]}]}
+"""Of a program without buffers."""
+
+
+@pytest.mark.parametrize("method", ["muzero", "muzero-alternatives", "muzero-frozen", "search-only", "learning-only"])
+def test_nothing_to_decide_is_soon_decided(folder, capsys, method):
+    """No buffers, or buffers that can only be dropped: nothing is compiled for that, and nothing fails."""
+    only_drop = copy.deepcopy(PROGRAM) | {"memory": {"fast_bytes": 1, "copy_bytes_per_s": 1.0}}
+    for name, program in (("none", copy.deepcopy(PROGRAM) | EMPTY), ("drop", only_drop)):
+        (folder / f"{name}.json").write_text(json.dumps(program))
+        since = time.process_time()
+        arguments = (f"{name}.json", "--method", method, "--seconds", "1", "--out", f"{name}.m.json")
+        code, out, err = run(capsys, "solve", "mmap", *arguments)
+        assert (code, err) == (0, "") and out.startswith("valid") and time.process_time() - since < 10.0
+
+
+def test_options_of_another_paper_are_passed_over_alike(folder, capsys):
+    """By the judge, as they always were, and by the picture."""
+    for field, kind in (("program", "mapping"), ("graph", "schedule")):
+        solution = json.loads((folder / f"{kind}.json").read_text())
+        options = {"package": {}, "objective": "memory", "chips": 3}
+        solution["made"] = {"method": "m", "by": "m", "seed": 0, "samples": 1, "options": options}
+        (folder / "other.json").write_text(json.dumps(solution))
+        assert run(capsys, "check", f"{field}.json", "other.json")[0] == 0
+        code, _, err = run(capsys, "show", f"{field}.json", "other.json", "--out", "o.svg")
+        assert (code, err) == (0, "")
+
+
+def of_two(first, last, tables, **memory):
+    """A program of two instructions: a parameter of `first` bytes, an array between them, an output of `last`."""
+    tensors = [{"name": "a", "bytes": first, "parameter": True}, {"name": "b", "bytes": 2 * last}]
+    tensors.append({"name": "c", "bytes": first, "output": True})
+    ends = [("a", "b"), ("b", "c")]
+    buffers = [[{"tensor": x, "role": "input"}, {"tensor": y, "role": "output"}] for x, y in ends]
+    fields = [{"name": f"i{i}", "kind": "f", "buffers": buffers[i], "latency_s": tables[i]} for i in (0, 1)]
+    return PROGRAM | {"memory": memory | {"copy_bytes_per_s": 10.0}, "tensors": tensors, "instructions": fields}
+
+
+def test_a_program_of_one_size_has_a_picture(folder, capsys, recwarn):
+    """Its axis of bytes has a length: nothing is said on the way, and there are numbers on it."""
+    large = of_two(4, 2**49, [[4, 3, 2, 1]] * 2, fast_bytes=2**50)
+    (folder / "large.json").write_text(json.dumps(large))
+    assert run(capsys, "show", "large.json", "--out", "o.svg")[0] == 0 and not recwarn.list
+    assert "ytick_1" in (folder / "o.svg").read_text()
+
+
+def test_the_file_at_fault_is_named(folder, capsys):
+    """An input's name that is too long, an output that is no file, and a solution without its instance."""
+    (folder / "o.json").write_text("{}")
+    name = "a" * 300
+    code, _, err = run(capsys, "solve", "mmap", name, "--method", "greedy", "--out", "o.json")
+    assert one_line(code, err).startswith(f"lmap: {name[:100]}") and "o.json" not in err
+    os.mkfifo("pipe.json")
+    code, _, err = run(capsys, "solve", "mmap", "program.json", "--method", "greedy", "--out", "pipe.json")
+    assert one_line(code, err) == "lmap: pipe.json: is not a regular file\n"
+    code, _, err = run(capsys, "check", "mapping.json")
+    assert "is a mapping: name the instance" in one_line(code, err)
+
+
+def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
+    """A byte order mark, an array named like a checkpoint, a position in nothing, a capacity of nothing."""
+    (folder / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(PROGRAM).encode())
+    assert "byte order mark" in one_line(*run(capsys, "check", "mmap", "bom.json")[::2])
+    with open("array.npz", "wb") as stream:
+        np.save(stream, np.zeros(3))
+    with pytest.raises(InputError, match="no zip file of arrays"):
+        read_checkpoint("array.npz")
+    nothing = copy.deepcopy(PROGRAM) | copy.deepcopy(EMPTY)
+    nothing["instructions"][0]["varied"] = [0]
+    (folder / "n.json").write_text(json.dumps(nothing))
+    assert "has no buffers" in one_line(*run(capsys, "check", "mmap", "n.json")[::2])
+    (folder / "z.json").write_text(json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}}))
+    assert "must be above 0, got 0" in one_line(*run(capsys, "check", "mmap", "z.json")[::2])
+    arguments = ("program.json", "--method", "greedy", "--out", "o.json", "--seconds", "5e-324")
+    assert "--seconds: 5e-324 is outside" in one_line(*run(capsys, "solve", "mmap", *arguments)[::2])

@@ -63,3 +63,11 @@ def test_damaged_logs_are_refused(tmp_path):
     path.write_text('{"iteration": 1}\n[]\n')
     with pytest.raises(InputError, match="line 2"):
         read_log(path)
+
+
+def test_long_iterations_are_saved_one_by_one(tmp_path, monkeypatch):
+    """A kill loses no more than a minute, however many iterations a checkpoint is due after."""
+    monkeypatch.setattr("learned_mapping.learning.loop.LONGEST_S", -1.0)
+    train(Counter(cut=2), lambda: False, log=Log(None), checkpoint=tmp_path / "a.npz", every=1000)
+    again = Counter()
+    assert resume(again, tmp_path / "a.npz") and again.iterations == 2

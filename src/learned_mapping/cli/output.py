@@ -58,7 +58,9 @@ def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
     try:
         if path.is_dir():
             raise InputError(out, "", "is a folder, expected a file")
-        if path.exists() and any(Path(source).exists() and path.samefile(source) for source in inputs):
+        if path.exists() and not path.is_file():
+            raise InputError(out, "", "is not a regular file")
+        if path.exists() and any(os.path.exists(source) and path.samefile(source) for source in inputs):
             raise InputError(out, "", "would overwrite an input")
         folder = path.absolute().parent
         while not folder.exists():

@@ -3,7 +3,6 @@
 import argparse
 import functools
 import importlib
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from learned_mapping import __version__
 from learned_mapping.errors import shown
 
 PAPERS = ("mmap", "mcm", "regal")
+LEAST = 1e-300
+"""Of an option that has to be above 0: a part of it is too."""
 TRUST = (
     "Files are checked and never executed. `trace` and `extract` import and run the module you name: name none that "
     "you would not run. `make --cluster` sends code to a Ray cluster, which asks nobody for a password: keep its "
@@ -81,15 +82,15 @@ def integer(low: int, high: int) -> Callable[[str], int]:
 
 
 def positive(high: float) -> Callable[[str], float]:
-    """An option's type: a finite number above 0 and at most `high`."""
+    """An option's type: a number above 0, from `LEAST` on, and at most `high`."""
 
     def convert(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
-        if not math.isfinite(value) or not 0 < value <= high:
-            raise argparse.ArgumentTypeError(f"{text} is outside (0, {high:g}]")
+        if not LEAST <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is outside [{LEAST:g}, {high:g}]")
         return value
 
     return convert

@@ -267,8 +267,9 @@ HARDWARE: dict[str, Callable[[Any], tuple]] = {
 
 def _judged_task(paper: Problem, instance: Any, solution: Any, path: str) -> Any:
     """The task of a solution's file: its instance with the hardware that the file names."""
-    given = {name: value for name, value in judged_options(path).items() if name != "hardware"}
-    given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in OPTIONS[paper.name]}
+    own = [name for name in OPTIONS[paper.name] if name != "hardware"]
+    given = {name: value for name, value in judged_options(path).items() if name in own}
+    given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in own}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
     return paper.task(instance, **given)
@@ -281,8 +282,10 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
       InputError: the file is no solution.
     """
     if solution is None:
-        is_program = not instance.endswith(COSTGRAPH_ENDINGS) and schema_name(read_json(instance)) == "program"
-        return "mmap" if is_program else "regal"
+        kind = "graph" if instance.endswith(COSTGRAPH_ENDINGS) else schema_name(read_json(instance))
+        if kind in PAPERS:
+            raise InputError(instance, "schema", f"is a {kind}: name the instance that it is for before it")
+        return "mmap" if kind == "program" else "regal"
     node = read_json(solution)
     name = schema_name(node)
     if name not in PAPERS:

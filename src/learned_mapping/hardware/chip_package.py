@@ -62,7 +62,7 @@ def package_of(node: Node) -> ChipPackage:
         found["chips"] = given["chips"].integer(1, MAX_CHIPS)
     for name in names[1:-1]:
         if found.get(name) == 0:
-            given[name].fail("must be above 0")
+            given[name].fail("must be above 0, got 0")
     return ChipPackage(**found)
 
 

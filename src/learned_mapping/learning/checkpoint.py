@@ -55,7 +55,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     except InputError:
         raise
     except Exception as error:  # what unpacking damaged bytes may raise is nowhere written down
-        fault = "no zip file of arrays" if isinstance(error, ValueError) else error
+        fault = "no zip file of arrays" if isinstance(error, ValueError | TypeError) else error
         raise InputError(path, "", f"is no checkpoint ({fault})") from None
     try:
         header = json.loads(arrays.pop(HEADER).tobytes())

@@ -6,6 +6,7 @@ is lost whole, so a run that goes on from a checkpoint repeats what an uninterru
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,9 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.json_io import write_bytes
+
+LONGEST_S = 60.0
+"""Between two checkpoints, for iterations that take long."""
 
 
 class Agent(Protocol):
@@ -97,18 +101,19 @@ def train(
       agent: fresh or restored.
       stop: asked often, also within an iteration.
       log: gets a row per iteration.
-      checkpoint: file, written every `every` iterations and at the end, unless the end is within an iteration.
+      checkpoint: file, written every `every` iterations, `LONGEST_S` after the last, and at the end, unless the end is
+        within an iteration.
       every: at least 1.
     """
-    saved = agent.iterations
+    saved, since = agent.iterations, time.monotonic()
     while not agent.done and not stop():
         row = agent.iterate(stop)
         if row is None:
             return
         log.append(row)
-        if checkpoint is not None and agent.iterations % every == 0:
+        if checkpoint is not None and (agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S):
             write_checkpoint(checkpoint, *agent.state())
-            saved = agent.iterations
+            saved, since = agent.iterations, time.monotonic()
     if checkpoint is not None and saved != agent.iterations:
         write_checkpoint(checkpoint, *agent.state())
 

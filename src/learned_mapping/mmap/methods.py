@@ -12,7 +12,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.agent.config import FOLLOWING, WITH_ALTERNATIVES
-from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
+from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import edit_search
 from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
@@ -172,8 +172,10 @@ class MemoryMapping(Problem):
         return instance
 
     def metrics(self, task: Program, solution: Any) -> dict[str, float]:
-        """``saving_s`` (seconds spared of HBM) and ``latency_s`` (the whole program, with stalls)."""
-        return {"saving_s": self.value(task, solution), "latency_s": program_latency(task, solution).total_s}
+        """``return`` (share of the possible saving), ``saving_s`` (seconds spared of HBM) and ``latency_s`` (the whole
+        program, with stalls)."""
+        costs = {"return": claimed_share(task, solution), "saving_s": self.value(task, solution)}
+        return costs | {"latency_s": program_latency(task, solution).total_s}
 
     def value(self, task: Program, solution: Any) -> float:
         """Seconds spared of HBM."""
@@ -205,7 +207,7 @@ PROBLEM = MemoryMapping()
 def solve(program: Program, method: str, **limits: Any) -> Result:
     """Maps `program`; limits (seed, seconds, samples, cpu, progress, profile) and errors as in `problem.solve`.
 
-    The result's metrics are ``return`` (share of the possible saving), ``resets`` (dead ends in the best game) and
-    those of `MemoryMapping.metrics`; a sample is a game, also one played on from the middle of another.
+    The result's metrics are those of `MemoryMapping.metrics` and, of a method that plays, ``resets`` (dead ends in the
+    best game); a sample is a game, also one played on from the middle of another.
     """
     return problem.solve(PROBLEM, program, method, **limits)

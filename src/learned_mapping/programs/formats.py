@@ -259,6 +259,8 @@ def _varied(instruction: dict[str, Node], num_buffers: int) -> list[int]:
         return list(range(num_buffers))
     varied: list[int] = []
     for item in instruction["varied"].array(MAX_VARIED):
+        if not num_buffers:
+            item.fail("the instruction has no buffers")
         position = item.integer(0, num_buffers - 1)
         if position in varied:
             item.fail(f"position {position} is listed twice")

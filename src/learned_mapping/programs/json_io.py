@@ -180,6 +180,8 @@ def parse_json(data: bytes, source: object) -> Node:
         raise InputError(source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported")
     try:
         text = data.decode("utf-8")
+        if text.startswith("\ufeff"):
+            raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
     except UnicodeDecodeError as error:
         raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
     del data

@@ -272,7 +272,7 @@ def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) ->
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
     for name, (value, _) in memory.items():
         if not value > 0:
-            raise InputError(source, name, "must be above 0")
+            raise InputError(source, name, f"must be above 0, got {value:g}")
 
 
 def _check_order(p: Program, source: object) -> None:

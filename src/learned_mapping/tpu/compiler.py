@@ -142,7 +142,9 @@ def require_compiler() -> None:
     """Raises `InputError` where the extra ``tpu`` is not installed."""
     for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
         if importlib.util.find_spec(package) is None:
-            raise InputError("extract", package, f"{what} is not installed: pip install -e '.[tpu]' in the checkout")
+            raise InputError(
+                "TPU compiler", package, f"{what} is not installed: pip install -e '.[tpu]' in the checkout"
+            )
 
 
 def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
+from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
@@ -61,7 +62,7 @@ def solve(
       seconds, games: the budget; ten seconds where neither is given and the configuration sets no iterations either.
       config: every number of the agent; the default depends on the program's length.
       cpu, progress: as in `Budget`.
-      checkpoint: file to go on from if it exists, and to write every `every` iterations. The budget covers both runs.
+      checkpoint: file to go on from if it exists, and to write as `train` does. The budget covers both runs.
       every: see `checkpoint`.
       log: file for the learning curve, JSON lines.
       evaluate: play evaluation games, beside the budget; without, nothing takes time but what the budget pays for. With
@@ -76,11 +77,11 @@ def solve(
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
     budget = AgentBudget(**limits)  # complains before anything is compiled
+    if not program.num_buffers or Games(program, 1, config.backup).over.all():
+        return _nothing_to_decide(program, budget)
     since = time.process_time()
     agent = MMapAgent(program, config, seed)
     compile_s = time.process_time() - since
-    if agent.games.over.all():
-        return _nothing_to_decide(program, budget)
     budget = AgentBudget(**limits)
     agent.budget = budget
     if checkpoint is None or not resume(agent, checkpoint):
