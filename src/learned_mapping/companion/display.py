@@ -46,7 +46,7 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
     day = datetime.datetime.fromisoformat(result["created"]).date().isoformat()
     parts = [
         f"<code>{_text(result['id'])}</code>, profile <em>{_text(result['profile'])}</em>",
-        f"{'up to ' if result['seeds'] > 1 else ''}{plural(result['seeds'], 'seed')}",
+        f"<code>--seeds {result['seeds']}</code>",
         f"{minutes(result['seconds'])} of work on {_text(machine.get('cpu', '?'))}, "
         f"{plural(machine.get('cores', 0), 'core')}",
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
