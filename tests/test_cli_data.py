@@ -234,9 +234,9 @@ def test_a_build_that_runs_at_the_same_time_is_not_looked_at(capsys, data):
 
 def test_everything_else_is_verified_too(capsys, data):
     """Would catch a torn result, a record under another's name, and a file of no known kind."""
-    (data / "results" / "runs" / "x.y").mkdir(parents=True)
+    (data / "results" / "runs").mkdir(parents=True)
     (data / "results" / "x.y.json").write_text("{")
-    write_json(data / "results" / "runs" / "x.y" / "ab.json", {"schema": "learned-mapping/run/1", "digest": "cd"})
+    write_json(data / "results" / "runs" / "x.y.jsonl", {"schema": "learned-mapping/run/1", "digest": "cd"})
     (data / "other").mkdir()
     (data / "other" / "weights.pickle").write_bytes(b"")
     (data / "other" / "tuning.json").write_text("{}")
@@ -246,6 +246,6 @@ def test_everything_else_is_verified_too(capsys, data):
     assert sorted(places) == [
         "other/tuning.json",
         "other/weights.pickle",
-        "results/runs/x.y/ab.json",
+        "results/runs/x.y.jsonl",
         "results/x.y.json",
     ]

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, execute, read_record
+from learned_mapping.companion.records import read_record
+from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, execute
 from learned_mapping.errors import InputError
 
 FUNCTIONS = "companion.run_functions"
@@ -21,7 +22,7 @@ def runs_of(function: str, seeds: range, **config) -> list[Run]:
 def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"--cluster.*'\.\[cluster\]'"):
-        execute(runs_of("square", range(1)), store=tmp_path, cluster="auto", progress=False)
+        execute(runs_of("square", range(1)), store=tmp_path / "store", cluster="auto", progress=False)
 
 
 def start_cluster(attempts: int = 3):

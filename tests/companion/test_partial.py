@@ -7,7 +7,8 @@ import pytest
 from companion.toy import TOY
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute, read_record
+from learned_mapping.companion.records import read_record, read_records
+from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute
 from learned_mapping.errors import InputError
 
 FUNCTIONS = "companion.run_functions"
@@ -71,7 +72,7 @@ def test_a_killed_run_is_not_tried_again_after_the_limit(tmp_path):
 
 def test_failures_come_before_what_is_missing(tmp_path):
     with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed \(1 of 4 are there\): .*seed of evil"):
-        execute(runs_of("raising", range(4), bad=1), store=tmp_path, limit=Allowed(2), progress=False)
+        execute(runs_of("raising", range(4), bad=1), store=tmp_path / "store", limit=Allowed(2), progress=False)
 
 
 @pytest.fixture
@@ -84,8 +85,8 @@ def test_chosen_runs_are_performed_and_nothing_is_assembled_before_all_are_there
     with pytest.raises(RunsMissingError, match=r"toy.table: 10 of 15 runs are there"):
         results.make(TOY, "full", instances=["toy0", "toy2"], progress=False)
     assert results.stored("toy.table") is None
-    stored = {path.name for path in results.runs_folder("toy.table").iterdir()}
-    assert stored == {f"{r.digest}.json" for r in TOY.plan("full", 5) if r.instance != "toy1"}
+    stored = set(read_records(results.runs_path("toy.table")))
+    assert stored == {run.digest for run in TOY.plan("full", 5) if run.instance != "toy1"}
     made = results.make(TOY, "full", only=["random"], instances=["toy1"], progress=False)
     assert len(made["runs"]) == 15 and results.load("toy.table") == made
 

@@ -23,7 +23,7 @@ def test_full_results_belong_to_the_project_and_quick_ones_do_not(tmp_path):
     results.make(TOY, "full", progress=False)
     results.make(TOY, "quick", progress=False)
     assert (tmp_path / "data/results/toy.table.json").exists()
-    assert len(list((tmp_path / "data/results/runs/toy.table").iterdir())) == 15
+    assert len((tmp_path / "data/results/runs/toy.table.jsonl").read_text().splitlines()) == 15
     assert (tmp_path / "build/quick/results/toy.table.json").exists()
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.runs import RunsFailedError, execute, read_record
+from learned_mapping.companion.records import (
+    append_record,
+    faults,
+    read_record,
+    read_records,
+    record_of,
+    tidy_records,
+)
+from learned_mapping.companion.runs import RunsFailedError, execute
 from learned_mapping.errors import InputError
 
 FUNCTIONS = "companion.run_functions"
@@ -56,25 +65,41 @@ def test_equal_runs_share_one_execution(tmp_path):
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "other-run", "not-an-object", "bad-seconds"])
 def test_torn_and_foreign_records_are_redone(tmp_path, damage):
-    """A half-written or exchanged record must not enter a table."""
+    """A half-written or exchanged record must not enter a table; nor may it take the next record with it."""
     store = tmp_path / "store"
     runs = runs_of("count", range(2), folder=str(tmp_path))
     execute(runs, store=store, progress=False)
-    path, other = (store / f"{run.digest}.json" for run in runs)
-    record = json.loads(path.read_text())
-    path.write_text(
-        {
-            "truncated": path.read_text()[:-20],
-            "empty": "",
-            "foreign": '{"schema": "learned-mapping/graph/1"}',
-            "other-run": other.read_text(),
-            "not-an-object": "[]",
-            "bad-seconds": json.dumps({**record, "seconds": "long"}),
-        }[damage]
-    )
+    lines = {record["digest"]: json.dumps(record) for record in read_records(store).values()}
+    whole, other = (lines[run.digest] for run in runs)
+    damaged = {
+        "truncated": whole[:-20],
+        "empty": "",
+        "foreign": '{"schema": "learned-mapping/graph/1"}',
+        "other-run": other.replace(runs[1].digest, runs[0].digest),
+        "not-an-object": "[]",
+        "bad-seconds": json.dumps({**json.loads(whole), "seconds": "long"}),
+    }[damage]
+    store.write_text(f"{other}\n{damaged}")
     assert read_record(store, runs[0]) is None
+    assert len(list(faults(store))) == (damage != "empty")
     assert execute(runs, store=store, progress=False)[0]["result"] == {"seed": 0}
     assert (tmp_path / "0.log").read_text() == "xx" and (tmp_path / "1.log").read_text() == "x"
+    assert not list(faults(store)) and len(store.read_text().splitlines()) == 2, "the damage is gone"
+
+
+def test_two_processes_append_to_one_file(tmp_path):
+    """Would catch records that one `lmap make` loses because another rewrites the file."""
+    runs = runs_of("square", range(40))
+    record = {"seconds": 1.0, "peak_bytes": 1, "result": {"curve": [0.5] * 5000}}
+
+    def write(share: list[Run]) -> None:
+        for run in share:
+            append_record(tmp_path / "store", record_of(run, record, ""))
+            tidy_records(tmp_path / "store")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, (runs[::2], runs[1::2])))
+    assert set(read_records(tmp_path / "store")) == {run.digest for run in runs}
 
 
 def test_records_of_other_behaviour_are_redone_unless_asked_for(tmp_path):
@@ -89,11 +114,11 @@ def test_records_of_other_behaviour_are_redone_unless_asked_for(tmp_path):
 
 def test_processes_give_the_same_records_in_order_and_keep_to_one_thread(tmp_path):
     runs = runs_of("square", range(5))
-    records = execute(runs, store=tmp_path, jobs=2, progress=False)
+    records = execute(runs, store=tmp_path / "store", jobs=2, progress=False)
     assert [record["result"]["square"] for record in records] == [0, 1, 4, 9, 16]
     assert os.getpid() not in {record["result"]["pid"] for record in records}
     assert {record["result"]["threads"] for record in records} == {"1"}
-    assert all(read_record(tmp_path, run) == record for run, record in zip(runs, records))
+    assert all(read_record(tmp_path / "store", run) == record for run, record in zip(runs, records))
 
 
 def test_a_killed_worker_costs_its_own_run_once(tmp_path):
@@ -106,17 +131,17 @@ def test_a_killed_worker_costs_its_own_run_once(tmp_path):
 def test_a_run_that_always_dies_is_reported_and_the_others_are_stored(tmp_path):
     runs = runs_of("killed_always", range(4), kill=[2])
     with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed: random on toy, seed 2: .*died 2 times"):
-        execute(runs, store=tmp_path, jobs=2, progress=False)
-    assert [read_record(tmp_path, run) is not None for run in runs] == [True, True, False, True]
+        execute(runs, store=tmp_path / "store", jobs=2, progress=False)
+    assert [read_record(tmp_path / "store", run) is not None for run in runs] == [True, True, False, True]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_raising_run_is_reported_in_one_line(tmp_path, jobs):
     runs = runs_of("raising", range(3), bad=1)
     with pytest.raises(RunsFailedError) as caught:
-        execute(runs, store=tmp_path, jobs=jobs, progress=False)
+        execute(runs, store=tmp_path / "store", jobs=jobs, progress=False)
     assert "ZeroDivisionError: seed of evil" in str(caught.value) and "\n" not in str(caught.value)
-    assert [read_record(tmp_path, run) is not None for run in runs] == [True, False, True]
+    assert [read_record(tmp_path / "store", run) is not None for run in runs] == [True, False, True]
 
 
 def test_an_interrupted_series_keeps_what_is_finished(tmp_path):
@@ -124,7 +149,7 @@ def test_an_interrupted_series_keeps_what_is_finished(tmp_path):
     runs = runs_of("interrupted", range(4), folder=str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         execute(runs, store=tmp_path / "store", progress=False)
-    assert len(list((tmp_path / "store").iterdir())) == 2
+    assert len(read_records(tmp_path / "store")) == 2
     execute(runs, store=tmp_path / "store", progress=False)
     assert [(tmp_path / f"{seed}.log").read_text() for seed in range(4)] == ["x"] * 4
 
@@ -133,10 +158,10 @@ def test_peak_memory_belongs_to_the_run(tmp_path):
     """A run after a large one in the same worker must not inherit its peak."""
     megabytes = 2**20
     runs = [Run(f"{FUNCTIONS}:allocate", "random", "toy", {"bytes": size * megabytes}) for size in (200, 1)]
-    large, small = execute(runs, store=tmp_path, progress=False)
+    large, small = execute(runs, store=tmp_path / "store", progress=False)
     assert large["peak_bytes"] - small["peak_bytes"] > 150 * megabytes
 
 
 def test_jobs_must_be_positive(tmp_path):
     with pytest.raises(InputError, match="--jobs"):
-        execute([], store=tmp_path, jobs=0)
+        execute([], store=tmp_path / "store", jobs=0)

@@ -10,10 +10,10 @@ from typing import Any
 
 from learned_mapping.companion import fingerprints, results
 from learned_mapping.companion.artifact import PAPERS, RUN, TABLE
+from learned_mapping.companion.records import read_records
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
 from learned_mapping.folders import project_folder
-from learned_mapping.programs.json_io import read_json
 
 
 def entries(profile: str = "full") -> list[dict[str, Any]]:
@@ -99,16 +99,9 @@ def repeatable(record: Mapping[str, Any]) -> bool:
 
 def choose(count: int, seed: int) -> list[dict[str, Any]]:
     """Records of repeatable runs, drawn without repetition; fewer where there are not so many."""
-    paths = [path for name, *_ in TABLE for path in sorted(results.runs_folder(name).glob("*.json"))]
-    random.Random(seed).shuffle(paths)
-    found: list[dict[str, Any]] = []
-    for path in paths:
-        if len(found) >= count:
-            break
-        record = read_json(path, "run").value
-        if repeatable(record):
-            found.append(record)
-    return found
+    records = [record for name, *_ in TABLE for record in read_records(results.runs_path(name)).values()]
+    records = [record for record in records if repeatable(record)]
+    return random.Random(seed).sample(records, min(count, len(records)))
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:

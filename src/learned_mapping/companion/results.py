@@ -49,9 +49,9 @@ def result_path(artifact_id: str, profile: str = "full") -> Path:
     return results_folder(profile) / f"{artifact_id}.json"
 
 
-def runs_folder(artifact_id: str, profile: str = "full") -> Path:
-    """The folder of the records of an artifact's runs."""
-    return results_folder(profile) / "runs" / artifact_id
+def runs_path(artifact_id: str, profile: str = "full") -> Path:
+    """The file of the records of an artifact's runs."""
+    return results_folder(profile) / "runs" / f"{artifact_id}.jsonl"
 
 
 def make(
@@ -95,7 +95,7 @@ def make(
     options = dict(jobs=jobs, cluster=cluster, reuse_stale=reuse_stale, limit=limit, progress=progress)
     records = execute(
         plan,
-        store=runs_folder(artifact.id, profile),
+        store=runs_path(artifact.id, profile),
         fingerprint_of=lambda run: known_fingerprints.get(fingerprints.key_of(run), ""),
         chosen=lambda run: chosen(run) and (long or not run.long),
         label=artifact.id,
@@ -109,7 +109,7 @@ def make(
         assembled = artifact.assemble(profile, records)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         fault = f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again without it"
-        raise InputError(runs_folder(artifact.id, profile), "result", fault) from error
+        raise InputError(runs_path(artifact.id, profile), "result", fault) from error
     distinct = {record["digest"]: record for record in records}.values()
     result = {
         "schema": SCHEMA,

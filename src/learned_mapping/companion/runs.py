@@ -1,7 +1,7 @@
 """Executes runs as independent keyed tasks: in this process, in local worker processes, or on a Ray cluster.
 
-A record is written, atomically, as each run finishes; a run whose record is there is not redone. So an interrupted
-series goes on where it stopped, and a killed worker costs its own run only.
+A record is stored as each run finishes; a run whose record is there is not redone. So an interrupted series goes on
+where it stopped, and a killed worker costs its own run only.
 """
 
 import json
@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.artifact import RUN, Run
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.records import append_record, read_records, record_of, task_of, tidy_records
 from learned_mapping.companion.worker import SINGLE_THREAD, perform
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
-from learned_mapping.programs.json_io import check_writable, read_json, write_json
+from learned_mapping.programs.json_io import check_writable
 
-SCHEMA = "learned-mapping/run/1"
 ATTEMPTS = 2  # A run whose worker dies is tried once more.
 
 
@@ -85,7 +85,7 @@ def execute(
 
     Args:
       runs: what to do; two equal runs share one record.
-      store: folder of the records, ``<digest>.json`` each.
+      store: file of the records (`records`).
       jobs: local worker processes, one thread each; 1 performs the runs in this process.
       cluster: address of a Ray cluster, instead of local processes.
       fingerprint_of: digest of what the run's method does (`fingerprints`); kept in its record. A record of another
@@ -105,16 +105,16 @@ def execute(
         raise InputError("--jobs", "", f"must be at least 1, got {jobs}")
     store = Path(store)
     distinct = {run.digest: run for run in runs}
-    records: dict[str, dict[str, Any]] = {}
+    stored, records = read_records(store), {}
     for digest, run in distinct.items():
-        record = read_record(store, run)
+        record = stored.get(digest)
         if record is not None and limit is not None:
             limit.learn(record)
         if record is not None and (reuse_stale or record["fingerprint"] == fingerprint_of(run)):
             records[digest] = record
     tasks = [run for digest, run in distinct.items() if digest not in records and chosen(run)]
     if tasks:
-        check_writable(store)
+        check_writable(store.parent)
         if cluster is not None:
             outcomes = on_cluster(tasks, cluster, limit)
         elif jobs == 1 or len(tasks) == 1:
@@ -129,50 +129,19 @@ def execute(
                 if "error" in outcome:
                     failures.append((run, outcome["error"]))
                 else:
-                    records[run.digest] = _record(run, outcome, fingerprint_of(run))
-                    write_json(store / f"{run.digest}.json", records[run.digest])
+                    records[run.digest] = record_of(run, outcome, fingerprint_of(run))
+                    append_record(store, records[run.digest])
                     if limit is not None:
                         limit.learn(records[run.digest])
                 bar.set_postfix_str(f"{run.method} {run.instance}", refresh=False)
                 bar.update()
+        tidy_records(store)
         if failures:
             raise RunsFailedError(failures, len(records), len(distinct))
     needed = [digest for digest, run in distinct.items() if not run.long]
     if any(digest not in records for digest in needed):
         raise RunsMissingError(label, len(records), len(distinct))
     return [records[run.digest] for run in runs if run.digest in records]
-
-
-def task_of(run: Run) -> dict[str, Any]:
-    """A run as the JSON a worker takes."""
-    return {name: getattr(run, name) for name in RUN}
-
-
-def _record(run: Run, outcome: dict[str, Any], fingerprint: str) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        **task_of(run),
-        "digest": run.digest,
-        "fingerprint": fingerprint,
-        "seconds": round(outcome["seconds"], 4),
-        "peak_bytes": int(outcome["peak_bytes"]),
-        "result": outcome["result"],
-    }
-
-
-def read_record(store: str | os.PathLike, run: Run) -> dict[str, Any] | None:
-    """The stored record of a run; None where there is none, or it is torn, or it is of something else."""
-    path = Path(store) / f"{run.digest}.json"
-    if not path.exists():
-        return None
-    try:
-        record = read_json(path, "run").value
-        same = all(record[name] == value for name, value in task_of(run).items())
-        whole = isinstance(record["result"], dict) and record["seconds"] >= 0 and record["peak_bytes"] >= 0
-        whole = whole and len(record["result"]) > 0
-        return record if same and whole and isinstance(record["fingerprint"], str) else None
-    except (InputError, KeyError, TypeError):
-        return None
 
 
 class _Worker:

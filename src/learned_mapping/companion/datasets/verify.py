@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Item, file_sha256
 from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_set, find_sets
+from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.formats import graph_from_json, program_from_json
@@ -88,21 +89,14 @@ def verify_results() -> Verdict:
     faults = []
     present = files_of(folder)
     for path in present:
-        if path.suffix == ".json":
-            try:
-                if path.parent == folder:
-                    results.load(path.stem)
-                else:
-                    _check_record(path)
-            except InputError as error:
-                faults.append(_relative(error))
+        try:
+            if path.suffix == ".json":
+                results.load(path.stem)
+            elif path.suffix == ".jsonl":
+                faults += map(_relative, record_faults(path))
+        except InputError as error:
+            faults.append(_relative(error))
     return Verdict("results", len(present), len(present), bytes_of(present), tuple(faults))
-
-
-def _check_record(path: Path) -> None:
-    node = read_json(path, "run")
-    if node.value.get("digest") != path.stem:
-        raise InputError(path, "digest", f"{node.value.get('digest')!r} is not the file's name")
 
 
 def verify_other_files() -> Verdict:

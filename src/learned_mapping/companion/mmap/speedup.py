@@ -30,7 +30,7 @@ from learned_mapping.companion.mmap.runs import (
     plan_run,
     replayed,
 )
-from learned_mapping.companion.runs import read_record
+from learned_mapping.companion.records import read_record
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -364,7 +364,7 @@ def plan_fig8(profile: str, seeds: int) -> list[Run]:
 
 def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[Record]:
     """The records of the agent's runs of `mmap.table3`; raises `InputError` where none of them is there."""
-    folder, config = results.runs_folder("mmap.table3", "full"), {"seconds": seconds}
+    folder, config = results.runs_path("mmap.table3", "full"), {"seconds": seconds}
     runs = (read_record(folder, plan_run(AGENT, instance, config, seed)) for seed in seeds)
     found = [record for record in runs if record is not None]
     if not found:

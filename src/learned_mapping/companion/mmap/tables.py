@@ -24,7 +24,7 @@ from learned_mapping.companion.mmap.runs import (
 )
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
-from learned_mapping.companion.runs import read_record
+from learned_mapping.companion.records import read_record
 from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summary_row
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.rules.play import Game
@@ -205,7 +205,7 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             found.append(summary_row(record["instance"], *key, column, statistic=np.mean, **extra))
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
             run = plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
-            if (stored := read_record(results.runs_folder("mmap.table3", "full"), run)) is not None:
+            if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
                 found += trained_rows(record["instance"], "muzero", [stored["result"]])
     for key, group in groups.items():
         found += trained_rows(*key, group)
