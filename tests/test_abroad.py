@@ -550,17 +550,14 @@ def test_no_bound_of_the_chain_rule_is_called_the_optimum(folder, capsys):
     tensors = [{"name": f"t{n}", "producer": n, "bytes": 10, "consumers": ["c", "d"]} for n in "ab"]
     graph = {"schema": "learned-mapping/graph/1", "name": "k22", "ops": ops, "tensors": tensors}
     (folder / "k22.json").write_text(json.dumps(graph))
-    told = []
-    for options in (["cp-sat", "--samples", "10"], ["random", "--samples", "40", "--strength", "general"]):
-        options = ["--method", *options, "--chips", "4", "--out", "k.json", "--json"]
-        code, out, err = run(capsys, "solve", "mcm", "k22.json", *options)
-        assert code == 0, err
-        told.append(json.loads(out))
-    best = told[1]["costs"]["runtime_s"]
-    assert best == pytest.approx(told[0]["costs"]["runtime_s"] / 2)
-    assert told[0]["metrics"]["bound_s"] <= best < told[0]["metrics"]["chain_bound_s"]
-    assert told[0]["gap"] == pytest.approx(1.0) and told[0]["chain_gap"] < 1e-6
-    assert "optimum under the chain rule" in told[1]["beside"] and "gap" not in told[1]
+    options = ["--method", "cp-sat", "--samples", "10", "--chips", "4", "--out", "k.json", "--json"]
+    code, out, err = run(capsys, "solve", "mcm", "k22.json", *options)
+    assert code == 0, err
+    told = json.loads(out)
+    best = told["costs"]["runtime_s"] / 2  # four chips
+    assert told["metrics"]["bound_s"] <= best < told["metrics"]["chain_bound_s"]
+    assert told["gap"] == pytest.approx(1.0) and told["chain_gap"] < 1e-6
+    assert "optimum under the chain rule" in told["beside"]
 
 
 def test_times_next_to_nothing(folder, capsys):
@@ -598,7 +595,7 @@ EMPTY = {"tensors": [], "instructions": [{"name": "i", "kind": "f", "buffers": [
 """Of a program without buffers."""
 
 
-@pytest.mark.parametrize("method", ["muzero", "muzero-alternatives", "muzero-frozen", "search-only", "learning-only"])
+@pytest.mark.parametrize("method", ["muzero", "muzero-frozen", "search-only", "learning-only"])
 def test_nothing_to_decide_is_soon_decided(folder, capsys, method):
     """No buffers, or buffers that can only be dropped: nothing is compiled for that, and nothing fails."""
     only_drop = copy.deepcopy(PROGRAM) | {"memory": {"fast_bytes": 1, "copy_bytes_per_s": 1.0}}

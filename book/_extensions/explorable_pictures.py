@@ -110,7 +110,7 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
     "chips-ladder": _stored(
         "mcm.fig5", "all", "improvement",
         {"random": "random search", "rl": "the policy from scratch", "finetune": "the policy, pre-trained",
-         "greedy-careful": "careful greedy, 1 partition", "costs-random": "random costs, exact cut",
+         "greedy-careful": "careful greedy, 1 partition",
          "optimum": "the optimum"},
         ".2f",
     ),

@@ -27,7 +27,7 @@ from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.ppo import run as learn
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import Budget, Task
+from learned_mapping.mcm.methods import BALANCED, FOLLOW, Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
 from learned_mapping.mcm.searches.stochastic import (
@@ -92,40 +92,41 @@ def annealing_parameters() -> dict[str, Any]:
     return {**facts, "best": best, "grid": grid}
 
 
-BEGUN = {"start": True, "moved": 3.0, "follow": 0.5}
-LEARNT = {**BEGUN, "epochs": 4, "entropy": 0.01}
-POLICIES = (
-    {"start": False, "epochs": 10, "entropy": 0.01}, {"start": False, "epochs": 4, "entropy": 0.1},
-    *({**BEGUN, "learning": False, **change} for change in ({}, {"moved": 10.0}, {"follow": 0.0}, {"follow": 0.8})),
-    *({**LEARNT, **change} for change in (
-        {}, {"moved": 10.0}, {"follow": 0.0}, {"follow": 0.8}, {"entropy": 0.05}, {"credit": "candidate"},
-        {"mode": "sample"}, {"iterations": 2},
-    )),
-)  # fmt: skip
-"""Settings of paper 2's policy from scratch; where it has a start also without learning."""
+UNIFORM, BEGUN = "uniform", "begun"
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    UNIFORM: [{}, {"op_weight": 1.0}, {"op_weight": 10.0}, {"credit": "sample"}, {"credit": "candidate"},
+              {"credit": "sample", "epochs": 4}, {"epochs": 4}, {"learning_rate": 3e-3}],
+    BEGUN: [{}, {"moved": 3.0}, {"moved": 10.0}, {"learning_rate": 1e-3}, {"epochs": 10}],
+}  # fmt: skip
+"""Of paper 2's policy from scratch: what differs from the usual settings; the first of each are those."""
+FROZEN = ({}, {"moved": 3.0}, {"moved": 10.0})
+"""Of the policy that begins at partitions, without learning."""
 POLICY_SAMPLES, POLICY_SEEDS = 1000, 3
 
 
 def policy_parameters() -> dict[str, Any]:
     """Every setting: throughput over the optimum's, the geometric mean over graphs and seeds."""
+    points = [(kind, change, True) for kind, changes in SETTINGS.items() for change in changes]
     grid = []
-    for settings in POLICIES:
-        point = dict(settings)
-        begun, learning = point.pop("start"), point.pop("learning", True)
-        starting, logs, seconds = {name: point.pop(name) for name in ("moved", "follow") if name in point}, [], 0.0
+    for kind, change, learning in [*points, *((BEGUN, change, False) for change in FROZEN)]:
+        settings = (BALANCED if kind == BEGUN else {}) | change
+        config, logs, seconds = agent_config(begun=kind == BEGUN, **settings), [], 0.0
         for name, seed in itertools.product(names("validation"), range(POLICY_SEEDS)):
             task, rng = Task(load_graph(name), ChipPackage(chips=chips(name))), np.random.default_rng(seed)
-            policy, budget = make_policy(agent_config(begun=begun, **point)), Budget(samples=POLICY_SAMPLES, cpu=True)
-            env = PartitionEnv(task.model, task.arrays, Start(task.model, task.arrays, **starting) if begun else None)
+            policy, budget = make_policy(config), Budget(samples=POLICY_SAMPLES, cpu=True)
+            env = PartitionEnv(
+                task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if config.begun else None
+            )
             learn(policy, new_learned(policy, rng), env, rng, budget, learning=learning)
             logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
             seconds += budget.seconds
         spread = float(np.exp(np.std(np.mean(np.reshape(logs, (-1, POLICY_SEEDS)), axis=0))))
         found = {"over_optimum": float(np.exp(np.mean(logs))), "factor_between_seeds": spread, "seconds": seconds}
-        grid.append({**settings, **found})
+        shown = {name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")}
+        grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **found})
         say(grid[-1])
     facts = {"graphs": list(names("validation")), "samples": POLICY_SAMPLES, "seeds": POLICY_SEEDS}
-    return {**facts, "best": max(grid, key=lambda row: row["over_optimum"]), "grid": grid}
+    return {**facts, "grid": grid}
 
 
 def silicon_parameters() -> dict[str, Any]:
@@ -155,7 +156,7 @@ def silicon_parameters() -> dict[str, Any]:
     facts["target"] = {"pearson": PAPER_PEARSON, "invalid": PAPER_INVALID}
     facts["ranges"] = {name: list(ends) for name, ends in RANGES.items()}
     facts |= {"sram_mib": float(sizes[chosen]), "invalid": float(invalid[chosen])}
-    uniform = repair_batch(repair_arrays(graph), CHIPS, mode="sample", rng=rng, count=PARTITIONS)[0]
+    uniform = repair_batch(repair_arrays(graph), CHIPS, mode="sample", rng=rng, count=PARTITIONS)
     silicon = Silicon(graph, package)
     facts["uniform_runs"] = float(np.mean([silicon.throughput(row) > 0 for row in uniform]))
     return {**facts, "best": best, "candidates": candidates}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from learned_mapping.clock import cpu_seconds
 from learned_mapping.errors import InputError
 
 
@@ -12,8 +13,8 @@ class Budget:
     Args:
       seconds: the limit in seconds, or None.
       samples: the limit in samples (games, repairs or cost-model evaluations), or None.
-      cpu: count the process's own CPU seconds, which do not depend on what else the machine does, instead of the wall
-        clock's. Experiments do; a user's ``--seconds`` does not.
+      cpu: count the process's own CPU seconds (`clock.cpu_seconds`), which do not depend on what else the machine does,
+        instead of the wall clock's. Experiments do; a user's ``--seconds`` does not.
       progress: called with (samples, seconds, best value) at most twice a second and once at the end.
       checkpoint: file in which a learner keeps its state.
       strict: nothing runs beside the budget, such as the games by which tables judge a learner.
@@ -41,7 +42,7 @@ class Budget:
         self.limit_s, self.limit_samples = seconds, samples
         self.cpu, self.progress, self.checkpoint = cpu, progress, checkpoint
         self.strict = strict
-        self._clock = time.process_time if cpu else time.perf_counter
+        self._clock = cpu_seconds if cpu else time.perf_counter
         self._start = self._clock()
         self._last_progress = float("-inf")
         self.samples = 0

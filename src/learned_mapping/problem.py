@@ -16,33 +16,6 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.verdict import LISTED, Verdict
 
-RENAMED: dict[str, dict[str, str]] = {
-    "mmap": {"muzero-paper": "muzero", "gumbel": "muzero", "segment-search": "edit-search"},
-    "mcm": {
-        "rl-chips": "rl",
-        "zeroshot-chips": "zeroshot",
-        "finetune-chips": "finetune",
-        "rl-weights": "costs-cem",
-        "zeroshot-weights": "costs-cem",
-        "finetune-weights": "costs-cem",
-        "random-weights": "costs-random",
-        "cem-weights": "costs-cem",
-    },
-    "regal": {
-        "regal-paper": "regal-imitation-as-printed",
-        "regal-mean": "regal-imitation-mean",
-        "regal-initial": "regal-imitation-initial",
-        "regal-local-search": "regal-imitation-local-search",
-    },
-}
-"""Problem -> old name -> the name to use.
-
-Once ``muzero`` meant `edit-search` with a network that chose the edits, whose gain was next to nothing;
-``finetune`` and ``zeroshot`` a policy over corrected costs, no better than `costs-cem`, which learns nothing; and
-``regal`` the networks of `regal-imitation`.
-"""
-
-
 RULE = "rule"
 SEARCH = "search"
 EXACT = "exact"
@@ -89,7 +62,7 @@ class Result:
 class Problem(ABC):
     """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
 
-    name: str  # As on the command line, and in `RENAMED`.
+    name: str  # As on the command line.
     seconds: float | None = None
     samples: int | None = None  # A search's limits unless it is told others.
     net: tuple[str, ...] = ()  # Rules that take a moment: what a user gets is at least as good, see `solve`.
@@ -99,12 +72,10 @@ class Problem(ABC):
         """Every method by name, in the order of the tables; the profile is the size of the networks."""
 
     def method(self, name: str, profile: str = "full") -> Method:
-        """A method by name; raises `InputError`, which names those there are, or the new name of an old one."""
+        """A method by name; raises `InputError`, which names those there are."""
         known = self.methods(profile)
         if name in known:
             return known[name]
-        if name in RENAMED[self.name]:
-            raise InputError("method", "", f"{name!r} is called {RENAMED[self.name][name]!r} now")
         raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(known)}")
 
     @abstractmethod

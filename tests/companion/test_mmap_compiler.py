@@ -14,14 +14,12 @@ from learned_mapping.companion.mmap.compiler import (
     MEASURES,
     PROGRAMS,
     assemble_compiler,
-    assemble_generations,
     plan_compiler,
-    plan_generations,
     play_on_prices,
     refined,
 )
 from learned_mapping.companion.results import select
-from learned_mapping.tpu.compiler import GENERATIONS, V4, Compilation, CompilerError
+from learned_mapping.tpu.compiler import V4, Compilation, CompilerError
 from learned_mapping.tpu.extract import assemble
 from learned_mapping.tpu.hlo import parse_module
 from learned_mapping.tpu.hlo_program import hlo_program
@@ -121,27 +119,6 @@ def test_without_any_price_there_is_a_table_all_the_same():
     assert all(run.long for run in plan_compiler("quick", 1))
     made = assemble_compiler("quick", [])
     assert value(made, instance="all", method="all", metric="programs") == 0
-
-
-def test_other_generations_are_compared_with_their_own_compiler():
-    """Would catch speedups over another generation's mapping, a failed mapping counted, or an identity lost."""
-    runs = plan_generations("full", 1)
-    assert {run.config["generation"] for run in runs} == set(GENERATIONS) - {"v4"} and len(runs) == 6
-    records = []
-    for name, scale in (("v5e", 1.0), ("v6e", 3.0)):
-        mappings = {m: record("rnn_0", m, [c * scale for c in cycles])["result"] for m, cycles in CYCLES.items()}
-        if name == "v6e":
-            mappings["greedy-tuned"] = {"judged": True, "valid": True, "failed": "the TPU compiler failed: x"}
-        result = {"buffers": 7, "fast_bytes": 2**26, "compiled_cycles": 1000.0 * scale, "mappings": mappings}
-        result["compiled_slow_cycles"] = 2000.0 * scale * (1.01 if name == "v6e" else 1.0)
-        records.append({"instance": "rnn_0", "method": "edit-search", "config": {"generation": name}, "result": result})
-    made = assemble_generations("full", records)
-    for name in ("v5e", "v6e"):
-        assert value(made, instance=f"rnn_0/{name}", method="edit-search", metric="speedup") == pytest.approx(1.25)
-    assert value(made, instance="all", method="xla", metric="identity_percent") == pytest.approx(100 - 100 / 1.01)
-    assert select(made, instance="all", method="greedy-tuned", metric="speedup")[0]["n"] == 1
-    assert made["invalid"] == 0 and made["validated"] == 6
-    assert assemble_generations("quick", [])["rows"] == []
 
 
 def test_the_identity_is_against_the_compilers_normal_run(made):

@@ -1,11 +1,11 @@
-"""Inside the agent and its ablations: plans, rows and figures of stored trainings."""
+"""Inside the agent, and what it is made of: plans, rows and figures of stored trainings."""
 
 from __future__ import annotations
 
 import pytest
 
 from learned_mapping.companion.figures import mmap_inside as figures
-from learned_mapping.companion.mmap import ablations, inside, transfer
+from learned_mapping.companion.mmap import inside, model
 from learned_mapping.mmap.agent.config import AgentConfig, config_for, config_to_json
 from learned_mapping.style import svg_text
 
@@ -73,68 +73,31 @@ def test_rows_of_the_inside():
     assert drawn.count("1 visit,") == 2 and "NoCopy" in drawn and "+2.50" in drawn
 
 
-def test_alternatives_have_rows_of_its_own():
-    """Would catch their runs counted among the agent's."""
-    (other,) = records(0.2)
-    other["config"] = other["config"] | {"arm": inside.ALTERNATIVES, "settings": inside.WITH_ALTERNATIVES}
-    rows = inside.assemble_inside("full", [*records(0.6, 0.8), other])["rows"]
-    found = {row["method"]: row for row in rows if row["metric"] == "rank_correlation"}
-    assert found["muzero"]["value"] == pytest.approx(0.7) and found[inside.ALTERNATIVES]["value"] == pytest.approx(0.2)
-
-
-def test_rows_of_the_transfer():
-    """Would catch the arms exchanged, a time share of the wrong training, and programs both trained on and held out."""
-    name = transfer.HELD_OUT[0]
-
-    def record(arm: str, seed: int, first: float, recent: float) -> dict:
-        log = [{"cpu_s": s, "hot": first + (recent - first) * s / 100.0} for s in (25.0, 50.0, 75.0, 100.0)]
-        made = result(recent) | {
-            "first_return": first,
-            "recent_return": recent,
-            "log": log,
-            "seconds": 100.0,
-        }
-        return {"instance": name, "method": "muzero", "seed": seed, "config": {"arm": arm}, "result": made}
-
-    stored = [
-        record(arm, seed, *values)
-        for arm, values in ((transfer.SCRATCH, (0.1, 0.5)), (transfer.FINE_TUNED, (0.3, 0.7)))
-        for seed in (0, 1)
-    ]
-    rows = transfer.assemble_transfer("full", stored)["rows"]
-    found = {row["metric"]: row for row in rows if row["method"] == transfer.FINE_TUNED}
-    for metric in ("difference", "first_difference", "recent_difference"):
-        assert found[metric]["value"] == pytest.approx(0.2)
-    assert found["share_of_time"]["value"] == pytest.approx(0.5)
-    assert not set(transfer.TRAINED) & set(transfer.HELD_OUT)
-    assert len(transfer.plan_transfer("full", 2)) == 12 and not transfer.plan_transfer("quick", 2)
-
-
 def test_plans_are_long_and_not_quick():
-    for plan in (inside.plan_inside, ablations.plan_ablations):
+    for plan in (inside.plan_inside, model.plan_model):
         runs = plan("full", 5)
         assert runs and all(run.long and run.method == "muzero" for run in runs) and not plan("quick", 5)
-    planned = ablations.plan_ablations("full", 1)
-    arms = [run.config["arm"] for run in planned if run.instance == ablations.INSTANCE]
-    assert arms == list(ablations.ARMS)
+    planned = model.plan_model("full", 1)
+    arms = [run.config["arm"] for run in planned if run.instance == model.INSTANCE]
+    assert arms == list(model.ARMS)
 
 
 def test_each_arm_changes_what_it_says():
     """Would catch an arm that is the agent as it is, and one that changes more than its name."""
     plain = config_to_json(AgentConfig())
-    for arm, settings in ablations.ARMS.items():
+    for arm, settings in model.ARMS.items():
         changed = config_to_json(config_for(228, **settings))
         differs = {name for name in plain if changed[name] != plain[name]}
         assert differs >= set(settings) and bool(differs) == (arm != "muzero")
-        if arm not in ("windows", "demonstration"):
+        if arm != "windows":
             assert differs == set(settings)
 
 
-def test_rows_of_the_ablations():
+def test_rows_of_the_model():
     made = []
     for arm, values in (("muzero", (0.7, 0.72)), ("no ids", (0.5, 0.52))):
         made += [{**each, "config": each["config"] | {"arm": arm}} for each in records(*values)]
-    rows = {(r["method"], r["metric"]): r for r in ablations.assemble_ablations("full", made)["rows"]}
+    rows = {(r["method"], r["metric"]): r for r in model.assemble_model("full", made)["rows"]}
     assert rows["no ids", "difference"]["value"] == pytest.approx(-0.2)
     assert rows["no ids", "difference"]["high"] < 0
     assert rows["muzero", "recent_return"]["value"] == pytest.approx(0.61)

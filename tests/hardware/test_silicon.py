@@ -52,7 +52,7 @@ def partitions(rng, graph, chips, count):
     rank = np.empty(graph.num_ops, int)
     rank[graph.topological_order] = np.arange(graph.num_ops)
     loose = [np.sort(rng.integers(0, chips, graph.num_ops))[rank] for _ in range(count)]
-    return [*loose, *repair_batch(repair_arrays(graph), chips, mode="sample", rng=rng, count=count)[0]]
+    return [*loose, *repair_batch(repair_arrays(graph), chips, mode="sample", rng=rng, count=count)]
 
 
 def test_stages_by_hand():

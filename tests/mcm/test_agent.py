@@ -14,8 +14,17 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.mcm.agent.checkpoints import load_policy, save_policy
 from learned_mapping.mcm.agent.config import CANDIDATE, SAMPLE, agent_config
 from learned_mapping.mcm.agent.features import padded_size
-from learned_mapping.mcm.agent.network import ChipActions, reading_of
-from learned_mapping.mcm.agent.ppo import LIMIT, advantages, clipped_gain, make_policy, new_learned, rollouts, run
+from learned_mapping.mcm.agent.network import reading_of
+from learned_mapping.mcm.agent.ppo import (
+    LIMIT,
+    advantages,
+    clipped_gain,
+    learn,
+    make_policy,
+    new_learned,
+    rollouts,
+    run,
+)
 from learned_mapping.mcm.agent.pretrain import Pretraining, choose
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
@@ -29,29 +38,34 @@ def environment(chips=5, size=40, family="towers", seed=0, model=ChipModel):
     return PartitionEnv(model(graph, ChipPackage(chips=chips)))
 
 
+def rolled(policy, env, rng):
+    """A batch of a fresh policy, and what is learned from it."""
+    parameters, context = policy.new_parameters(rng), policy.context(env)
+    batch = rollouts(policy, parameters, context, env, rng)
+    gains = advantages(batch.throughput / env.unit)
+    return parameters, context, batch, policy.credits(env, batch.sampled, batch.found, batch.latencies, gains)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_partitions_are_valid_and_actions_finite(name):
-    """Catches an unrepaired sample, or a log-probability of a chip there is not."""
-    policy, env, rng = make_policy(CONFIGS[name]), environment(), np.random.default_rng(0)
-    context = policy.context(env)
-    learned = new_learned(policy, rng)
-    found, throughput, actions = rollouts(policy, learned.parameters, context, env, rng)
-    assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in found)
-    assert throughput.tolist() == [env.model.throughput(row) for row in found]
-    logs, shares, *_ = policy.log_probabilities(learned.parameters, context, policy.credited(actions, found))
-    assert float(shares.sum()) == pytest.approx(1.0, rel=1e-5)
-    assert np.all(np.asarray(logs)[:, np.asarray(shares) > 0] > -50)
+    """Catches an unrepaired sample, latencies of another partition, or a log-probability of a chip there is not."""
+    policy, env = make_policy(CONFIGS[name]), environment()
+    parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
+    assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in batch.found)
+    assert batch.throughput.tolist() == [env.model.throughput(row) for row in batch.found]
+    np.testing.assert_array_equal(batch.latencies, [env.model.latencies(row) for row in batch.found])
+    logs, *_ = policy.log_probabilities(parameters, context, credits.state)
+    chosen = np.take_along_axis(np.asarray(logs), credits.alternatives, axis=2)
+    assert np.all(chosen[credits.weight > 0] > -50)
 
 
-def test_credit_goes_to_the_repaired_partition():
+@pytest.mark.parametrize(("credit", "same"), [("sample", True), (CANDIDATE, False)])
+def test_credit_goes_to_the_repaired_partition(credit, same):
     """Catches learning from y where y' was rewarded, and the other way round."""
-    for credit, same in (("repaired", True), (CANDIDATE, False)):
-        policy = make_policy(agent_config("quick", credit=credit))
-        env, rng = environment(), np.random.default_rng(1)
-        learned = new_learned(policy, rng)
-        found, _, actions = rollouts(policy, learned.parameters, policy.context(env), env, rng)
-        actions = policy.credited(actions, found)
-        assert np.array_equal(np.asarray(actions.chosen)[:, -1, : env.num_ops], found) == same
+    policy, env = make_policy(agent_config("quick", credit=credit)), environment()
+    *_, batch, credits = rolled(policy, env, np.random.default_rng(1))
+    assert np.array_equal(credits.alternatives[:, : env.num_ops, 0], batch.found) == same
+    assert credits.alternatives.shape[2] == 1
 
 
 def test_credited_log_probabilities_in_closed_form():
@@ -61,28 +75,31 @@ def test_credited_log_probabilities_in_closed_form():
     padded ops nothing. With a bias b on chip 0 of the last layer, exp(b) / (exp(b) + C - 1) are on chip 0.
     """
     chips, b = 36, 2.0
-    policy, env = make_policy(agent_config("quick", iterations=2)), environment(chips)
-    rng, n = np.random.default_rng(0), len(env.features.ops)
-    parameters, context = policy.new_parameters(rng), policy.context(env)
-    found, _, actions = rollouts(policy, parameters, context, env, rng)
-    actions = policy.credited(actions, found)
-    logs, shares, entropy, _ = policy.log_probabilities(parameters, context, actions)
+    policy, env = make_policy(agent_config("quick", iterations=2, credit="sample")), environment(chips)
+    n = len(env.features.ops)
+    parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
+
+    def chosen():
+        logs, *more = policy.log_probabilities(parameters, context, credits.state)
+        return np.take_along_axis(np.asarray(logs), credits.alternatives, axis=2)[..., 0], *more
+
+    logs, entropy, _ = chosen()
     np.testing.assert_allclose(logs, -np.log(chips), rtol=1e-5)
-    np.testing.assert_allclose(shares, np.tile((np.arange(n) < 40) / 40 / 2, 2), rtol=1e-6)
+    np.testing.assert_allclose(credits.weight[0, :, 0], np.tile((np.arange(n) < 40) / 40 / 2, 2), rtol=1e-6)
     assert float(entropy) == pytest.approx(np.log(chips), rel=1e-5)
     parameters["policy_out"]["b"][0] = b
-    logs, *_ = policy.log_probabilities(parameters, context, actions)
-    logs, total = np.asarray(logs).reshape(20, 2, n)[:, 1, :40], np.log(np.exp(b) + chips - 1)
-    np.testing.assert_allclose(logs, np.where(found == 0, b, 0.0) - total, rtol=1e-5)
+    logs = chosen()[0].reshape(20, 2, n)[:, 1, :40]
+    total = np.log(np.exp(b) + chips - 1)
+    np.testing.assert_allclose(logs, np.where(batch.found == 0, b, 0.0) - total, rtol=1e-5)
 
 
 def test_clipped_gain_in_closed_form():
     """Catches a minimum that is a maximum, a clip on the wrong side, and an advantage of another sample."""
     ratio = np.array([[0.5, 0.9, 1.0, 1.1, 2.0]] * 2)
-    found = clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([2.0, -1.0]), 0.2)
+    found = clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
     # A gain is capped where r > 1.2; a loss is never smaller than that at r = 0.8.
     np.testing.assert_allclose(found, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5)
-    slope = jax.vmap(jax.grad(lambda log, a: clipped_gain(log[None, None], jnp.zeros((1, 1)), a[None], 0.2).sum()))
+    slope = jax.vmap(jax.grad(lambda log, a: clipped_gain(log, jnp.zeros(()), a, 0.2)))
     # No pull where the ratio has already gone past the clip in the direction of the advantage; r A elsewhere.
     logs, signs = jnp.log(jnp.array([1.5, 0.5, 1.5, 0.5, 1.1])), jnp.array([1.0, -1.0, -1.0, 1.0, 1.0])
     np.testing.assert_allclose(slope(logs, signs), [0.0, 0.0, -1.5, 0.5, 1.1], rtol=1e-5)
@@ -102,8 +119,8 @@ def test_padding_changes_nothing():
     )  # fmt: skip
     found = []
     for graph in (small, large):
-        actions = ChipActions(*(np.zeros((1, 1, len(graph.ops)), np.int32) for _ in range(2)))
-        logs, _, _, value = policy.log_probabilities(parameters, context._replace(graph=graph), actions)
+        previous = np.zeros((1, 1, len(graph.ops)), np.int32)
+        logs, _, value = policy.log_probabilities(parameters, context._replace(graph=graph), previous)
         found.append((logs[:, :40], value))
     assert np.ptp(found[0][0]) > 0.01
     for a, b in zip(*found):
@@ -142,8 +159,8 @@ def test_advantages_are_relative():
 class Rewarding(ChipModel):
     """A judge that pays for ops on the first chip: nothing but learning finds that."""
 
-    def throughput(self, assignment):
-        return 0.1 + float(np.mean(assignment == 0))
+    def judged(self, assignment):
+        return 0.1 + float(np.mean(assignment == 0)), self.latencies(assignment)
 
 
 def test_chip_policy_learns():
@@ -154,10 +171,22 @@ def test_chip_policy_learns():
     env, judged = environment(model=Rewarding), []
     rollout = env.rollout
     env.rollout = lambda *given: judged.append(rollout(*given)) or judged[-1]
-    policy = make_policy(CONFIGS["FIX"])
+    policy = make_policy(agent_config("quick", credit="sample"))
     rng = np.random.default_rng(0)
     run(policy, new_learned(policy, rng), env, rng, Budget(samples=240), learning=True)
     assert judged[-2][1].mean() > 1.3 * judged[0][1].mean()
+
+
+def test_a_credit_for_each_op_learns():
+    """Catches a flow of the wrong sign: the mean throughput of a batch rises."""
+    policy, env = make_policy(agent_config("quick", credit="flow")), environment(16, 120, "attention")
+    rng, means = np.random.default_rng(0), []
+    learned, context = new_learned(policy, rng), policy.context(env)
+    for _ in range(20):
+        batch = rollouts(policy, learned.parameters, context, env, rng)
+        learned, _ = learn(policy, learned, context, env, batch, rng)
+        means.append(batch.throughput.mean())
+    assert means[-1] > 1.4 * means[0]
 
 
 def test_training_resumes_to_the_same_numbers(tmp_path):

@@ -9,13 +9,15 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.network import ChipPolicy
-from learned_mapping.mcm.agent.ppo import new_key
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.credit import SHARP
+from learned_mapping.mcm.agent.network import MASKED
+from learned_mapping.mcm.agent.ppo import make_policy, new_key, rollouts
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.mcm.searches.even_cut import MOVED, Start, balanced_start, log_weights
+from learned_mapping.mcm.searches.moves import single_moves
 from learned_mapping.mcm.searches.stochastic import annealing_from_balance
 from learned_mapping.mcm.silicon import PROBLEM
 from learned_mapping.problem import solve
@@ -51,19 +53,43 @@ def test_annealing_begins_at_the_start_and_never_returns_less(model):
     assert model.throughput(found[0]) >= model.throughput(start)
 
 
-def test_the_policy_begins_about_the_start(model):
-    """Catches a start that the network's output drowns, and one that reaches an environment without a start."""
+def test_the_policy_makes_about_as_many_moves_as_it_says_and_only_allowed_ones(model):
+    """Catches a prior of another number of moves, a move that the rules forbid, and one of more than a chip."""
     arrays = repair_arrays(model.graph)
-    policy = ChipPolicy(AgentConfig(layers=1, width=8, begun=True))
-    parameters = policy.new_parameters(np.random.default_rng(0))
-    kept = {}
-    for given in (None, Start(model, arrays)):
-        env, rng = PartitionEnv(model, arrays, given), np.random.default_rng(2)
-        begun = policy.begin(env, rng)
-        actions, _ = policy.act(parameters, policy.context(env), begun, new_key(rng))
-        np.testing.assert_array_equal(np.asarray(actions.previous)[:, 0], begun)
-        kept[given is None] = float(np.mean(np.asarray(actions.chosen)[:, -1, :80] == begun[:, :80]))
-    assert kept[False] == pytest.approx(1 - MOVED / 80, abs=0.05) and kept[True] == 0.0
+    policy = make_policy(agent_config("quick", begun=True, credit="exact", rollouts=40, minibatches=2))
+    env, rng = PartitionEnv(model, arrays, Start(model, arrays)), np.random.default_rng(2)
+    begun = policy.begin(env, rng)
+    sampled = policy.act(policy.new_parameters(rng), policy.context(env), begun, new_key(rng))
+    moved = policy.choice(env, sampled) - begun.partition
+    assert np.abs(moved).max() == 1 and np.abs(moved).sum(axis=1).mean() == pytest.approx(6.0, abs=1.0)
+    for y, step in zip(begun.partition, moved):
+        for op in np.flatnonzero(step):
+            one = y.copy()
+            one[op] += step[op]
+            assert obeys_chain_rule(one, model.graph.op_edges)
+
+
+def test_credits_of_moves_are_the_gains_of_the_repaired_partition(model):
+    """Catches gains read relative to y' where they count relative to y(0), and weights of chips that y(0) has not."""
+    arrays = repair_arrays(model.graph)
+    policy = make_policy(agent_config("quick", begun=True, credit="exact", rollouts=10, minibatches=2))
+    env, rng = PartitionEnv(model, arrays, Start(model, arrays)), np.random.default_rng(3)
+    batch = rollouts(policy, policy.new_parameters(rng), policy.context(env), env, rng)
+    credits = policy.credits(env, batch.sampled, batch.found, batch.latencies, np.zeros(10))
+    assert credits.weight[:, env.num_ops :].sum() == 0.0
+    np.testing.assert_allclose(credits.weight.sum(axis=(1, 2)).mean(), 1.0, rtol=1e-4)
+    np.testing.assert_allclose((credits.weight * credits.advantage).sum(axis=-1), 0.0, atol=1e-6)
+    gain, allowed = single_moves(env.moves, batch.found[0], batch.latencies[0])
+    for op in range(env.num_ops):
+        chips = [batch.sampled.begun.partition[0, op] + side for side in (-1, 0, 1)]
+        known = [k for k, c in enumerate(chips) if abs(d := c - batch.found[0, op]) <= 1 and allowed[op, d + 1]]
+        offered = [k for k in known if batch.sampled.begun.prior[0, op, k] > MASKED]
+        weighted = [k for k in range(3) if credits.weight[0, op, k] > 0]
+        assert weighted == (offered if len(known) > 1 else [])
+        for k in weighted[1:]:
+            difference = credits.advantage[0, op, k] - credits.advantage[0, op, weighted[0]]
+            told = [np.tanh(gain[op, chips[n] - batch.found[0, op] + 1] / SHARP) for n in (k, weighted[0])]
+            assert difference == pytest.approx(told[0] - told[1], abs=1e-5)
 
 
 def test_a_share_of_the_samples_begins_at_the_best_so_far(model):

@@ -15,8 +15,7 @@ from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.searches.costs import class_search
-from learned_mapping.mcm.searches.even_cut import even_cut, near_balanced, random_order
+from learned_mapping.mcm.searches.even_cut import class_search, even_cut, near_balanced, random_order
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order, make_graph

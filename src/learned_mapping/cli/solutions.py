@@ -27,7 +27,7 @@ PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 OPTIONS = {
     "mmap": ("size", "device"),
-    "mcm": ("chips", "package", "fold", "start", "repair", "strength", "iterations", "hardware"),
+    "mcm": ("chips", "package", "fold", "start", "repair", "iterations", "hardware"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
 }
 """What a paper's problem takes; an option of another paper is refused."""

@@ -48,7 +48,7 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
         f"<code>{_text(result['id'])}</code>, profile <em>{_text(result['profile'])}</em>",
         f"<code>--seeds {result['seeds']}</code>",
         f"{minutes(result['seconds'])} of work on {_text(machine.get('cpu', '?'))}, "
-        f"{plural(machine.get('cores', 0), 'core')}",
+        f"{plural(machine.get('cores', 0), 'core')}" + _rates(machine),
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
         day,
     ]
@@ -58,6 +58,14 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
         state = "stale" if changed else "fresh"
         parts.append(f'<span class="lm-{state}" title="{meaning}">{state}</span>')
     return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
+
+
+def _rates(machine: dict[str, Any]) -> str:
+    """How fast the cores were that performed the runs, in units of the reference core; empty where no run says it."""
+    if "rates" not in machine:
+        return ""
+    least, most = (f"{rate:.2f}" for rate in machine["rates"])
+    return f" at {least}{'' if least == most else f' to {most}'} of the reference core's rate"
 
 
 def table(

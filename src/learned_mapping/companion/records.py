@@ -36,6 +36,7 @@ def record_of(run: Run, outcome: Record, fingerprint: str) -> Record:
     """
     head = {"schema": SCHEMA, **task_of(run), "digest": run.digest, "fingerprint": fingerprint}
     head |= {"seconds": round(outcome["seconds"], 4), "peak_bytes": int(outcome["peak_bytes"])}
+    head |= {name: outcome[name] for name in ("cpu", "rate") if name in outcome}
     return head | {"result": outcome["result"]}
 
 

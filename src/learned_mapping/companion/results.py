@@ -5,10 +5,10 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from learned_mapping import clock
 from learned_mapping.companion import fingerprints
 from learned_mapping.companion.artifact import (
     DEFAULT_SEEDS,
@@ -119,7 +119,7 @@ def make(
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": round(sum(record["seconds"] for record in distinct), 3),
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
-        "machine": machine(),
+        "machine": machine() | _rates(records),
         "versions": versions(),
         "fingerprints": _made_by(records, parts),
         "data": _data_of(artifact.id),
@@ -150,7 +150,7 @@ def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[st
 
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
-DATA |= {"mcm.headroom": ("mcm-headroom",)}
+DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",)}
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
@@ -181,15 +181,13 @@ def machine() -> dict[str, Any]:
     """The machine without its name: cores this process may use, memory in bytes, the processor's model."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"system": platform.system(), "cpu": _cpu_model(), "cores": cores, "memory_bytes": memory}
+    return {"system": platform.system(), "cpu": clock.cpu_model(), "cores": cores, "memory_bytes": memory}
 
 
-def _cpu_model() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return " ".join(line.partition(":")[2].split())
-    return platform.processor() or platform.machine()
+def _rates(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The least and the largest `clock.rate` of the cores that performed the runs, of as many as have kept it."""
+    known = [record["rate"] for record in records if "rate" in record]
+    return {"rates": [min(known), max(known)], "rated_runs": len(known)} if known else {}
 
 
 def versions() -> dict[str, str]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from learned_mapping import clock
 from learned_mapping.companion.artifact import function_of
 from learned_mapping.errors import LearnedMappingError
 
@@ -38,8 +39,11 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
       task: ``task``, ``method``, ``instance``, ``config``, ``seed``.
 
     Returns:
-      ``{"result", "seconds", "peak_bytes"}``, or ``{"error"}`` with one line where the function raised.
+      ``{"result", "seconds", "peak_bytes", "cpu", "rate"}``, with the processor's model and its `clock.rate`, by which
+      limits in CPU seconds are counted; or ``{"error"}`` with one line where the function raised.
     """
+    rate = clock.rate()
+    clock.count_at(rate)
     _reset_peak()
     start = time.perf_counter()
     try:
@@ -52,7 +56,8 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split())
         return {"error": text[:500], "traceback": traceback.format_exc()}
-    return {"result": result, "seconds": seconds, "peak_bytes": _peak_bytes()}
+    about = {"seconds": seconds, "peak_bytes": _peak_bytes(), "cpu": clock.cpu_model(), "rate": round(rate, 4)}
+    return {"result": result, **about}
 
 
 def _plain(value: Any) -> Any:

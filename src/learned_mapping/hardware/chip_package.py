@@ -171,8 +171,13 @@ class ChipModel:
 
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second, 1 / runtime; 0 where a graph takes no time at all."""
-        runtime = self.runtime(assignment)
-        return 1.0 / runtime if runtime > 0 else 0.0
+        return self.judged(assignment)[0]
+
+    def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
+        """(results per second, [C] seconds of each chip): what a package can tell of one run."""
+        latencies = self.latencies(assignment)
+        runtime = float(latencies.max())
+        return 1.0 / runtime if runtime > 0 else 0.0, latencies
 
 
 def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:

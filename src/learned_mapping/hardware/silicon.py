@@ -190,6 +190,15 @@ class SiliconModel(ChipModel):
         self.ran.append(found > 0)
         return found
 
+    def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
+        """(results per second, [C] seconds of each chip), of one measurement with its noise; all 0 where the partition
+        cannot run."""
+        throughput = self.throughput(assignment)
+        if throughput <= 0:
+            return 0.0, np.zeros(self.package.chips)
+        noise = throughput / self.silicon.throughput(assignment)
+        return throughput, self.silicon.stages(assignment).chip_s / noise
+
 
 def looks_up(graph: ComputationGraph) -> np.ndarray:
     """[N] bool, ops whose weights are a table of which they read rows."""

@@ -27,6 +27,7 @@ from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batc
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping.mcm.searches.greedy import naive_greedy
+from learned_mapping.mcm.searches.moves import MoveArrays, move_arrays
 
 
 class PackageState(NamedTuple):
@@ -66,6 +67,11 @@ class PartitionEnv:
         """Learners see throughput over this: that of the naive greedy by the analytical model."""
         return 1.0 / max(self.model.runtime(naive_greedy(self.model, self.arrays)), 1e-300)
 
+    @cached_property
+    def moves(self) -> MoveArrays:
+        """The graph as `searches.moves` reads it."""
+        return move_arrays(self.model)
+
     def reset(self, package: ChipPackage | None = None) -> PackageState:
         """The graph on a package of as many chips as the model's, the model's own where None; no op has a chip."""
         package = self.model.package if package is None else package
@@ -95,21 +101,23 @@ class PartitionEnv:
 
     def rollout(
         self, actions: np.ndarray, rng: np.random.Generator, count: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """([B, N] int32 valid partitions, [B] float64 throughput as the model judges it) of a batch of actions.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of a batch of actions [B, N] int32 valid partitions, [B] float64 throughput as the model judges it, and
+        [B, C] float64 seconds of each chip.
 
         Args:
           actions: [B, N] candidates, or [B, N, C] distributions.
           count: take the first so many actions, all where None; a measurement counts.
         """
         found = self.repair(actions[:count], rng)
-        return found, np.array([self.model.throughput(row) for row in found])
+        judged = [self.model.judged(row) for row in found]
+        return found, np.array([value for value, _ in judged]), np.stack([latencies for _, latencies in judged])
 
     def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""
         if actions.ndim == 2:
-            return self._repair(mode="fix", candidates=actions, rng=rng, count=len(actions))[0]
-        return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))[0]
+            return self._repair(mode="fix", candidates=actions, rng=rng, count=len(actions))
+        return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))
 
     def _rows(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Each row by its own key, so that it does not matter what it is batched with."""

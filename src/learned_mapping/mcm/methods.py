@@ -15,11 +15,11 @@ from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lo
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.constraints import check_strength, is_valid
+from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.cp_sat import fastest_partition, is_small_enough
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
-from learned_mapping.mcm.searches.costs import cross_entropy, random_costs
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
+from learned_mapping.mcm.searches.moves import climb
 from learned_mapping.mcm.searches.stochastic import (
     annealing,
     annealing_from_balance,
@@ -35,11 +35,11 @@ SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
 ENGINE, CP_SAT = "engine", "cp-sat"
 REPAIRS = (ENGINE, CP_SAT)
-CHAIN = "chain"
 SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
-BALANCED: dict[str, float] = {"moved": 3.0, "follow": 0.5, "epochs": 4, "entropy": 0.01}
-"""Of a policy that begins at near-balanced partitions: settings of `even_cut.Start` and of `agent.config`. Chosen on
-the five validation graphs; ``data/mcm/policy.json`` is the record."""
+BALANCED: dict[str, Any] = {"credit": "exact", "rollouts": 10, "minibatches": 2, "epochs": 4, "learning_rate": 3e-3}
+"""Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the validation graphs."""
+FOLLOW = 0.5
+"""The share of a batch that begins at the best partition so far, where a policy begins at partitions."""
 
 
 class Task:
@@ -49,20 +49,18 @@ class Task:
       graph, package: what is partitioned, and over what.
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
       repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
-      strength: the rule it keeps, ``chain`` or ``general`` (`rules.constraints`).
       pretraining: which of the shipped policies a trained one is.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
     """
 
     def __init__(
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
-        strength: str = CHAIN, pretraining: int = 0, **settings: Any,
+        pretraining: int = 0, **settings: Any,
     ):  # fmt: skip
         if repair not in REPAIRS:
             raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
-        self._repair, self._strength, self.settings = repair, check_strength(strength), settings
-        self.pretraining = pretraining
+        self._repair, self.settings, self.pretraining = repair, settings, pretraining
 
     @cached_property
     def arrays(self) -> RepairArrays:
@@ -71,12 +69,11 @@ class Task:
     @cached_property
     def repair(self) -> Repair:
         """Algorithms 1 and 2, and the nearest valid partition, on this graph and package."""
-        chips, strength = self.model.package.chips, self._strength
         if self._repair == CP_SAT:
             from learned_mapping.mcm.repair.cp_sat import cp_sat_batch
 
-            return partial(cp_sat_batch, self.graph, chips, strength=strength)
-        return partial(repair_batch, self.arrays, chips, strength=strength)
+            return partial(cp_sat_batch, self.graph, self.model.package.chips)
+        return partial(repair_batch, self.arrays, self.model.package.chips)
 
     def partition(self, assignment: np.ndarray) -> Partition:
         """Chips [N] as a partition that can draw itself."""
@@ -134,7 +131,10 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     return start, extra
 
 
-def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+def _learn(
+    kind: str, balanced: bool, more: dict[str, Any], profile: str,
+    task: Task, rng: np.random.Generator, budget: Budget,
+) -> np.ndarray:  # fmt: skip
     """The paper's policy over chips. What takes long to import is imported here."""
     from learned_mapping.mcm.agent.checkpoints import shipped
     from learned_mapping.mcm.agent.config import agent_config
@@ -144,9 +144,8 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     from learned_mapping.mcm.searches.even_cut import Start
 
     since = budget.seconds
-    changes = (BALANCED if balanced else {}) | task.settings
-    starting = {name: changes.pop(name) for name in ("moved", "follow") if name in changes}
-    start = Start(task.model, task.arrays, **starting) if balanced else None
+    changes = (BALANCED if balanced else {}) | more | task.settings
+    start = Start(task.model, task.arrays, FOLLOW) if balanced else None
     env = PartitionEnv(task.model, task.arrays, start, task.repair)
     if kind in (SCRATCH, FROZEN):
         policy = make_policy(agent_config(profile, begun=balanced, **changes))
@@ -159,7 +158,7 @@ def _learn(kind: str, balanced: bool, profile: str, task: Task, rng: np.random.G
     if budget.limit_s is not None:  # as compiling, what gets a network ready is no search
         budget.spent_before(since - budget.seconds)
     seed = rng.bit_generator.seed_seq.entropy
-    name = f"{kind} {balanced} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed}"
+    name = f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed}"
     return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
 
@@ -186,17 +185,13 @@ METHODS: dict[str, Method] = {
         "simulated annealing over the distributions, repaired by SAMPLE",
         searched(lambda task, rng, budget: annealing(task.model, task.repair, rng, budget)),
     ),
-    "costs-random": Method(
-        "an exact programme over randomly corrected costs",
-        searched(lambda task, rng, budget: random_costs(task.model, rng, budget)),
-    ),
-    "costs-cem": Method(
-        "an exact programme over corrected costs, which a cross-entropy search chooses",
-        searched(lambda task, rng, budget: cross_entropy(task.model, rng, budget)),
-    ),
     "sa-balanced": Method(
         "simulated annealing that begins at the even cut of the model's costs",
         searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
+    ),
+    "climb": Method(
+        "the best single move by the model's latencies, again and again, from near-balanced partitions",
+        searched(lambda task, rng, budget: climb(task.model, task.arrays, rng, budget)),
     ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing",
@@ -204,14 +199,19 @@ METHODS: dict[str, Method] = {
     ),
 }
 """By name, in the order of the tables, but for those of `all_methods`."""
-LEARNERS: dict[str, tuple[str, str, bool]] = {
-    "rl": ("the paper's policy over chips, PPO from scratch", SCRATCH, False),
-    "rl-balanced": ("the same, begun at near-balanced partitions and at the best so far", SCRATCH, True),
-    "rl-balanced-frozen": ("the same start and repair without learning: its control", FROZEN, True),
-    "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False),
-    "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False),
+LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
+    "rl": ("the paper's policy over chips, PPO from scratch, a credit for each op", SCRATCH, False, {}),
+    "rl-sample-credit": ("the same with one advantage for all ops of a sample", SCRATCH, False, {"credit": "sample"}),
+    "rl-balanced": ("a policy of moves from near-balanced partitions and from the best so far", SCRATCH, True, {}),
+    "rl-balanced-frozen": ("the same start, moves and repair without learning: its control", FROZEN, True, {}),
+    "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False, {}),
+    "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False, {}),
 }
-"""Name -> description, how it starts, and whether it begins about the even cut."""
+"""Name -> description, how it starts, whether it begins about the even cut, and settings that differ."""
+
+
+VERSIONS = {"rl": 2}
+"""The second has a credit per op."""
 
 
 def all_methods(profile: str = "full") -> dict[str, Method]:
@@ -223,11 +223,12 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     learners = {
         name: Method(
             description,
-            searched(partial(_learn, kind, balanced, profile)),
+            searched(partial(_learn, kind, balanced, more, profile)),
             SEARCH if kind == FROZEN else PAPER,
             resumable=kind not in (ZERO_SHOT, FROZEN),
+            version=VERSIONS.get(name, 1),
         )
-        for name, (description, kind, balanced) in LEARNERS.items()
+        for name, (description, kind, balanced, more) in LEARNERS.items()
     }
     return METHODS | learners
 
@@ -256,7 +257,6 @@ class Partitioning(Problem):
         package: ChipPackage | None = None,
         start: str | None = None,
         repair: str = ENGINE,
-        strength: str = CHAIN,
         iterations: int | None = None,
         **options: Any,
     ) -> Task:
@@ -266,7 +266,7 @@ class Partitioning(Problem):
           chips: C, on the default package.
           package: the chips; overrides `chips`.
           start: None, or the rule whose partition a search judges first.
-          repair, strength: as in `Task`.
+          repair: as in `Task`.
           iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
         """
         if start is not None and start not in STARTS:
@@ -274,7 +274,7 @@ class Partitioning(Problem):
         package = ChipPackage(chips=chips) if package is None else package
         check_package(package)
         settings = {} if iterations is None else {"iterations": iterations}
-        return Task(instance, package, start, repair, strength, **settings)
+        return Task(instance, package, start, repair, **settings)
 
     def toy(self) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph
@@ -337,7 +337,6 @@ def solve(
     package: ChipPackage | None = None,
     start: str | None = None,
     repair: str = ENGINE,
-    strength: str = CHAIN,
     **limits: Any,
 ) -> Result:
     """Partitions `graph`; options as in `Partitioning.task`, limits and errors as in `problem.solve`.
@@ -345,4 +344,4 @@ def solve(
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
-    return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair, strength), method, **limits)
+    return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits)

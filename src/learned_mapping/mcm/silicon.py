@@ -10,8 +10,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.methods import Partitioning, Task, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
-from learned_mapping.mcm.searches.costs import class_search
-from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start
+from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import RULE, Method
 from learned_mapping.programs.graph import ComputationGraph
@@ -58,9 +57,7 @@ class PartitioningOnSilicon(Partitioning):
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
         chosen = {
-            name: options[name]
-            for name in ("repair", "strength", "iterations", "pretraining")
-            if options.get(name) is not None
+            name: options[name] for name in ("repair", "iterations", "pretraining") if options.get(name) is not None
         }
         return SiliconTask(instance, package, **chosen)
 

@@ -11,7 +11,6 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.agent.config import FOLLOWING, WITH_ALTERNATIVES
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import edit_search
@@ -23,7 +22,6 @@ from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     COSTGRAPH_ENDINGS,
-    OURS,
     PAPER,
     RULE,
     SEARCH,
@@ -120,10 +118,6 @@ METHODS: dict[str, Method] = {
                            "not worse", edit_search, edits=True),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
                        "stands still", patience=2000),
-    "muzero-alternatives": _learner("muzero, which also learns what single other decisions in its games would have "
-                                    "come to, played out exactly", OURS, patience=2000, **WITH_ALTERNATIVES),
-    "muzero-following": _learner("muzero-alternatives, which also learns in its own games what its best one does; for "
-                                 "long programs", OURS, patience=2000, **FOLLOWING),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
     "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
                                  backup=False, windows=0, own_windows=0),

@@ -21,7 +21,7 @@ from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, 
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from
+from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
@@ -143,20 +143,18 @@ def with_network(
     network: str | None = None,
     *,
     prefix: str = "",
-    variant: Variant | None = None,
     search: Callable[..., np.ndarray] = brkga,
 ) -> Run:
-    """A search that asks a network for the law of its graph.
+    """A search that asks a network for the law of its graph, and uses it as validation graphs chose.
 
     Args:
       network, prefix: as in `learner_for`.
-      variant: how the law is used; the chosen one where None.
       search: `brkga` or `then_climb`.
     """
 
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
         learner = learner_for(instance, network, prefix)
-        law = learner.law(instance, rng, variant or chosen_variant(learner))
+        law = learner.law(instance, rng, chosen_variant(learner))
         return search(instance, rng, budget, law=law)
 
     return searched(run)
@@ -213,18 +211,6 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation": (
         "BRKGA with the laws of a graph network that imitates elites, used as validation graphs chose",
         with_network,
-    ),
-    "regal-imitation-as-printed": (
-        "the same network used as printed: laws sampled once, for mutants alone",
-        functools.partial(with_network, variant=PAPER),
-    ),
-    "regal-imitation-mean": (
-        "the mean of the laws, for mutants alone",
-        functools.partial(with_network, variant=Variant(in_initial=False)),
-    ),
-    "regal-imitation-initial": (
-        "laws sampled once, for mutants and the initial population",
-        functools.partial(with_network, variant=Variant(sampled=True, priorities=True)),
     ),
     "regal-imitation-local-search": (
         "regal-imitation with half of the evaluations, then local search from its best",

@@ -13,7 +13,6 @@ from learned_mapping.companion.figures.mmap_results import (
     paper_network,
     return_against_latency,
     returns,
-    scaling,
     speedups,
 )
 from learned_mapping.companion.mmap.facts import assemble_fig4
@@ -120,14 +119,6 @@ def test_drop_backup_shows_dead_ends_where_there_are_any():
     rows = [row("met", "random-no-backup", "lost", 0.25), row("none", "random-no-backup", "lost", 0.0)]
     (axes,) = drop_backup(rows).axes
     assert [bar.get_height() for bar in axes.patches] == [0.25] and "1 of 2" in axes.get_title()
-
-
-def test_scaling_has_a_panel_per_unit():
-    rows = []
-    for size in (100, 10):
-        rows += [row("p", "random", "step_us", 2.0, buffers=size)]
-        rows += [row("p", "edit-search", "games_per_s", 50.0, buffers=size)]
-    assert [[line.get_xdata().tolist() for line in axes.lines] for axes in scaling(rows).axes] == [[[10, 100]]] * 2
 
 
 def test_a_training_is_a_line_beside_what_does_not_learn():

@@ -5,7 +5,7 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures.regal import gap_bars, room_bars, seconds_by_size
+from learned_mapping.companion.figures.regal import gap_bars, seconds_by_size
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
@@ -65,12 +65,6 @@ def test_result_figures_show_what_the_rows_say():
     figure = gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"])
     assert len(figure.axes) == 2
     assert {"12.3", "45.6"} <= {text.get_text() for text in figure.axes[0].texts}
-    rows = [
-        {"instance": f"{kind}-{reading}", "method": "brkga", "metric": "gap_percent", "value": 3.5}
-        for kind in ("synthetic", "traced")
-        for reading in ("rendezvous", "free")
-    ]
-    assert [t.get_text() for t in room_bars({"rows": rows}, ["brkga"]).axes[1].texts] == ["3.5", "3.5"]
     rows = [
         {"instance": f"{n} ops", "ops": n, "method": "brkga", "metric": "seconds_by_size", "value": n / 1e3}
         for n in (100, 50)

@@ -61,7 +61,7 @@ def method(result: Mapping[str, Any]) -> Figure:
     draw.arrow((1.32, y), (1.67, y))
     draw.arrow((3.17, y), (3.55, y), words="y, P", at=(3.36, y + 0.14))
     draw.arrow((5.05, y), (5.41, y), words="y′", at=(5.23, y + 0.14))
-    credit = {"repaired": "y′", "candidate": "y"}[of.value("credit")]
+    credit = {"sample": "y′", "candidate": "y", "flow": "y′, op by op"}[of.value("credit")]
     words = (
         f"{of['rollouts']} partitions a batch, in {of['minibatches']} mini-batches, {of['epochs']} times over\n"
         f"clip ε = {of['clip']}, learning rate {of['learning_rate']}, "

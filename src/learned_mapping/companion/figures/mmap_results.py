@@ -198,28 +198,6 @@ def return_against_latency(rows: Rows) -> Figure:
     return figure
 
 
-def scaling(rows: Rows) -> Figure:
-    """Against buffers: a game step of random play, and games a second of the searches.
-
-    Args:
-      rows: of `mmap.scaling`.
-    """
-    figure, panels = charts.new_panels(2, 2, height=3.0)
-    labels = {"step_us": "microseconds per game step", "games_per_s": "games per CPU second"}
-    for axes, (metric, label) in zip(panels, labels.items()):
-        for method, mine in by(charts.of(rows, metric), "method").items():
-            points = np.array(sorted((row["buffers"], row["value"]) for row in mine)).T
-            axes.plot(*points, marker="o", markersize=4, color=method_colour(method), label=method)
-        axes.set(xscale="log", xlabel="buffers", ylabel=label)
-        axes.legend(fontsize=7)
-    panels[0].set_ylim(0)
-    panels[1].set_yscale("log")
-    panels[1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    panels[1].yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    panels[1].yaxis.set_minor_formatter(NullFormatter())
-    return figure
-
-
 def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figure:
     """The agent learns: returns over CPU seconds, a panel per program, a line per training.
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from learned_mapping.companion.figures.charts import (
     Canvas,
@@ -32,7 +31,6 @@ DATASET_TITLES = {
     "synthetic-runtime": "synthetic graphs,\nrunning time",
 }
 NETWORK_TITLES = {"traced-runtime": "network of traced graphs", "synthetic-runtime": "network of synthetic graphs"}
-READINGS = {"rendezvous": PALETTE[0], "free": PALETTE[4]}  # Of a transfer.
 DIAMOND = {"color": "white", "markeredgecolor": INK}  # What the paper has.
 HISTOGRAM_STEP = 5.0  # Percent, width of a bar.
 SPREAD = 0.13  # How far the methods of a distance stand from its line.
@@ -64,28 +62,6 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
         panel.set_title(DATASET_TITLES[dataset], loc="left")
     mark = Line2D([], [], marker="D", linestyle="", label="the paper, its graphs", **DIAMOND)
     figure.legend(handles=[mark], loc="outside lower right")
-    return figure
-
-
-def room_bars(
-    result: dict[str, Any], methods: Sequence[str] = ("list-scheduler", "gp-list", "brkga", "local-search")
-) -> Figure:
-    """The gap of each method under both readings of a transfer, one panel per kind of graph."""
-    rows = _by_key(result["rows"], "gap_percent")
-    figure, panels = new_panels(2, height=3.0, sharey=True)
-    for panel, kind in zip(panels, ("synthetic", "traced")):
-        for offset, (reading, colour) in zip((-0.2, 0.2), READINGS.items()):
-            values = [rows[f"{kind}-{reading}", method]["value"] for method in methods]
-            places = np.arange(len(methods)) + offset
-            panel.bar(places, values, 0.38, color=colour)
-            for place, value in zip(places, values):
-                panel.text(place, value, f"{value:.1f}", ha="center", va="bottom", fontsize=8)
-        panel.set_xticks(range(len(methods)), [m.replace("-", "-\n", 1) for m in methods])
-        panel.set_title(f"{kind} graphs", loc="left")
-        panel.grid(axis="x", visible=False)
-        panel.margins(y=0.12)
-    panels[0].set_ylabel("gap to best known (%)")
-    panels[1].legend(handles=[Patch(color=c, label=reading) for reading, c in READINGS.items()], title="transfers")
     return figure
 
 

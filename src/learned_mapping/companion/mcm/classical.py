@@ -49,13 +49,8 @@ SEARCH_SAMPLES = {"quick": 200, "full": 5000}
 SOLVER_CHIPS = {"quick": (), "full": (4, 8)}
 SOLVER_SECONDS = 60.0  # CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it.
 CURVE_POINTS = 40
-ENGINES = {
-    "sample-chain": ("sample", "chain"),
-    "fix-chain": ("fix", "chain"),
-    "fix-general": ("fix", "general"),
-    "nearest-chain": ("nearest", "chain"),
-}
-"""Method -> mode and strength of `mcm.repair.engine.repair_batch`."""
+ENGINES = {"sample-chain": "sample", "fix-chain": "fix", "nearest-chain": "nearest"}
+"""Method -> mode of `mcm.repair.engine.repair_batch`."""
 REPAIR_GRAPHS = {
     "quick": ("lenet_inference", CNN),
     "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
@@ -200,18 +195,18 @@ def _mean_curve(curves: Sequence[Record]) -> Record:
 def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """Repairs a batch of candidates: uniform ones, or the careful greedy's with some chips redrawn (``near``)."""
     graph, chips, count = load_graph(instance), int(config["chips"]), int(config["repairs"])
-    mode, strength = ENGINES[method]
+    mode = ENGINES[method]
     rng = np.random.default_rng(seed)
     candidates = rng.integers(0, chips, (count, graph.num_ops), dtype=np.int32)
     if config["candidates"] == "near":
         start = careful_greedy(ChipModel(graph, ChipPackage(chips=chips)))
         candidates = np.where(rng.random(candidates.shape) < REDRAWN, candidates, start)
-    options = {"mode": mode, "strength": strength, "rng": rng}
+    options = {"mode": mode, "rng": rng}
     small, drawn = np.zeros((1, 6), np.int32), mode == "sample"
     repair_batch(repair_arrays(example_graph()), chips, **options, count=1, candidates=None if drawn else small)
     arrays = repair_arrays(graph)
     begin = time.process_time()
-    repaired, attempts = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
+    repaired = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
     seconds = time.process_time() - begin
     judged = [validate(graph, make_partition(each, chips)).valid for each in repaired[:VALIDATED]]
     valid = sum(judged) + sum(is_valid(each, graph.op_edges) for each in repaired[VALIDATED:])
@@ -223,7 +218,6 @@ def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
         "invalid": judged.count(False),
         "seconds": seconds,
         "agreement": None if drawn else float(np.mean(repaired == candidates)),
-        "fell_back": float(np.mean(attempts < 0)),
     }
 
 
@@ -246,8 +240,6 @@ def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
         columns[f"valid_percent_{kind}"] = 100 * runs.valid / runs.repairs
         if method != "sample-chain":
             columns[f"agreement_percent_{kind}"] = 100 * runs.agreement
-        if method.endswith("general"):
-            columns[f"fell_back_percent_{kind}"] = 100 * runs.fell_back
         found += summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
     return {**assembled(found), **counts}
@@ -257,7 +249,7 @@ def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     """PPO without a solver, with ``config["reward"]`` (paper 2, Section 5.1)."""
     graph = load_graph(instance)
     env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
-    chosen = agent_config(config["network"], rollouts=100, epochs=4)
+    chosen = agent_config(config["network"], rollouts=100, epochs=4, credit="candidate")
     rng = np.random.default_rng(seed)
     found = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
     return found | {"ops": graph.num_ops}

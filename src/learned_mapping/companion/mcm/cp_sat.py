@@ -55,7 +55,7 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
             np.put_along_axis(weights, candidates[..., None].astype(np.int64), TRUST, axis=2)
             given = {"weights": weights}
         begin = time.process_time()
-        repaired, _ = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **given)
+        repaired = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **given)
         found[f"{kind}_seconds"] = (time.process_time() - begin) / count
         found[f"{kind}_kept"] = float(np.mean(repaired == candidates))
         worth = [task.model.throughput(each) for each in repaired]

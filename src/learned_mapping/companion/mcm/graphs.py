@@ -11,7 +11,7 @@ from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 
-PLAIN, HEADROOM = OWN = ("mcm-graphs", "mcm-headroom")  # No graph of the second has the name of one of the first.
+PLAIN, HEADROOM, FRESH = OWN = ("mcm-graphs", "mcm-headroom", "mcm-fresh")  # No two graphs share a name.
 
 
 def manifest(of: str = PLAIN) -> Manifest:
@@ -25,13 +25,24 @@ def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
 
 
 def chips(name: str) -> int:
-    """How many chips a graph of either set is partitioned over, by a rule that looks at the graph alone."""
+    """How many chips a graph of a set is partitioned over, by a rule that looks at the graph alone."""
     _, item = _found(name) or (PLAIN, manifest().item(name))
     return int(item.facts["chips"])
 
 
+def is_known(name: str) -> bool:
+    """Whether a graph of a set has this name."""
+    return _found(name) is not None
+
+
+def family(name: str) -> str:
+    """The architecture or the generator that a graph of a set is of."""
+    _, item = _found(name) or (PLAIN, manifest().item(name))
+    return str(item.facts["family"])
+
+
 def _found(name: str) -> tuple[str, Item] | None:
-    """The set that has a graph of this name, and its item; None where neither has."""
+    """The set that has a graph of this name, and its item; None where none has."""
     return next(((of, item) for of in OWN for item in manifest(of).items if item.name == name), None)
 
 

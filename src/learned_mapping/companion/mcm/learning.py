@@ -13,7 +13,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.levels import at_least, curve_of, end_row, level_row, log_curves
-from learned_mapping.companion.statistics import geometric_mean
+from learned_mapping.companion.statistics import geometric_mean, ratio_over_families
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -36,18 +36,18 @@ from learned_mapping.mcm.methods import LEARNERS
 INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
-    "random", "sa", "sa-balanced", "rl", "rl-balanced", "rl-balanced-frozen", "zeroshot", "finetune", "costs-random",
-    "costs-cem",
+    "random", "sa", "sa-balanced", "climb", "rl", "rl-sample-credit", "rl-balanced", "rl-balanced-frozen", "zeroshot",
+    "finetune",
 )  # fmt: skip
+UNTRAINED = tuple(method for method in SEARCHES if method not in ("zeroshot", "finetune"))
+"""Those that start from no policy trained before."""
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
 QUICK_GRAPHS = ("gru_writer_1x6",)
 MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}
 """One of each family with a test graph that every search can partition in a minute."""
-MODES = ({"mode": "fix", "credit": "repaired"}, {"mode": "fix", "credit": "candidate"},
-         {"mode": "sample", "credit": "repaired"})  # fmt: skip
+MODES = ({"mode": "fix", "credit": "sample"}, {"mode": "fix", "credit": "candidate"},
+         {"mode": "sample", "credit": "sample"})  # fmt: skip
 MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
-ITERATED, ITERATIONS = ("rl", "rl-balanced"), (1, 2, 4)  # Who is played with which T of Eq. 7.
-STRENGTHENED, STRENGTHS = ("random", "sa-balanced", "rl", "rl-balanced"), ("chain", "general")
 UNCONSTRAINED_SAMPLES, SOLVER_SECONDS = 2000, {"quick": 1.0, "full": 10.0}
 LEVELS = (1.60, 1.70, 1.80)  # The paper's.
 LOW_LEVELS = (1.10, 1.20, 1.30)  # Ours: what the paper's policy reaches in the samples of the profile ``full``.
@@ -55,10 +55,11 @@ SHARES = (0, 50, 75, 90)  # Per cent of the way from the careful greedy to the o
 LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("rl-balanced", "rl-balanced-frozen"), ("rl-balanced", "sa"),
-    ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"), ("finetune", "rl"),
-    ("finetune", "zeroshot"), ("costs-cem", "rl"), ("costs-cem", "costs-random"), ("costs-cem", "random"),
-    ("costs-cem", "sa"),
+    ("rl", "random"), ("rl", "sa"), ("rl", "rl-sample-credit"), ("rl-sample-credit", "random"),
+    ("rl-balanced", "climb"), ("climb", "rl-balanced-frozen"), ("rl-balanced", "rl-balanced-frozen"),
+    ("rl-balanced", "sa"),
+    ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"),
+    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "zeroshot"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {
@@ -105,12 +106,14 @@ def available(methods: Sequence[str]) -> list[str]:
     return [method for method in methods if checkpoint_of(method).get("checkpoint", "none") != ""]
 
 
-def plan_fig5(profile: str, seeds: int, of: str = graphs.PLAIN) -> list[Run]:
-    """Rules once, searches by seed, all with the same number of samples, on the test graphs of a set."""
+def plan_fig5(
+    profile: str, seeds: int, of: str = graphs.PLAIN, split: str = "test", searches: Sequence[str] = SEARCHES
+) -> list[Run]:
+    """Rules once, searches by seed, all with the same number of samples, on the graphs of a set."""
     runs = []
-    for name in QUICK_GRAPHS if profile == "quick" else graphs.names("test", of):
+    for name in QUICK_GRAPHS if profile == "quick" else graphs.names(split, of):
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
-        for method in available(SEARCHES):
+        for method in available(searches):
             network = {} if profile == "full" else {"network": profile}
             runs += sweep_of("mcm.solve", method, name, {"samples": SAMPLES[profile], **network}, seeds)
     return runs
@@ -119,6 +122,16 @@ def plan_fig5(profile: str, seeds: int, of: str = graphs.PLAIN) -> list[Run]:
 def plan_headroom(profile: str, seeds: int) -> list[Run]:
     """As `plan_fig5`; ``quick`` does not open the set."""
     return plan_fig5(profile, seeds, graphs.HEADROOM)
+
+
+def plan_fresh(profile: str, seeds: int) -> list[Run]:
+    """As `plan_fig5`, on the set that was opened once after everything was fixed on validation graphs."""
+    return plan_fig5(profile, seeds, graphs.FRESH)
+
+
+def plan_credit(profile: str, seeds: int) -> list[Run]:
+    """As `plan_fig5`, on the validation graphs, without the policies that these graphs chose copies of."""
+    return plan_fig5(profile, seeds, split="validation", searches=UNTRAINED)
 
 
 def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
@@ -159,10 +172,25 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         found += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
     found += ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
-    return assembled(found, valid=table.valid)
+    return assembled(found + family_rows(scores), valid=table.valid)
 
 
-assemble_headroom = assemble_fig5
+def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
+    """Rows ``ratio_over_families`` of `CONTRASTS`: the same ratio, its interval over families, graphs and seeds; none
+    where a graph is of no set."""
+    graphs_of = {name: graphs.family(name) for name in next(iter(scores.values())) if graphs.is_known(name)}
+    found = []
+    for ours, other in CONTRASTS:
+        if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
+            ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
+            if ratio is not None:
+                value, low, high = ratio
+                more = {"low": low, "high": high, "baseline": other, "families": len(set(graphs_of.values()))}
+                found.append(row(INSTANCE, ours, "ratio_over_families", value, n=len(graphs_of), **more))
+    return found
+
+
+assemble_headroom = assemble_fresh = assemble_credit = assemble_fig5
 
 
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
@@ -172,21 +200,16 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     return from_part(figure, found + [at_least(reached) for reached in found] + learnt_rows(figure))
 
 
-def _arms(arms: Sequence[tuple[str, Record]], profile: str, seeds: int) -> list[Run]:
-    """Runs of ``mcm.mode``, of each method with its settings; the small network in every profile but ``paper``: the
-    settings are compared, not the sizes."""
+def plan_modes(profile: str, seeds: int) -> list[Run]:
+    """The policy from scratch in each mode; the small network in every profile but ``paper``: the modes are compared,
+    not the sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run
         for name in of_profile(MODE_GRAPHS, profile)
-        for method, settings in arms
-        for run in sweep("mcm.mode", [method], [name], base | settings, seeds)
+        for mode in MODES
+        for run in sweep("mcm.mode", ["rl"], [name], base | mode, seeds)
     ]
-
-
-def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode."""
-    return _arms([("rl", mode) for mode in MODES], profile, seeds)
 
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
@@ -198,58 +221,6 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
             found += summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
         found += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
     return assembled(found, valid=table.valid)
-
-
-def plan_iterations(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch with T of Eq. 7, as it is and with a start, on the graphs of ``mcm.modes``."""
-    return _arms([(method, {"iterations": turns}) for method in ITERATED for turns in ITERATIONS], profile, seeds)
-
-
-def assemble_iterations(profile: str, records: Sequence[Record]) -> Record:
-    """By T: throughput over that of T = 1, with as many samples, and in the CPU seconds that T = 1 takes for them."""
-    table, found = frame(records), []
-    for method, mine in table.groupby("method", sort=False):
-        plain = mine[mine.config_iterations == 1].set_index(["instance", "seed"])
-        baseline = {name: part.throughput.tolist() for name, part in plain.groupby("instance", sort=False)}
-        for turns, runs in mine.groupby("config_iterations", sort=False):
-            limits = [plain.seconds[name, seed] for name, seed in zip(runs.instance, runs.seed)]
-            timely = [_best_within(curve, limit) for curve, limit in zip(runs.curve, limits)]
-            for equal, values in (("samples", runs.throughput.tolist()), ("seconds", timely))[: 2 * (turns > 1)]:
-                here = runs.assign(reached=values).groupby("instance", sort=False).reached
-                scores = {method: {name: part.tolist() for name, part in here}, "T = 1": baseline}
-                found += ratio_rows(INSTANCE, scores, [(method, "T = 1")], iterations=turns, equal=equal)
-            found.append(summary_row(INSTANCE, method, "seconds", runs.seconds, iterations=turns))
-        found += learning_rows(INSTANCE, method, [r for r in records if r["method"] == method])
-    return assembled(found, valid=table.valid)
-
-
-def plan_strength(profile: str, seeds: int) -> list[Run]:
-    """Searches and the policy under the chain rule and under Eq. 4 itself, on the graphs of ``mcm.modes``."""
-    return _arms([(method, {"strength": rule}) for method in STRENGTHENED for rule in STRENGTHS], profile, seeds)
-
-
-def assemble_strength(profile: str, records: Sequence[Record]) -> Record:
-    """By method: throughput under Eq. 4 over that under the chain rule, by graph and over all; the seconds of both."""
-    table, found = frame(records), []
-    for method, mine in table.groupby("method", sort=False):
-        scores = {
-            strength: {name: part.throughput.tolist() for name, part in runs.groupby("instance", sort=False)}
-            for strength, runs in mine.groupby("config_strength", sort=False)
-        }
-        parts = {INSTANCE: scores}
-        parts |= {name: {s: {name: of[name]} for s, of in scores.items()} for name in scores["chain"]}
-        for name, part in parts.items():
-            found += [ratio | {"method": method} for ratio in ratio_rows(name, part, [("general", "chain")])]
-        for strength, runs in mine.groupby("config_strength", sort=False):
-            found.append(summary_row(INSTANCE, method, "seconds", runs.seconds, strength=strength))
-        found += learning_rows(INSTANCE, method, [r for r in records if r["method"] == method])
-    return assembled(found, valid=table.valid)
-
-
-def _best_within(curve: Record, seconds: float) -> float:
-    """The best value of a curve of `Budget` after so many seconds; its first where it has none by then."""
-    reached = [y for x, y in zip(curve["x"], curve["y"]) if x <= seconds]
-    return reached[-1] if reached else curve["y"][0]
 
 
 def _table1_graphs(profile: str) -> Sequence[str]:

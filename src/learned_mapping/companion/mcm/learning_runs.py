@@ -38,9 +38,8 @@ def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A method under ``config``: the rule its repair keeps, and a policy's settings: mode, credit, iterations."""
-    known = ("strength", *AgentConfig.__dataclass_fields__)
-    settings = {name: value for name, value in config.items() if name in known}
+    """A policy with the settings of ``config``: mode, credit."""
+    settings = {name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__}
     task = Task(load_graph(instance), ChipPackage(chips=chips(instance)), **settings)
     return _judged(PROBLEM.method(method, config["network"]).run, task, config, seed)
 

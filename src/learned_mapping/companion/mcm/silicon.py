@@ -1,4 +1,4 @@
-"""BERT on simulated silicon: predicted against measured run time, what rules and searches are worth, scarce memory.
+"""BERT on simulated silicon: predicted against measured run time, and what rules and searches are worth.
 
 The correlation and the share of invalid partitions are what the silicon was calibrated to (``builders.mcm_tuning``),
 here on other partitions: a check, and no finding. What uniform draws and the methods reach is one.
@@ -17,11 +17,8 @@ from learned_mapping.companion.table import (
     Record,
     Row,
     assembled,
-    frame,
     grouped,
     of_profile,
-    ratio_rows,
-    row,
     summaries,
     summary_row,
     sweep,
@@ -32,8 +29,7 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.searches.costs import class_search
-from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, even_cut, near_balanced
+from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, class_search, even_cut, near_balanced
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.validate import validate_on_silicon
@@ -73,18 +69,6 @@ SEARCHES = {
 SAMPLERS = ("near-balanced", "near-optimal", "uniform")
 """``uniform`` is SAMPLE without a policy, as the random search draws."""
 
-TIED = 1.0001  # A partition within so much of the optimum's predicted run time is one the model cannot tell from it.
-TIE_PARTITIONS = {"quick": 200, "full": 500}
-TIE_BUDGETS = {"quick": (10, 20), "full": (10, 20, 50)}
-TIE_SEARCHES = ("random-balanced", "class-search")
-RATIOS = {"worst": np.min, "median": np.median, "best": np.max}
-
-SCARCE_MIB = {"quick": (64.0,), "full": (58.0, 61.0, 64.0, 67.0)}
-"""Memory of a chip, around what the static optimum needs, 66.05 MiB; what partitions of BERT need is 3 MiB apart."""
-SCARCE_RULES = ("greedy-careful", "even-cut", "optimum")
-SCARCE_SEARCHES = ("random-balanced", "class-search", "costs-random", "costs-cem")
-SCARCE_SAMPLES = {"quick": 20, "full": 400}
-
 
 def _even(model: ChipModel, seconds: np.ndarray) -> np.ndarray:
     return even_cut(seconds, late_order(model.graph), repair_arrays(model.graph), model.package.chips)
@@ -103,7 +87,7 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     silicon, model = Silicon(graph, package), ChipModel(graph, package)
     rng, arrays, count = np.random.default_rng(seed + SEED_OFFSET), repair_arrays(graph), int(config["partitions"])
     if method == "uniform":
-        rows = repair_batch(arrays, package.chips, mode="sample", rng=rng, count=count)[0]
+        rows = repair_batch(arrays, package.chips, mode="sample", rng=rng, count=count)
     else:
         spread = SPREAD if method == "near-balanced" else NEAR_OPTIMUM_SPREAD
         rows = near_balanced(model, arrays, rng, count, spread)
@@ -202,74 +186,3 @@ def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]
         "invalid_percent": 100.0 * float(np.mean(~valid)),
         "false_positive_percent": 100.0 * float(np.mean(y[fastest] > np.median(y))),
     }
-
-
-def ties_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """Draws almost balanced partitions; those tied with the optimum: throughput on silicon, without noise, over its."""
-    graph, package = load_graph(instance), silicon_package(int(config["chips"]))
-    silicon, model = Silicon(graph, package), ChipModel(graph, package)
-    rng, best = np.random.default_rng(seed + SEED_OFFSET), optimum(model)
-    drawn = near_balanced(model, repair_arrays(graph), rng, int(config["partitions"]), NEAR_OPTIMUM_SPREAD)
-    limit = TIED * model.runtime(best)
-    tied = np.unique([best, *(each for each in drawn if model.runtime(each) <= limit)], axis=0)
-    ratios = np.array([silicon.throughput(each) for each in tied]) / silicon.throughput(best)
-    return {
-        "over_optimum": np.sort(ratios).round(6).tolist(),
-        "optimum_throughput": silicon.throughput(best),
-        "broken": sum(not is_valid(each, graph.op_edges) for each in tied),
-    }
-
-
-def plan_ties(profile: str, seeds: int) -> list[Run]:
-    """The ties by seed, and the searches with budgets far below that of ``mcm.fig7``."""
-    config = {"chips": CHIPS, "partitions": of_profile(TIE_PARTITIONS, profile)}
-    runs = sweep("silicon.ties", ["tied-with-optimum"], [GRAPH], config, seeds)
-    for samples in of_profile(TIE_BUDGETS, profile):
-        runs += sweep("silicon.measure", TIE_SEARCHES, [GRAPH], {"chips": CHIPS, "samples": samples}, seeds)
-    return runs
-
-
-def assemble_ties(profile: str, records: Sequence[Record]) -> Record:
-    """Why the static optimum loses on silicon; ratios are over the partition the exact method returns."""
-    ties = [r["result"] for r in records if r["method"] == "tied-with-optimum"]
-    columns = {f"{name}_over_optimum": [float(of(r["over_optimum"])) for r in ties] for name, of in RATIOS.items()}
-    columns["partitions"] = [len(r["over_optimum"]) for r in ties]
-    found = summaries(INSTANCE, "tied-with-optimum", columns)
-    searched = frame([r for r in records if r["method"] != "tied-with-optimum"])
-    searched["over"] = searched.throughput / ties[0]["optimum_throughput"]
-    for samples, here in searched.groupby("config_samples", sort=False):
-        over = {method: runs.over.tolist() for method, runs in here.groupby("method", sort=False)}
-        found += [summary_row(INSTANCE, method, "over_optimum", v, samples=samples) for method, v in over.items()]
-        scores = {method: {GRAPH: ratios} for method, ratios in over.items()}
-        found += ratio_rows(INSTANCE, scores, [("class-search", "random-balanced")], samples=samples)
-    result = assembled(found, valid=searched.valid)
-    return result | {"invalid": result["invalid"] + sum(r["broken"] for r in ties)}
-
-
-def plan_memory(profile: str, seeds: int) -> list[Run]:
-    """Rules once for each memory, searches by seed."""
-    runs = []
-    for memory in of_profile(SCARCE_MIB, profile):
-        runs += sweep("silicon.solve", SCARCE_RULES, [GRAPH], {"samples": 1, "sram_mib": memory})
-        for method in SCARCE_SEARCHES:
-            config = {"samples": of_profile(SCARCE_SAMPLES, profile), "sram_mib": memory}
-            config |= {"network": profile} if profile == "quick" else {}
-            runs += sweep("silicon.solve", [method], [GRAPH], config, seeds)
-    return runs
-
-
-def assemble_memory(profile: str, records: Sequence[Record]) -> Record:
-    """By memory and method: seeds that end with a partition that runs, the first sample that ran, throughput.
-
-    Throughput is without noise and 0 where nothing ran. ``first_ran`` counts one more than the budget where none did.
-    """
-    found, table = [], frame(records)
-    for (memory, method), runs in table.groupby(["config_sram_mib", "method"], sort=False):
-        # A mean: an interquartile mean would hide one seed in five that ends without a partition.
-        fits = 100.0 * float(runs.fits.mean())
-        found.append(row(INSTANCE, method, "fits_percent", fits, n=len(runs), sram_mib=memory))
-        columns = {"throughput": runs.throughput}
-        if method not in SCARCE_RULES:
-            columns["first_ran"] = runs.first_ran.fillna(runs.samples + 1)
-        found += summaries(INSTANCE, method, columns, sram_mib=memory)
-    return assembled(found, valid=table.valid)

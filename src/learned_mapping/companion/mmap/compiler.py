@@ -23,14 +23,12 @@ from learned_mapping.companion.table import Record, Row, assembled, grouped, row
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.compiler import legalise, mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping, all_dropped
 from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
-from learned_mapping.tpu.compiler import GENERATIONS, V4, CompilerError, compile_for_tpu
-from learned_mapping.tpu.extract import extract
+from learned_mapping.tpu.compiler import CompilerError, compile_for_tpu
 from learned_mapping.tpu.hlo_probe import signature
 from learned_mapping.tpu.hlo_program import Resolver
 from learned_mapping.tpu.latency_tables import complete_table, subset_key, varied_units
@@ -46,10 +44,10 @@ PROGRAMS = (
 )
 """From each family of the sixty, small ones and those of few different instructions, which cost least to price."""
 SMALL = PROGRAMS[:3]
-"""Where a search's candidates are chosen by the compiler's cycles, and which other generations of TPU compile."""
+"""Where a search's candidates are chosen by the compiler's cycles."""
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Where the search plays on the compiler's prices."""
-HBM, XLA, KEPT, GREEDY, SEARCH = "hbm", "xla", "xla-kept", "greedy-tuned", "edit-search"
+HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"
 EVOLUTION = "evolution-policy"
 ON_PRICES = "edit-search-priced"
 """Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
@@ -82,7 +80,7 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
     """Every program by every method, the agent's mapping from its run of `mmap.table3`; a search's candidates on the
     small ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
-    methods = (HBM, XLA, SEARCH, GREEDY, KEPT, EVOLUTION)
+    methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
     if profile in AGENT_SECONDS:
         runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
@@ -113,8 +111,8 @@ def origin(instance: str):
 def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) -> Mapping:
     """The mapping a run prices."""
     program, own = load(instance)
-    if method in (HBM, XLA, KEPT):
-        return {HBM: lambda: all_dropped(program), XLA: lambda: own, KEPT: lambda: legalise(program, own)}[method]()
+    if method in (HBM, XLA):
+        return own if method == XLA else all_dropped(program)
     if method == AGENT:
         return replayed(program, trained(instance, config, seed)["actions"])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
@@ -130,7 +128,7 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     """Maps a program, validates the mapping, and has the compiler price it.
 
     Args:
-      method: one of `mmap.methods`, or `HBM`, `XLA`, `KEPT`.
+      method: one of `mmap.methods`, or `HBM`, `XLA`.
       config: ``program``, the digest of the compiled one; the limits of the method.
 
     Returns:
@@ -141,7 +139,7 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     if "rounds" in config:
         return play_on_prices(found, cache, config, seed)
     mapping = mapping_of(method, instance, config, seed)
-    return judge(found, cache, method, mapping, exact=method not in (*PLANS, KEPT))
+    return judge(found, cache, method, mapping, exact=method not in PLANS)
 
 
 def judge(
@@ -185,74 +183,6 @@ def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) ->
         if not best or judged.get("rank", [2]) < best.get("rank", [2]):
             best = judged
     return best | {"rounds": rounds}
-
-
-def plan_generations(profile: str, seeds: int) -> list[Run]:
-    """The small programs on the generations of TPU that are not the paper's; long: they wait for the compiler."""
-    others = [name for name, generation in GENERATIONS.items() if generation != V4 and profile != "quick"]
-    config = {**LIMITS[SEARCH], **LIMITS[GREEDY], "rounds": ROUNDS, "headroom": HEADROOM}
-    return [
-        Run("mmap.generation", SEARCH, name, {**config, "generation": generation}, long=True)
-        for name in SMALL
-        for generation in others
-    ]
-
-
-def run_generation(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Compiles a workload for a generation of TPU, maps it, and has that generation's compiler price the mappings.
-
-    Args:
-      config: ``generation``; ``samples`` of greedy-tuned, ``seconds`` of the search; as of `play_on_prices`.
-
-    Returns:
-      ``buffers``; the cycles of the compiler's own full runs; a record as `run_price`'s for each mapping.
-    """
-    function, arguments, donated = builder("workloads").function_and_arguments(instance)
-    generation = GENERATIONS[config["generation"]]
-    made = extract(function, arguments, name=instance, donate=donated, generation=generation, cycles=True)
-    program, found, cache = made.program, source(made.hlo, made.program), PriceCache(build_folder() / "prices.jsonl")
-    mappings = {
-        HBM: all_dropped(program),
-        XLA: mapping_of_compiler(program, made.compiler),
-        GREEDY: solve(program, GREEDY, samples=config["samples"]).solution,
-        method: solve(program, method, seed=seed, cpu=True, seconds=config["seconds"]).solution,
-    }
-    told = {name: judge(found, cache, name, mapping, exact=name not in PLANS) for name, mapping in mappings.items()}
-    told[ON_PRICES] = play_on_prices(found, cache, config, seed)
-    return {
-        "buffers": program.num_buffers,
-        "fast_bytes": program.fast_bytes,
-        "compiled_cycles": made.compiled_cycles,
-        "compiled_slow_cycles": made.compiled_slow_cycles,
-        "mappings": told,
-    }
-
-
-def assemble_generations(profile: str, records: list[Record]) -> Record:
-    """Per program and generation (``PROGRAM/GENERATION``) the speedups of `MEASURES`, and ``identity`` as in
-    `assemble_compiler`; over all, the largest difference from the compiler's own run, in percent."""
-    made, identities, judged = [], [], []
-    for record in records:
-        result, name = record["result"], f"{record['instance']}/{record['config']['generation']}"
-        mappings = {method: each for method, each in result["mappings"].items() if not each.get("failed")}
-        judged += [{"result": each} for each in result["mappings"].values()]
-        for method, each in mappings.items():
-            values = {metric: mappings[XLA][cycles] / each[cycles] for metric, cycles in MEASURES.items()}
-            made += rows(name, method, values | {c: each[c] for c in MEASURES.values()}, n=1)
-            made.append(row(name, method, "fast_bytes", each["fast_bytes"], n=1, capacity=result["fast_bytes"]))
-        for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
-            if method in mappings:
-                made.append(row(name, method, "identity", mappings[method]["cycles"] / result[key], n=1))
-                identities.append(100 * abs(made[-1]["value"] - 1))
-        made.append(row(name, XLA, "buffers", result["buffers"], n=1))
-    if identities:
-        made.append(row("all", XLA, "identity_percent", max(identities), n=len(identities)))
-        for method in (HBM, GREEDY, SEARCH, ON_PRICES):
-            for metric in MEASURES:
-                values = [r["value"] for r in made if (r["method"], r["metric"]) == (method, metric)]
-                if values:
-                    made.append(summary_row("all", method, metric, values, statistic=np.mean))
-    return assembled(made) | counted(judged)
 
 
 def refined(found: Any, cache: Any) -> Program:

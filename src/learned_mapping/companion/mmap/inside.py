@@ -18,13 +18,10 @@ from learned_mapping.companion.mmap.runs import (
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
-from learned_mapping.mmap.agent.config import WITH_ALTERNATIVES
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
 """Who plays whole games -> the name in the records."""
-ALTERNATIVES = "alternatives"
-"""The agent that is also told exactly what single other decisions would have come to."""
 EARLY = 0.2
 """Share of the training after which is looked a first time, while much is left to learn."""
 SECONDS, SECONDS_LARGE = 300.0, 600.0
@@ -52,7 +49,7 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     from learned_mapping.mmap.agent.config import config_for
 
     program, _ = load(instance)
-    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0, **config.get("settings", {})), seed)
+    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
     budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
     agent.start(budget)
     count = config.get("games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES)))
@@ -87,9 +84,7 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
     for name in workloads(profile) if profile != "quick" else ():
         large = num_buffers(name) > LARGE
         config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
-        arm = {"arm": ALTERNATIVES, "settings": WITH_ALTERNATIVES}
-        for seed in range(min(seeds, SEEDS)):
-            runs += [Run("mmap.inside", AGENT, name, config | each, seed, long=True) for each in ({}, arm)]
+        runs += [Run("mmap.inside", AGENT, name, config, seed, long=True) for seed in range(min(seeds, SEEDS))]
     return runs
 
 
@@ -97,7 +92,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     """Per program: the curve of the value error; of imagined rewards the rank correlation after k steps, with their
     pairs (of the first seed), and the mean error over the mean size; of Q against exact outcomes the rank correlation;
     whole games with the search and without, and their difference, its interval over trainings and their games; the
-    tree of one decision; what the embedding knows. Of an arm: learning, return, Q, and the difference."""
+    tree of one decision; what the embedding knows."""
     made: list[Row] = []
     for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]
@@ -111,15 +106,13 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             scores = {
                 arm: {str(i): each["whole_games"][key] for i, each in enumerate(looks)} for arm, key in ARMS.items()
             }
-            for arm in (AGENT, MORE) if method == AGENT else (AGENT,):
+            for arm in (AGENT, MORE):
                 value, low, high = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
                 cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
-                made.append(row(name, method if arm == AGENT else arm, f"{prefix}search_gain", value, **cells))
-            for arm, games in scores.items() if method == AGENT else ():
+                made.append(row(name, arm, f"{prefix}search_gain", value, **cells))
+            for arm, games in scores.items():
                 values = [value for each in games.values() for value in each]
                 made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
-        if method != AGENT:
-            continue
         curve = [each for each in found[0]["log"] if each["value_error"] is not None]
         shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):

@@ -1,8 +1,8 @@
 """One run of paper 1: a compiled program mapped by one method, judged by the validator; and the stored trainings.
 
-The compiler's own mapping is a method too: ``xla`` as it stands, ``xla-kept`` changed no more than the game's rules
-demand. It copies more freely than the game allows, so its time is the shorter of two: with one copy at a time, as for
-all others, and with several copies under way that leave instructions their bandwidth.
+The compiler's own mapping is a method too, ``xla``. It copies more freely than the game allows, so its time is the
+shorter of two: with one copy at a time, as for all others, and with several copies under way that leave instructions
+their bandwidth.
 """
 
 import functools
@@ -20,7 +20,6 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
-from learned_mapping.mmap.compiler import legalise
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.rules.play import Game
@@ -29,11 +28,10 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
-COMPILER = ("xla", "xla-kept")
-"""The production baseline, told twice."""
+XLA = "xla"
+"""The production baseline: the compiler's own mapping."""
 LEARNED = (
-    "muzero", "muzero-alternatives", "muzero-following", "muzero-demonstration", "muzero-no-backup", "muzero-frozen",
-    "search-only", "learning-only",
+    "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only",
 )  # fmt: skip
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = (
@@ -80,21 +78,21 @@ def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, 
 
 
 def plan_one_round(instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any) -> Run:
-    """A training of the agent in one round, with some of its settings changed; `ablations.run_ablation` performs it."""
+    """A training of the agent in one round, with some of its settings changed; `model.run_model` performs it."""
     about = {"seconds": seconds, "program": program_digest(instance), "arm": arm, "settings": settings}
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
 
 def is_random(method: str) -> bool:
     """Whether the seed matters."""
-    return method not in COMPILER and METHODS[method].random
+    return method != XLA and METHODS[method].random
 
 
 def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Maps a program under a budget of CPU seconds or games; the validator judges and prices the mapping.
 
     Args:
-      method: any of `mmap.methods`, or of `COMPILER`.
+      method: any of `mmap.methods`, or `XLA`.
       config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping
         itself in the record.
 
@@ -108,8 +106,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     program, own = load(instance)
     if program.digest[:DIGEST_LENGTH] != config.get("program", program.digest[:DIGEST_LENGTH]):
         raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
-    if method in COMPILER:
-        return _compiler_record(method, program, own)
+    if method == XLA:
+        return _compiler_record(program, own)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
     told = learner_record if method in LEARNED else searcher_record
@@ -160,14 +158,14 @@ def replayed(program: Program, actions: str) -> Mapping:
     return mapping_of(program, game.played())
 
 
-def _compiler_record(method: str, program: Program, own: Mapping) -> dict[str, Any]:
-    instant = {"resets": 0.0, "samples": 1, "seconds": 0.0}
-    if method == "xla-kept":
-        return judged(program, legalise(program, own), exact=False) | instant
+def _compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
     serial, shared = program_latency(program, own), shared_copy_latency(program, own)
     best = min(serial, shared, key=lambda latency: latency.total_s)
     saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())
-    return instant | {
+    return {
+        "resets": 0.0,
+        "samples": 1,
+        "seconds": 0.0,
         "judged": False,
         "valid": False,
         "violations": [],
@@ -281,4 +279,4 @@ def _method(config: dict[str, Any]) -> str:
         return "learning-only"
     if config["demonstration"]:
         return "muzero-demonstration"
-    return "muzero-alternatives" if config.get("alternatives") else "muzero"
+    return "muzero"

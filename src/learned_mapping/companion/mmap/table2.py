@@ -5,7 +5,6 @@ run of that length is stored. Two searches are compared for equal seconds only. 
 short clock, where more seeds have run, counts by that; a row is of the clock with the larger mean.
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,10 +13,9 @@ from scipy.stats import spearmanr
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import (
-    COMPILER,
     LEARNED,
+    XLA,
     counted,
-    decision_starts,
     is_random,
     learned,
     learning_rows,
@@ -46,14 +44,13 @@ BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
 METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
-    "muzero", "muzero-alternatives", "muzero-demonstration",
+    "muzero", "muzero-demonstration",
 )  # fmt: skip
-IN_WINDOWS = ("muzero-following", "muzero-frozen")
-"""Besides, where the agent plays windows and merges them into its best game: one that learns to play that by itself,
-and the control of both."""
+IN_WINDOWS = ("muzero-frozen",)
+"""Besides, where the agent plays windows and merges them into its best game: the control without learning."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
 """What these are compared with:"""
-CONTRASTED = ("muzero", "muzero-alternatives", "muzero-following", "muzero-demonstration", "edit-search")
+CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
@@ -69,8 +66,8 @@ Returns = dict[str, dict[str, list[float]]]
 LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
 """The large program on which the agent goes on, one training from scratch, in ``full``, and its CPU seconds."""
 CURVE_POINTS = 40
-ONE_ROUND = {"muzero": {}, "muzero-alternatives": agent_config.WITH_ALTERNATIVES}
-"""Agents of Figure 7, which search and learn, each in one round -> the settings that differ."""
+BOTH = "muzero"
+"""The agent of Figure 7, which searches and learns, in one round."""
 ALONE = ("muzero-frozen", "search-only", "learning-only")
 """Its other arms: the untrained network, and the paper's two."""
 ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32")
@@ -100,7 +97,7 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
 
     Runs by the long clock are `Run.long`; in ``quick`` there are none, and the agent does not take part.
     """
-    runs = [plan_run(method, instance, {}) for instance in workloads(profile) for method in COMPILER]
+    runs = [plan_run(XLA, instance, {}) for instance in workloads(profile)]
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
         for method in methods_for(instance):
@@ -119,8 +116,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
 
     ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is
-    over the compiler's mapping as it stands, ``speedup_kept`` over it within the game's rules. Numbers over seeds are
-    means. Of all mappings of a program there are `near_rows`.
+    over the compiler's mapping. Numbers over seeds are means. Of all mappings of a program there are `near_rows`.
     """
     made: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
@@ -130,11 +126,10 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
         made += learning_rows(*key, found)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
         made.append(summary_row(*key, "latency_s", latencies, statistic=np.mean))
-        for metric, compiler in (("speedup", "xla"), ("speedup_kept", "xla-kept")):
-            if (key[0], compiler) in groups:
-                (baseline,) = groups[key[0], compiler]
-                speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-                made.append(summary_row(*key, metric, speeds, statistic=np.mean, baseline=compiler))
+        if (key[0], XLA) in groups:
+            (baseline,) = groups[key[0], XLA]
+            speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
+            made.append(summary_row(*key, "speedup", speeds, statistic=np.mean, baseline=XLA))
         spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
         made += summaries(*key, spent, statistic=np.mean)
         made += best_found_rows(*key, found)
@@ -145,7 +140,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
         if len(scores) == len({instance for instance, _ in groups}):
             value, low, high = mean_over_tasks(scores)
             made.append(row("all", method, "return", value, low=low, high=high, n=sum(map(len, scores.values()))))
-            if method != "xla":  # which does not keep to the game's rules
+            if method != XLA:  # which does not keep to the game's rules
                 made.append(_improvement(method, scores, returns["greedy-tuned"]))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
@@ -322,57 +317,46 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
     """All arms for the same CPU seconds, each in one round; long runs, and in ``quick`` none."""
 
     def plan(method: str, name: str, seed: int) -> Run:
-        if method in ONE_ROUND:
-            return plan_one_round(name, ABLATION_SECONDS, seed, method, **ONE_ROUND[method])
+        if method == BOTH:
+            return plan_one_round(name, ABLATION_SECONDS, seed)
         return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
 
     return [
         plan(method, name, seed)
         for name in ABLATED
-        for method in (*ONE_ROUND, *ALONE)
+        for method in (BOTH, *ALONE)
         for seed in range(0 if profile == "quick" else min(seeds, ABLATION_SEEDS))
     ]
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
     """Returns with their curves over CPU seconds and games, games and updates of all arms, and `moves_per_game`. For
-    each agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
+    the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
     groups = grouped(records)
-    moves = {key: [moves_per_game(key[1], record) for record in group] for key, group in groups.items()}
+    moves = {key: [moves_per_game(key[1])] * len(group) for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
         made.append(summary_row(*key, "moves_per_game", moves[key], statistic=np.mean))
-    for (name, arm), agent in itertools.product(groups, ONE_ROUND):
-        both = {one: groups.get((name, one), []) for one in (arm, agent)}
-        if arm not in ALONE or not both[agent]:
+    for name, arm in groups:
+        both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
+        if arm not in ALONE or not both[BOTH]:
             continue
         for metric in ("by_games", "by_moves"):
             each = {one: moves[name, one] if metric == "by_moves" else [1.0] * len(both[one]) for one in both}
             runs = {one: list(zip((record["result"] for record in both[one]), each[one])) for one in both}
             shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
-            for one, other in ((arm, agent), (agent, arm)):
+            for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
                 made.append(summary_row(name, one, metric, values, statistic=np.mean, games=shared, baseline=other))
     return assembled(made) | counted(records)
 
 
-def moves_per_game(arm: str, record: Record) -> float:
-    """Moves in the game itself for each whole game of a run, in games' worth, those that are only looked at included.
-
-    Search alone looks at one for every simulation; an alternative is played out to the end, which is as far as it is
-    from the decisions of the run's best game on average. The learned model costs none.
-    """
-    result, config = record["result"], agent_config.WHOLE
-    if arm == "search-only":
-        return 1.0 + config.simulations
-    if arm != "muzero-alternatives":
-        return 1.0
-    starts = decision_starts(record["instance"], result["actions"])
-    left = 1.0 - float(np.mean(starts)) / num_buffers(record["instance"])
-    tried = result["decisions"] - result["updates"] / config.updates * config.games * config.moves
-    return 1.0 + tried * left / result["samples"]
+def moves_per_game(arm: str) -> float:
+    """Moves in the game itself for each whole game, in games' worth: search alone looks at one for every simulation,
+    the learned model costs none."""
+    return 1.0 + agent_config.WHOLE.simulations if arm == "search-only" else 1.0
 
 
 def best_after(curve: Record, games: float) -> float:

@@ -1,10 +1,9 @@
-"""Paper 1's smaller tables: random play with Drop-backup and without, what a step costs, proven bounds, a long search.
+"""Paper 1's smaller tables: random play with Drop-backup and without, proven bounds, a long search.
 
 Without Drop-backup a dead end ends the game with a return of 0 (section 4.3.2). Up to the first dead end both games are
 the same, so one set of games tells both: a game is lost if it meets a dead end at all.
 """
 
-import time
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from learned_mapping.companion.mmap.runs import (
     learning_rows,
     load,
     manifest,
-    num_buffers,
     plan_one_round,
     plan_run,
     program_digest,
@@ -33,13 +31,6 @@ from learned_mapping.programs.program import Program
 FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
 BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 """Wall-clock limit of branch and bound, per program."""
-SIZES = (
-    "rnn_0", "alexnet_train_batch_32", "inference_resnet", "inference_lstm", "wavenet_coherent_batch32",
-    "mlperf_bert_batch_16", "AlphaTensor", "fleet_transformer_46_layers",
-)  # fmt: skip
-QUICK_SIZES = ("rnn_0", "alexnet_train_batch_32")
-PLAY_SECONDS = {"quick": 0.2, "full": 3.0, "paper": 3.0}
-SEARCH_SECONDS = {"quick": 0.5, "full": 10.0, "paper": 10.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
@@ -109,44 +100,6 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
     value = result["costs"].get("return", 0.0)
     return assembled([row(record["instance"], record["method"], "return", value, n=1, **about)]) | counted(records)
-
-
-def run_play(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Random play on the compiled kernel: CPU seconds and steps, those taken back included."""
-    program, _ = load(instance)
-    game, rng = Game(program), np.random.default_rng(seed)
-    game.play_random(rng)
-    start, steps, games = time.process_time(), 0, 0
-    while time.process_time() - start < config["seconds"] or games == 0:
-        game.restart()
-        game.play_random(rng)
-        steps += game.played().moves
-        games += 1
-    return {"seconds": time.process_time() - start, "steps": steps, "games": games}
-
-
-def plan_scaling(profile: str, seeds: int) -> list[Run]:
-    """Two kinds of runs on each program: random play, and the edit search."""
-    runs = []
-    for name in QUICK_SIZES if profile == "quick" else SIZES:
-        play = {"seconds": PLAY_SECONDS[profile], "program": program_digest(name)}
-        runs.append(Run("mmap.play", "random", name, play))
-        runs.append(plan_run("edit-search", name, {"seconds": SEARCH_SECONDS[profile]}))
-    return runs
-
-
-def assemble_scaling(profile: str, records: list[Record]) -> Record:
-    """Rows ``step_us`` of random play, and games a second of the edit search, with ``buffers``."""
-    found = []
-    for record in records:
-        name, method, result = record["instance"], record["method"], record["result"]
-        if method == "random":
-            metric, value = "step_us", 1e6 * result["seconds"] / result["steps"]
-        else:
-            metric, value = "games_per_s", result["samples"] / result["seconds"]
-        about = {"buffers": num_buffers(name), "program": record["config"]["program"]}
-        found.append(row(name, method, metric, value, low=value, high=value, n=1, **about))
-    return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] != "random"))
 
 
 def with_alias_groups() -> tuple[str, ...]:

@@ -21,16 +21,15 @@ LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")}
 REINFORCED = ("regal", "regal-average", "regal-untrained")
 """The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
 NETWORKS = (
-    *REINFORCED, "gas", "regal-imitation", "regal-imitation-as-printed", "regal-imitation-mean",
-    "regal-imitation-initial", "regal-imitation-local-search", "idrs",
+    *REINFORCED, "gas", "regal-imitation", "regal-imitation-local-search", "idrs",
 )  # fmt: skip
 """What asks a network, in the order of the tables."""
 CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
 LEARNERS = (
-    *LAWS, *REINFORCED, "idrs", "gas", "regal-imitation-as-printed", "regal-imitation", "regal-imitation-local-search",
+    *LAWS, *REINFORCED, "idrs", "gas", "regal-imitation", "regal-imitation-local-search",
 )  # fmt: skip
 """In table 1, in the order of its rows."""
-QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation-as-printed", "regal-imitation")
+QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
 SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16

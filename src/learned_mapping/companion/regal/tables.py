@@ -9,13 +9,12 @@ import pandas
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
 from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
-from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, rows
+from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
 from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.agent.policy import untrained
 from learned_mapping.regal.methods import EVALUATIONS
@@ -33,18 +32,13 @@ EXACT_TIME = {"quick": 1.0, "full": 15.0, "paper": 10_000.0}
 EXACT_SETS = {"quick": ("small",), "full": ("small", "twenty"), "paper": ("small", "twenty")}
 TIME_OPS = {"quick": (50, 100, 200)} | dict.fromkeys(("full", "paper"), (50, 100, 200, 500, 1000, 2000, 5000))
 
-ROOM_METHODS = ("brkga", "local-search", "gp-list", "list-scheduler")
-
 MEMORY = "traced-memory"  # The paper's dataset of both figures.
 LIMIT_DATASETS = (MEMORY, "traced-runtime")  # Of the right one; the second is not in the paper.
-COMPARED = ("regal", "regal-imitation", "regal-imitation-as-printed", "spectral-law")  # With BRKGA, in the histogram.
+COMPARED = ("regal", "regal-imitation", "spectral-law")  # With BRKGA, in the histogram.
 LIMITS = {"quick": (1_000, 2_000, 5_000)} | dict.fromkeys(("full", "paper"), (5_000, 10_000, 20_000, 50_000))
 LIMIT_METHODS = {"quick": ("brkga", "regal", "regal-imitation")} | dict.fromkeys(("full", "paper"), (
-    "brkga", "regal", "regal-imitation", "regal-imitation-as-printed", "regal-imitation-mean",
-    "regal-imitation-initial",
+    "brkga", "regal", "regal-imitation",
 ))  # fmt: skip
-"""The paper's learner; of imitation the use that validation graphs chose, the paper's use, the mean of its laws,
-and the first population drawn too."""
 LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
 """Runs of a method, at most: the last limit is ten times that of table 1. A learner takes its networks in turn."""
 LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}  # Largest graph taken.
@@ -97,7 +91,7 @@ def costs_of(table: pandas.DataFrame) -> Costs:
 
 
 def best_known(costs: Costs, stored: Mapping[str, Record] | None = None) -> dict[str, float]:
-    """Graph -> the least cost of any method, and of the `stored` entries of `best.best_entries`."""
+    """Graph -> the least cost of any method, and of the `stored` entries of `graphs.best_entries`."""
     known = {graph: entry["cost"] for graph, entry in (stored or {}).items()}
     return {
         graph: min(known.get(graph, np.inf), *(min(by_graph[graph]) for by_graph in costs.values()))
@@ -137,30 +131,6 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
 def _by_instance(records: Iterable[Record], instances: Iterable[str]) -> list[tuple[str, pandas.DataFrame]]:
     table = outcomes(records)
     return [(instance, table[table.instance == instance]) for instance in instances]
-
-
-def _readings() -> dict[str, tuple[str, str]]:
-    kinds, readings = ("synthetic", "traced"), ("rendezvous", "free")
-    return {f"{kind}-{reading}": (kind, reading) for kind in kinds for reading in readings}
-
-
-def plan_room(profile: str, seeds: int) -> list[Run]:
-    runs = []
-    for instance, (kind, transfers) in _readings().items():
-        config = config_of(kind, "runtime", _graphs(kind, profile), EVALUATIONS, transfers=transfers)
-        runs += runs_of("regal.schedule", ROOM_METHODS, instance, config, seeds)
-        runs += _per_graph("regal.long", "long-search", instance, config | {"evaluations": LONG_EVALUATIONS[profile]})
-    return runs
-
-
-def assemble_room(profile: str, records: list[Record]) -> Record:
-    """Gaps to the best known, and to what no schedule can beat: half the work, or the longest path."""
-    found: list[Row] = []
-    for instance, here in _by_instance(records, _readings()):
-        costs, long = costs_of(here), here[here.method == "long-search"]
-        found += _gap_rows(instance, costs, best_known(costs))
-        found += _gap_rows(instance, costs, dict(zip(long.graph, long.floor)), metric="floor_gap_percent")
-    return _result(found, records)
 
 
 def plan_time(profile: str, seeds: int) -> list[Run]:
@@ -325,25 +295,3 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
                 found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
         found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
     return assembled(found, valid=outcomes(records).valid)
-
-
-def plan_touched(profile: str, seeds: int) -> list[Run]:
-    """What the stored sets of papers 2 and 3 would cost by the rule that tracing has now; not in ``quick``."""
-    return [Run("regal.touched", "tracing", name, {}) for name in ("regal-traced", "mcm-graphs") if profile != "quick"]
-
-
-def run_touched(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Traces the models of a set again: of each graph the share of its ops' time that is for bytes nobody touches."""
-    return {"shares": builder("touched_bytes").saved(instance).tolist()}
-
-
-def assemble_touched(profile: str, records: list[Record]) -> Record:
-    """Per set: ``graphs``, how many cost less, the median and the most in percent, how many by more than a tenth."""
-    found = []
-    for record in records:
-        shares = np.array(record["result"]["shares"])
-        less = shares[shares > 0]
-        numbers = {"graphs": len(shares), "less": len(less), "median_percent": 100 * np.median(less)}
-        numbers |= {"tenth": (less > 0.1).sum(), "most_percent": 100 * less.max()}
-        found += rows(record["instance"], "tracing", {name: float(value) for name, value in numbers.items()})
-    return assembled(found)

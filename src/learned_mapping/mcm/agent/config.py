@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from learned_mapping.errors import InputError
 
 FIX, SAMPLE = "fix", "sample"
-REPAIRED, CANDIDATE = "repaired", "candidate"
+SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT = "sample", "candidate", "flow", "exact"
+CREDITS = (SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT)
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,20 @@ class AgentConfig:
     layers: int = 3  # GraphSAGE layers.
     width: int = 48  # Of every layer, of the policy network as well.
     iterations: int = 1  # T of Eq. 7.
-    begun: bool = False  # Whether samples begin at some y^(0), which the network then sees.
+    begun: bool = False
+    """Whether samples begin at some y^(0) and make moves of one chip from there: `moves_policy`, whose credit is
+    ``exact``; else `network`, a distribution over all chips."""
     mode: str = FIX  # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
-    credit: str = REPAIRED
-    """Whose log-probability a reward is credited to: ``repaired`` is y', ``candidate`` the policy's own y.
+    credit: str = FLOW
+    """How a reward becomes advantages: ``sample``, one for all ops of y'; ``candidate``, one for all ops of the
+    policy's own y, much of which is not what was rewarded; ``flow`` and ``exact``, one for each op and each of three
+    chips (`credit`), ``flow`` beside that of ``sample``.
 
-    The paper (Section 4.1) says that the reward is that of y'; which log-probability it goes to is left open. Credit to
-    y hardly learns: much of y is not what was rewarded.
+    The paper says that PPO is used and that the reward is that of y' (Section 4.1); it does not say how the advantage
+    is spread over the ops.
     """
+    moved: float = 6.0  # Ops that leave y^(0) at first, where samples begin at one.
+    op_weight: float = 3.0  # w of `credit`: what the ops' credits weigh beside the sample's.
     rollouts: int = 20  # Partitions per iteration of PPO.
     minibatches: int = 4
     epochs: int = 10
@@ -58,9 +65,11 @@ def agent_config(profile: str = "full", **changes) -> AgentConfig:
 
 def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
     """The configuration itself; raises `InputError` where a field is unusable."""
-    for name, known in (("mode", (FIX, SAMPLE)), ("credit", (REPAIRED, CANDIDATE))):
+    for name, known in (("mode", (FIX, SAMPLE)), ("credit", CREDITS)):
         if getattr(config, name) not in known:
             raise InputError(source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}")
+    if config.begun != (config.credit == EXACT):
+        raise InputError(source, "credit", "is exact where samples begin at a partition, and nowhere else")
     for name in ("layers", "width", "iterations", "rollouts", "minibatches", "epochs"):
         if not 1 <= getattr(config, name) <= 100_000:
             raise InputError(source, name, f"must be at least 1, got {getattr(config, name)}")

@@ -4,8 +4,7 @@ GraphSAGE over the ops, a policy network of two layers, and a value (Section 4.1
 
     p(y^(t) | G) = Π_i p(y_i^(t) | h_G, y^(t-1)),    t = 1, ..., T                                    (Eq. 7)
 
-The paper does not say what y^(0) is. Where an environment has a start it is drawn from there, and the logits of y^(t)
-also fall with the distance from y^(t-1): a network of zeros stays near it. Else the network is told of none.
+The paper does not say what y^(0) is; this network is told of none. `moves_policy` begins at one.
 
 A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose throughput is the reward.
 """
@@ -21,10 +20,10 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.networks import draw_parameters, layer_norm, mlp
-from learned_mapping.mcm.agent.config import FIX, REPAIRED, AgentConfig
+from learned_mapping.mcm.agent.config import CANDIDATE, FIX, FLOW, AgentConfig
+from learned_mapping.mcm.agent.credit import SIDES, flow_gains, spread
 from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.searches.even_cut import pull_of
 
 ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
 STATE = 10  # Numbers per op that tell of the assignment of the iteration before.
@@ -89,7 +88,7 @@ def chip_logits(
         no chip.
     """
     x = jnp.broadcast_to(hk.Linear(config.width, name="policy_0")(h), (*previous.shape, config.width))
-    if config.iterations > 1 or config.begun:
+    if config.iterations > 1:
         states = jax.vmap(chip_state, (0, None))(previous, graph)
         x = x + hk.Linear(config.width, False, name="policy_state")(states)
     x = jax.nn.relu(x)
@@ -108,14 +107,23 @@ class ChipContext(NamedTuple):
     reading: np.ndarray
     """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
     allowed: np.ndarray  # [P] float32, 1 for a chip there is.
-    pull: np.ndarray  # [] float32, λ of `searches.even_cut`: what a chip further from y^(t-1) costs; 0 without a start.
 
 
-class ChipActions(NamedTuple):
+class Sampled(NamedTuple):
     """B samples of T assignments of n ops."""
 
     previous: Any  # [B, T, n] int32, y^(t-1); -1 for t = 1.
-    chosen: Any  # [B, T, n] int32, y^(t), the last replaced by y' where that gets the credit.
+    chosen: Any  # [B, T, n] int32, y^(t).
+    logs: Any  # [B, n, P] log-probabilities of the last assignment.
+
+
+class Credits(NamedTuple):
+    """What PPO learns from B samples: for A choices each (ops, of T assignments), K alternatives. A pytree."""
+
+    state: Any  # What the policy's `log_probabilities` read, [B, ...].
+    alternatives: Any  # [B, A, K] int32, indices of what might have been chosen.
+    advantage: Any  # [B, A, K] float32.
+    weight: Any  # [B, A, K] float32; 0 where there is nothing to learn.
 
 
 def reading_of(chips: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,8 +149,7 @@ class ChipPolicy:
         """([B, n, P] log-probabilities, [] value)."""
         h = graph_sage(context.graph, self.config)
         logits = chip_logits(h, previous, context.graph, context.reading, self.config)
-        away = jnp.abs(jnp.arange(logits.shape[-1]) - previous[..., None]) * (previous >= 0)[..., None]
-        logits = jnp.where(context.allowed > 0, logits - context.pull * away, MASKED)
+        logits = jnp.where(context.allowed > 0, logits, MASKED)
         return jax.nn.log_softmax(logits), value(h, context.graph, self.config)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
@@ -151,7 +158,7 @@ class ChipPolicy:
             np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
             np.ones(8, np.float32), np.float32(2),
         )  # fmt: skip
-        context = ChipContext(graph, *reading_of(2), np.float32(0))
+        context = ChipContext(graph, *reading_of(2))
         shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 
@@ -162,18 +169,14 @@ class ChipPolicy:
         if rows * columns > MAX_ENTRIES:
             fault = f"{env.num_ops} ops on {env.chips} chips are too many for a policy over chips"
             raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
-        pull = 0.0 if env.start is None else pull_of(env.num_ops, env.start.moved)
-        return ChipContext(env.features, reading, allowed, np.float32(pull))
+        return ChipContext(env.features, reading, allowed)
 
     def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> np.ndarray:
-        """[B, n] int32, y^(0) of a batch: the environment's start, or -1 where it has none."""
-        found = np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
-        if env.start is not None:
-            found[:, : env.num_ops] = env.start.draw(rng, len(found), best)
-        return found
+        """[B, n] int32, y^(0) of a batch: -1, there is none."""
+        return np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
 
-    def _act(self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array):
-        """A sample for each y^(0) [B, n] of `begin`: (ChipActions, [B, n, P] last iteration's log-probabilities)."""
+    def _act(self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array) -> Sampled:
+        """A sample for each y^(0) [B, n] of `begin`."""
         before, chosen = [], []
         for step in range(self.config.iterations):
             logs, _ = self._network.apply(parameters, context, previous)
@@ -181,30 +184,52 @@ class ChipPolicy:
             before.append(previous)
             chosen.append(drawn)
             previous = drawn
-        return ChipActions(jnp.stack(before, 1), jnp.stack(chosen, 1)), logs
+        return Sampled(jnp.stack(before, 1), jnp.stack(chosen, 1), logs)
 
-    def choice(self, env: PartitionEnv, sampled: tuple[ChipActions, jax.Array]) -> np.ndarray:
+    def choice(self, env: PartitionEnv, sampled: Sampled) -> np.ndarray:
         """What `act` sampled as the environment takes it: [B, N] candidates, or [B, N, C] distributions."""
-        actions, logs = sampled
         if self.config.mode == FIX:
-            return np.asarray(actions.chosen)[:, -1, : env.num_ops]
-        return np.exp(np.asarray(logs, np.float64)[:, : env.num_ops, : env.chips])
+            return np.asarray(sampled.chosen)[:, -1, : env.num_ops]
+        return np.exp(np.asarray(sampled.logs, np.float64)[:, : env.num_ops, : env.chips])
 
-    def credited(self, actions: ChipActions, repaired: np.ndarray) -> ChipActions:
-        """The actions a reward is credited to, of samples whose repaired partitions [B, N] earned it."""
-        if self.config.credit != REPAIRED:
-            return actions
-        chosen = np.array(actions.chosen)
-        chosen[:, -1, : repaired.shape[1]] = repaired
-        return ChipActions(actions.previous, chosen)
+    def credits(
+        self, env: PartitionEnv, sampled: Sampled, found: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
+    ) -> Credits:
+        """What is learned from samples that were repaired to partitions.
+
+        Args:
+          found: [B, N] int, y'.
+          latencies: [B, C] seconds of each chip under them.
+          advantage: [B] of each sample.
+        """
+        chosen = np.array(sampled.chosen)
+        batch, steps, n = chosen.shape
+        if self.config.credit != CANDIDATE:
+            chosen[:, -1, : env.num_ops] = found
+        shares = np.tile(env.features.mask / (env.features.mask.sum() * steps), steps)
+        weight = np.broadcast_to(shares, (batch, steps * n)).astype(np.float32)
+        whole = np.broadcast_to(advantage[:, None], weight.shape)
+        parts = [(chosen.reshape(batch, -1, 1), whole[..., None], weight[..., None])]
+        if self.config.credit == FLOW:
+            parts.append(self._flow(env, sampled, found, latencies, steps * n))
+        return Credits(np.array(sampled.previous), *(np.concatenate(columns, axis=-1) for columns in zip(*parts)))
+
+    def _flow(self, env, sampled, found, latencies, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Alternatives, advantages and weights of the flow credit, of the last assignment; [B, count, 3] each."""
+        gains, possible = flow_gains(env.model.op_seconds, found, latencies)
+        beside = np.clip(found[..., None] + SIDES, 0, env.chips - 1)
+        logs = np.asarray(sampled.logs, np.float64)[:, : env.num_ops]
+        probabilities = np.exp(np.take_along_axis(logs, beside, axis=2))
+        told = beside.astype(np.int32), *spread(gains, possible, probabilities, self.config.op_weight)
+        first = count - len(env.features.ops)
+        room = [(0, 0), (first, count - first - env.num_ops), (0, 0)]
+        return tuple(np.pad(part, room) for part in told)
 
     @partial(jax.jit, static_argnums=0)
-    def log_probabilities(self, parameters: Any, context: ChipContext, actions: ChipActions):
-        """([B, A] log-probabilities of single choices, [A] weights that sum to 1, [] mean entropy, [] value)."""
-        batch, steps, n = actions.chosen.shape
-        logs, expected = self._network.apply(parameters, context, actions.previous.reshape(batch * steps, n))
-        taken = jnp.take_along_axis(logs, actions.chosen.reshape(batch * steps, n, 1), axis=2)[..., 0]
+    def log_probabilities(self, parameters: Any, context: ChipContext, previous: jax.Array):
+        """([B, A, P] log-probabilities given y^(t-1) [B, T, n], A = T n; [] mean entropy of a choice, [] value)."""
+        batch, steps, n = previous.shape
+        logs, expected = self._network.apply(parameters, context, previous.reshape(batch * steps, n))
         entropy = -(jnp.exp(logs) * jnp.maximum(logs, MASKED)).sum(-1)
         shares = context.graph.mask / context.graph.mask.sum()
-        every = jnp.tile(shares / steps, steps)
-        return taken.reshape(batch, steps * n), every, (entropy * shares).sum(-1).mean(), expected
+        return logs.reshape(batch, steps * n, -1), (entropy * shares).sum(-1).mean(), expected

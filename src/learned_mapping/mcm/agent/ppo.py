@@ -1,8 +1,9 @@
 """Proximal policy optimisation (Schulman et al. 2017) over whole partitions.
 
-Every single choice a_k of a sample (the chip of an op) has its own ratio, the sample's advantage is shared:
+Every single choice a_k of a sample (the chip of an op), and every alternative to it that is credited, has its own ratio
+and advantage (`credit`):
 
-    r_k = π(a_k) / π_old(a_k),    J = Σ_k w_k mean min(r_k A, clip(r_k, 1 - ε, 1 + ε) A) + entropy - value error
+    r_k = π(a_k) / π_old(a_k),    J = mean Σ_k w_k min(r_k A_k, clip(r_k, 1 - ε, 1 + ε) A_k) + entropy - value error
 
 The ratio of the whole sample would be a product over hundreds of choices and leave the clip at once.
 
@@ -26,7 +27,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.network import ChipActions, ChipContext, ChipPolicy
+from learned_mapping.mcm.agent.moves_policy import MovesPolicy
+from learned_mapping.mcm.agent.network import ChipContext, ChipPolicy, Credits
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
 
@@ -42,10 +44,13 @@ class Learned(NamedTuple):
     optimiser: Any
 
 
+Policy = ChipPolicy | MovesPolicy
+
+
 @lru_cache(maxsize=16)
-def make_policy(config: AgentConfig) -> ChipPolicy:
+def make_policy(config: AgentConfig) -> Policy:
     """The policy of a configuration; one each, so that compiled code is shared."""
-    return ChipPolicy(config)
+    return MovesPolicy(config) if config.begun else ChipPolicy(config)
 
 
 def optimiser_of(config: AgentConfig) -> optax.GradientTransformation:
@@ -58,7 +63,7 @@ def fresh_optimiser(config: AgentConfig, parameters: Any) -> Learned:
     return Learned(parameters, optimiser_of(config).init(parameters))
 
 
-def new_learned(policy: ChipPolicy, rng: np.random.Generator) -> Learned:
+def new_learned(policy: Policy, rng: np.random.Generator) -> Learned:
     """Fresh parameters."""
     return fresh_optimiser(policy.config, policy.new_parameters(rng))
 
@@ -77,22 +82,20 @@ def clipped_gain(logs: jax.Array, before: jax.Array, advantage: jax.Array, clip:
     """min(r A, clip(r, 1 - ε, 1 + ε) A) of every choice, r = exp(logs - before).
 
     Args:
-      logs, before: [B, A] log-probabilities now and of the policy that sampled.
-      advantage: [B], of the sample.
+      logs, before: [...] log-probabilities now and of the policy that sampled.
+      advantage: [...].
       clip: ε.
     """
     ratio = jnp.exp(jnp.clip(logs - before, -10.0, 10.0))
-    gain = advantage[:, None]
-    return jnp.minimum(ratio * gain, jnp.clip(ratio, 1 - clip, 1 + clip) * gain)
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
 
 
 @partial(jax.jit, static_argnums=0)
 def update(
-    policy: ChipPolicy,
+    policy: Policy,
     learned: Learned,
     context: ChipContext,
-    actions: ChipActions,
-    advantage: jax.Array,
+    credits: Credits,
     target: jax.Array,
     key: jax.Array,
 ) -> tuple[Learned, dict[str, jax.Array]]:
@@ -102,21 +105,26 @@ def update(
       policy: compared by identity.
       learned: parameters and optimiser.
       context: of the graph, from ``policy.context``.
-      actions: B samples.
-      advantage, target: [B] float32, the latter of the value.
+      credits: of B samples.
+      target: [B] float32, of the value.
       key: of the mini-batches.
     """
     config = policy.config
-    count = len(advantage)
-    before, *_ = policy.log_probabilities(learned.parameters, context, actions)
+    count = len(target)
     transform = optimiser_of(config)
 
+    def of_alternatives(parameters, batch):
+        logs, *more = policy.log_probabilities(parameters, context, batch.state)
+        return jnp.take_along_axis(logs, batch.alternatives, axis=2), *more
+
+    before, *_ = of_alternatives(learned.parameters, credits)
+
     def objective(parameters, rows):
-        chosen = jax.tree_util.tree_map(lambda x: x[rows], actions)
-        logs, shares, entropy, expected = policy.log_probabilities(parameters, context, chosen)
-        least = clipped_gain(logs, before[rows], advantage[rows], config.clip)
+        batch = jax.tree_util.tree_map(lambda x: x[rows], credits)
+        logs, entropy, expected = of_alternatives(parameters, batch)
+        least = clipped_gain(logs, before[rows], batch.advantage, config.clip)
         error = jnp.square(target[rows] - expected).mean()
-        aim = (least * shares).sum(-1).mean() + config.entropy * entropy - config.value_weight * error
+        aim = (least * batch.weight).sum((1, 2)).mean() + config.entropy * entropy - config.value_weight * error
         return -aim, {"entropy": entropy, "value_error": error}
 
     def step(learned, rows):
@@ -137,54 +145,60 @@ def new_key(rng: np.random.Generator) -> jax.Array:
     return jax.random.PRNGKey(int(rng.integers(2**31)))
 
 
+class Batch(NamedTuple):
+    """B samples of a policy, repaired and judged."""
+
+    found: np.ndarray  # [B, N] int32 valid partitions.
+    throughput: np.ndarray  # [B] results per second, 0 where one cannot run.
+    latencies: np.ndarray  # [B, C] seconds of each chip.
+    sampled: Any  # As the policy's `credits` takes it.
+
+
 def rollouts(
-    policy: ChipPolicy,
+    policy: Policy,
     parameters: Any,
     context: ChipContext,
     env: PartitionEnv,
     rng: np.random.Generator,
     count: int | None = None,
     best: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, ChipActions]:
-    """([B, N] int32 valid partitions, [B] their throughput, what was sampled); of the first `count` samples alone.
+) -> Batch:
+    """Samples, of which the first `count` alone are judged.
 
     Args:
       best: [N] the best partition so far, at which an environment's start may have samples begin.
     """
     sampled = policy.act(parameters, context, policy.begin(env, rng, best), new_key(rng))
-    return *env.rollout(policy.choice(env, sampled), rng, count), sampled[0]
+    return Batch(*env.rollout(policy.choice(env, sampled), rng, count), sampled)
 
 
 def learn(
-    policy: ChipPolicy,
-    learned: Learned,
-    context: ChipContext,
-    actions: ChipActions,
-    rewards: np.ndarray,
-    rng: np.random.Generator,
+    policy: Policy, learned: Learned, context: ChipContext, env: PartitionEnv, batch: Batch, rng: np.random.Generator
 ) -> tuple[Learned, dict[str, float]]:
-    """PPO on one batch; rewards [B] in units of the naive greedy. The value learns log(1 + reward).
+    """PPO on one batch. Rewards are in units of the naive greedy's throughput; the value learns log(1 + reward).
 
     With one graph per batch the normalisation of `advantages` takes any baseline out again, so the value is a second
     task for the embeddings rather than a help against variance.
     """
+    rewards = batch.throughput / env.unit
+    credits = policy.credits(env, batch.sampled, batch.found, batch.latencies, advantages(rewards))
     target = jnp.log1p(jnp.asarray(rewards, jnp.float32))
-    learned, measured = update(policy, learned, context, actions, advantages(rewards), target, new_key(rng))
+    learned, measured = update(policy, learned, context, credits, target, new_key(rng))
     return learned, {name: float(number) for name, number in measured.items()}
 
 
-def _compile(policy: ChipPolicy, learned: Learned, context: ChipContext, env: PartitionEnv, learning: bool) -> None:
+def _compile(policy: Policy, learned: Learned, context: ChipContext, env: PartitionEnv, learning: bool) -> None:
     """Samples a batch and learns from it, for nothing: what that compiles no limit in seconds has to pay for."""
-    count, key = policy.config.rollouts, jax.random.PRNGKey(0)
-    begun = policy.begin(env, np.random.default_rng(0))
-    actions, _ = jax.block_until_ready(policy.act(learned.parameters, context, begun, key))
+    rng, key = np.random.default_rng(0), jax.random.PRNGKey(0)
+    sampled = jax.block_until_ready(policy.act(learned.parameters, context, policy.begin(env, rng), key))
     if learning:
-        found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
-        learn(policy, learned, context, policy.credited(actions, found), np.ones(count), np.random.default_rng(0))
+        count, shape = policy.config.rollouts, (policy.config.rollouts, env.chips)
+        found = np.zeros((count, env.num_ops), np.int32)
+        learn(policy, learned, context, env, Batch(found, np.ones(count), np.ones(shape), sampled), rng)
 
 
 def run(
-    policy: ChipPolicy,
+    policy: Policy,
     learned: Learned,
     env: PartitionEnv,
     rng: np.random.Generator,
@@ -211,15 +225,12 @@ def run(
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.samples or not budget.spent():
         known = best if best.any() else None
-        found, throughput, actions = rollouts(
-            policy, learned.parameters, context, env, rng, budget.remaining_samples, known
-        )
-        for assignment, value in zip(found, throughput):
+        batch = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples, known)
+        for assignment, value in zip(batch.found, batch.throughput):
             if budget.record(value):
                 best = assignment.copy()
         if learning and not budget.spent():
-            rewards = throughput / env.unit
-            learned, _ = learn(policy, learned, context, policy.credited(actions, found), rewards, rng)
+            learned, _ = learn(policy, learned, context, env, batch, rng)
         keep(budget, name, learned, best, rng)
     return best, learned
 
@@ -303,8 +314,8 @@ def learn_unsolved(
     learned, context, edges = new_learned(policy, rng), policy.context(env), env.graph.op_edges
     drawn, valid, first, best, broken = 0, 0, None, 0.0, []
     while drawn < samples:
-        actions, _ = policy.act(learned.parameters, context, policy.begin(env, rng), new_key(rng))
-        found = np.asarray(actions.chosen)[:, -1, : env.num_ops]
+        sampled = policy.act(learned.parameters, context, policy.begin(env, rng), new_key(rng))
+        found = np.asarray(sampled.chosen)[:, -1, : env.num_ops]
         rewards = np.zeros(len(found))
         for i, assignment in enumerate(found):
             rewards[i], fine = reward_of(assignment, env, reward)
@@ -314,6 +325,7 @@ def learn_unsolved(
         drawn += len(found)
         step = found[:, edges[:, 1]] - found[:, edges[:, 0]]
         broken.append(float(np.mean((step < 0) | (step > 1))))
-        learned, _ = learn(policy, learned, context, actions, rewards, rng)
+        unknown = np.zeros((len(found), env.chips))
+        learned, _ = learn(policy, learned, context, env, Batch(found, rewards * env.unit, unknown, sampled), rng)
     ends = {"broken_first": broken[0], "broken_last": broken[-1]}
     return {"samples": drawn, "valid": valid, "first_valid": first, "best": best, **ends}

@@ -76,12 +76,11 @@ class Pretraining:
         rng = np.random.default_rng([self.seed, 2, self.iterations])
         env = self._env()
         context = self.policy.context(env)
-        found, throughput, actions = rollouts(self.policy, self.learned.parameters, context, env, rng)
-        rewards = throughput / env.unit
+        batch = rollouts(self.policy, self.learned.parameters, context, env, rng)
         if stop():
             return None
-        actions = self.policy.credited(actions, found)
-        self.learned, measured = learn(self.policy, self.learned, context, actions, rewards, rng)
+        self.learned, measured = learn(self.policy, self.learned, context, env, batch, rng)
+        rewards = batch.throughput / env.unit
         self.iterations += 1
         if self.iterations in self._kept:
             self.snapshots[self.iterations] = jax.tree_util.tree_map(np.asarray, self.learned.parameters)

@@ -83,12 +83,9 @@ def cp_sat_batch(
     weights: np.ndarray | None = None,
     strength: str = "chain",
     order: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """As `engine.repair_batch`, arguments and results, by CP-SAT; ``nearest`` changes the fewest ops.
-
-    Returns:
-      ([B, N] int32 valid partitions, [B] int32 of 1: the attempts).
-    """
+) -> np.ndarray:
+    """[B, N] int32 valid partitions, arguments as of `engine.repair_batch`, by CP-SAT; ``nearest`` changes the fewest
+    ops, and `strength` may be ``general``, Eq. 4 itself."""
     n = graph.num_ops
     y = None if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
     p = np.ones((1, n, chips)) if weights is None else np.asarray(weights, np.float64).reshape(-1, n, chips)
@@ -104,4 +101,4 @@ def cp_sat_batch(
             row[:] = sample_repair(solver, turns, p[i % len(p)], rng)
         else:
             row[:] = fix_repair(solver, turns, y[i % len(y)], rng)
-    return found, np.ones(size, np.int32)
+    return found

@@ -1,8 +1,7 @@
 """The constraint repair of paper 2 for the thousands of repairs a search needs: SAMPLE and FIX, compiled.
 
-Two strengths: ``chain`` keeps the chain rule of `constraints`, for which bounds propagation is complete, so that no
-repair ever fails; ``general`` keeps Eq. 4 itself, restarts at a dead end, and falls back to the chain rule when its
-attempts are used up. `solver` is the same procedure in plain Python, with the paper's interface.
+It keeps the chain rule of `constraints`, for which bounds propagation is complete, so that no repair ever fails.
+`solver` is the same procedure in plain Python, with the paper's interface; it and `cp_sat` keep Eq. 4 itself too.
 """
 
 import itertools
@@ -15,25 +14,22 @@ from scipy.sparse.csgraph import connected_components
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.kernel import (
     FIX,
-    MAX_GENERAL_CHIPS,
     NEAREST,
     SAMPLE,
     Links,
-    Neighbours,
     RepairArrays,
     repair_many,
     tighten,
 )
-from learned_mapping.mcm.rules.constraints import check_chips, check_strength
+from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.programs.graph import ComputationGraph, Lists, longest_paths
 
-Repair = Callable[..., tuple[np.ndarray, np.ndarray]]
-"""`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package under one strength."""
+Repair = Callable[..., np.ndarray]
+"""`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package."""
 MODES = {"sample": SAMPLE, "fix": FIX, "nearest": NEAREST}
 MAX_REDUCED_OPS = 20_000  # Above this many ops implied constraints are kept: finding them takes a bit per pair of ops.
 MAX_REACH_ENTRIES = 20_000_000
 """Entries of the table of what each anchor can reach; with more, only the anchors of longest paths are kept."""
-DEFAULT_ATTEMPTS = 10  # Descents under Eq. 4 before the chain rule steps in.
 
 
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:
@@ -55,8 +51,7 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
     np.negative(reach, out=reach)
-    joined = _csr([mine + yours for mine, yours in zip(producers, successors)])
-    return RepairArrays(_links(after, _reversed(near)), before, joined, in_main, anchors.astype(np.int32), reach)
+    return RepairArrays(_links(after, _reversed(near)), before, in_main, anchors.astype(np.int32), reach)
 
 
 def repair_batch(
@@ -68,10 +63,8 @@ def repair_batch(
     count: int | None = None,
     candidates: np.ndarray | None = None,
     weights: np.ndarray | None = None,
-    strength: str = "chain",
-    attempts: int = DEFAULT_ATTEMPTS,
     order: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> np.ndarray:
     """Repairs a batch: Algorithm 1 (``sample``) or 2 (``fix``) of paper 2; ``nearest`` takes the chip nearest to y.
 
     Args:
@@ -81,20 +74,17 @@ def repair_batch(
       count: B; by default as many as there are candidates or weights.
       candidates: [B, N] or [N] int, the partitions y to repair (modes fix and nearest).
       weights: [B, N, C] or [N, C] non-negative, the distributions P (mode sample); None is uniform.
-      strength: ``chain`` or ``general``.
-      attempts: descents under Eq. 4 per repair before the chain rule steps in.
       order: [N] the node order T; None draws one for every repair, as the paper does by default.
 
     Returns:
-      ([B, N] int32 valid partitions, [B] int32 attempts: 0 under the chain rule, -1 where it had to step in).
+      [B, N] int32 valid partitions.
 
     Raises:
-      InputError: an unknown mode or strength, or shapes that do not fit.
+      InputError: an unknown mode, or shapes that do not fit.
     """
     check_chips(chips)
     if mode not in MODES:
         raise InputError("mode", "", f"{mode!r} is none of {', '.join(MODES)}")
-    attempts = attempts if check_strength(strength) == "general" and chips <= MAX_GENERAL_CHIPS else 0
     n, drawn = len(arrays.in_main), mode == "sample"
     y = np.zeros((0, n), np.int32) if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
     p = np.zeros((0, n, chips)) if weights is None else np.asarray(weights, np.float64).reshape(-1, n, chips)
@@ -106,10 +96,9 @@ def repair_batch(
         raise InputError("candidates", "", f"{y.shape[1]} chips for {n} ops")
     size = max(len(y), len(p), 1) if count is None else count
     out = np.empty((size, n), np.int32)
-    used = np.zeros(size, np.int32)
     given = np.zeros(0, np.int32) if order is None else np.asarray(order, np.int32)
-    repair_many(arrays, chips, MODES[mode], attempts, y, p, given, rng, out, used)
-    return out, used
+    repair_many(arrays, chips, MODES[mode], y, p, given, rng, out)
+    return out
 
 
 def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists]:
@@ -144,11 +133,6 @@ def _reversed(lists: Lists) -> Lists:
         for v in targets:
             result[v].append(u)
     return result
-
-
-def _csr(lists: Lists) -> Neighbours:
-    offsets = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.uint32)
-    return Neighbours(offsets, np.array([v for targets in lists for v in targets], np.uint32))
 
 
 def _links(same: Lists, onward: Lists) -> Links:

@@ -1,7 +1,7 @@
 """Cutting an order of the ops into as many runs as there are chips, evenly by what each op is taken to cost.
 
 Costs need not be those of the model: perturbed, they give *near-balanced* random partitions; corrected class by class,
-they are what `costs.class_search` searches over. Uniform distributions leave some chip far too much work, so
+they are what `class_search` searches over. Uniform distributions leave some chip far too much work, so
 searches also begin about the even cut s of the model's own costs, with the distribution
 
     p_i(c) ∝ exp(-λ |c - s_i|),    λ = log(2 N / m),
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.hardware.chip_package import OP_CLASSES, ChipModel, op_classes
 from learned_mapping.mcm.repair.engine import repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.programs.graph import late_order, random_order
@@ -25,6 +25,9 @@ MOVED = 10.0
 """m. On training graphs, with 10 most samples differ from the start and keep over 0.95 of its throughput; with 20 on
 some graphs a third is lost, with 2 most samples are the start again."""
 MOST_MOVED = 0.5  # m is at most this share of the ops.
+POPULATION, ELITE = 20, 5  # Partitions of a batch of `class_search`, and of those the best, which make the next one.
+CLASS_STD, LEAST_CLASS_STD = 0.4, 0.05
+"""Standard deviations of the logarithm of a class's factor: at the start of `class_search`, and at least."""
 
 
 @njit(cache=True)
@@ -65,7 +68,7 @@ def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips
     candidate = np.empty(len(order), np.int32)
     candidate[order] = _even_runs(np.asarray(seconds, np.float64)[order], chips, BISECTIONS)
     unused = np.random.default_rng(0)
-    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0][0]
+    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0]
 
 
 def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
@@ -105,12 +108,11 @@ class Start:
 
     Args:
       model, arrays: the graph on a package.
-      moved: m, about how many ops leave their chip of the partition a sample begins at.
       follow: the share of a batch that begins at the best partition so far, once there is one.
     """
 
-    def __init__(self, model: ChipModel, arrays: RepairArrays, moved: float = MOVED, follow: float = 0.0):
-        self._model, self._arrays, self.moved, self.follow = model, arrays, moved, follow
+    def __init__(self, model: ChipModel, arrays: RepairArrays, follow: float = 0.0):
+        self._model, self._arrays, self.follow = model, arrays, follow
 
     def draw(self, rng: np.random.Generator, count: int, best: np.ndarray | None = None) -> np.ndarray:
         """[B, N] int32, where each of `count` samples begins."""
@@ -126,4 +128,29 @@ def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Gener
         assignment = near_balanced(model, arrays, rng, 1)[0]
         if budget.record(model.throughput(assignment)):
             best = assignment
+    return best
+
+
+def class_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+    """[N] int32, the partition that measured best: a factor per class of ops (`chip_package.op_classes`), cut evenly.
+
+    Begins with the model's own costs; every batch's distribution is that of the elite before.
+    """
+    classes, order, chips = op_classes(model.graph), late_order(model.graph), model.package.chips
+    mean, spread = np.zeros(len(OP_CLASSES)), np.full(len(OP_CLASSES), CLASS_STD)
+    best = even_cut(model.op_seconds, order, arrays, chips)
+    budget.record(model.throughput(best))
+    while not budget.spent():
+        logs = mean + spread * rng.standard_normal((POPULATION, len(mean)))
+        values: list[float] = []
+        for row in logs:
+            if budget.spent():
+                return best
+            assignment = even_cut(model.op_seconds * np.exp(row[classes]), order, arrays, chips)
+            values.append(model.throughput(assignment))
+            if budget.record(values[-1]):
+                best = assignment
+        elite = logs[np.argsort(values)[-ELITE:]]
+        mean = elite.mean(axis=0)
+        spread = np.maximum(elite.std(axis=0), LEAST_CLASS_STD)
     return best

@@ -26,7 +26,7 @@ def naive_greedy(model: ChipModel, arrays: RepairArrays | None = None) -> np.nda
     candidate = np.empty(graph.num_ops, np.int32)
     candidate[order] = np.minimum(filled(model.op_seconds[order], model.op_seconds.sum() / chips), chips - 1)
     arrays, unused = repair_arrays(graph) if arrays is None else arrays, np.random.default_rng(0)
-    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0][0]
+    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0]
 
 
 def careful_greedy(model: ChipModel) -> np.ndarray:

@@ -26,7 +26,7 @@ def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, bu
     while not budget.spent():
         left = budget.remaining_samples
         count = BATCH if left is None else min(BATCH, left)
-        batch, _ = repair(mode="sample", rng=rng, count=count)
+        batch = repair(mode="sample", rng=rng, count=count)
         for assignment in batch:
             if budget.record(model.throughput(assignment)):
                 best = assignment.copy()
@@ -141,7 +141,7 @@ def _anneal(
     while not budget.spent():
         proposed = propose(state)
         weights = weights_of(proposed)
-        assignment = repair(mode="sample", rng=rng, weights=weights)[0][0]
+        assignment = repair(mode="sample", rng=rng, weights=weights)[0]
         throughput = model.throughput(assignment)
         if budget.record(throughput):
             best = assignment

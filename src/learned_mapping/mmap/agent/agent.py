@@ -10,18 +10,16 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent import alternatives, following
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.env_loop import Loop, Moves
-from learned_mapping.mmap.agent.following import Followed
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
-from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game, told
+from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
 from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
@@ -46,7 +44,7 @@ ARGMAX = 0.01
 COMPILED = (
     "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
     "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
-    "true_dynamics", "clone", "alternative_weight",
+    "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -66,14 +64,6 @@ COUNTED = ("iterations", "decisions", "searches", "best_found", "best_here", "ow
 class AgentBudget(Budget):
     """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier run stopped."""
 
-    reserve_s = 0.0
-    """Of the limit, what is kept for the last game."""
-
-    def spent(self, share: float = 1.0) -> bool:
-        """As in `Budget`, with the reserve spent already."""
-        kept = self.limit_s is not None and self.seconds >= share * self.limit_s - self.reserve_s
-        return kept or super().spent(share)
-
     def skip(self, since: float) -> float:
         """Takes back what has passed since `seconds` was `since`; returns how much."""
         passed = self.seconds - since
@@ -83,23 +73,13 @@ class AgentBudget(Budget):
     def state(self) -> dict[str, Any]:
         """As JSON."""
         curve = [self.curve_s, self.curve_samples, self.curve_best]
-        spent = {"seconds": self.seconds, "reserve_s": self.reserve_s}
-        return {**spent, "samples": self.samples, "best": self.best, "curve": curve}
+        return {"seconds": self.seconds, "samples": self.samples, "best": self.best, "curve": curve}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Adds what an earlier run spent, and takes over its curve."""
         self._start -= float(state["seconds"])
-        self.reserve_s = float(state.get("reserve_s", 0.0))
         self.samples, self.best = int(state["samples"]), state["best"]
         self.curve_s, self.curve_samples, self.curve_best = (list(column) for column in state["curve"])
-
-
-def _complete(identity: Any) -> Any:
-    """An agent's identity, with the default of each setting that was not there yet when its checkpoint was made."""
-    if not isinstance(identity, dict) or not isinstance(identity.get("config"), dict):
-        return identity
-    defaults = {name: value for name, value in config_to_json(AgentConfig()).items() if name != "iterations"}
-    return {**identity, "config": defaults | identity["config"]}
 
 
 class MMapAgent:
@@ -135,11 +115,7 @@ class MMapAgent:
         """Returns of the last whole games."""
         make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
         self.games, self.evaluation = make(program, config.games), make(program, config.evaluation_games)
-        self.aside = Games(program, config.alternatives) if config.alternatives else None
-        """Games that alternatives are played out on."""
-        self.probes = Games(program, following.STRETCHES) if config.follow and config.own_windows else None
-        """Games that the losses of its own ones are measured on."""
-        self.own = Guide(program) if config.own_windows or config.alternatives else None
+        self.own = Guide(program) if config.own_windows else None
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
@@ -147,9 +123,6 @@ class MMapAgent:
         self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
-        self.followed = Followed() if config.follow and config.windows else None
-        """Positions of its own games, with what the best one does there."""
-        self.differences = Replay(alternatives.KEPT, alternatives.FIELDS) if config.alternatives else None
         self._compile()
 
     def _compile(self) -> None:
@@ -158,10 +131,7 @@ class MMapAgent:
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
-        self.learner.compile(batch, None)
-        if self.differences is not None:
-            stores, count = self.differences.fields.values(), self.config.alternative_batch
-            self.learner.compile(batch, alternatives.Alternatives(*(store[:count] for store in stores)))
+        self.learner.compile(batch)
         if self._in_loop:
             temperatures = np.ones((self.config.moves, self.config.games), np.float32)
             self._loop.compile(self.games, self.learner.average, temperatures)
@@ -279,26 +249,18 @@ class MMapAgent:
         if chunk is None:
             return None
         self.replay.add(chunk.columns)
-        if self.followed is not None:
-            self.followed.take(chunk.columns, self.best_actions)
         self.decisions += len(chunk.columns["action"])
-        self._try_alternatives()
         self._take_whole(chunk.whole)
         self._take_windows(chunk.windows)
-        if (self.iterations + 1) % RENEW == 0:
-            if self.config.imitation > 0.0:
-                self._renew_demonstration()
-            if self.followed is not None:
-                self.followed.renew(self.best_actions)
+        if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
+            self._renew_demonstration()
         losses = []
         if not self.config.frozen:
             for _ in range(self.config.reanalyse):
                 if stop():
                     break
                 self._reanalyse()
-            losses = [
-                self.learner.step(self._batch(self.config.imitation), self._pairs()) for _ in range(self.config.updates)
-            ]
+            losses = [self.learner.step(self._batch(self.config.imitation)) for _ in range(self.config.updates)]
         self.iterations += 1
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
@@ -307,20 +269,6 @@ class MMapAgent:
         if patience and self.rounds.stands_still(self.learner.updates, self._reached, patience):
             self._start_anew()
         return row
-
-    def _try_alternatives(self) -> None:
-        """To decisions of the best game and of the agent's own."""
-        if self.differences is None:
-            return
-        for guide in filter(None, (self.best, self.play.own)):
-            found = alternatives.play_out(self.aside, guide, self.play.unit, self.rng, self.config.window_quiet)
-            self.differences.add(found)
-            self.decisions += len(found["action"])
-
-    def _pairs(self) -> alternatives.Alternatives | None:
-        if self.differences is None:
-            return None
-        return alternatives.drawn(self.differences, self.config.alternative_batch, self.rng)
 
     def _take_whole(self, finished: Sequence[WholeGame]) -> None:
         better = False
@@ -358,21 +306,12 @@ class MMapAgent:
     def _own_game(self, actions: np.ndarray) -> None:
         self.own.follow(actions)
         self.play.own = self.own
-        if self.probes is not None:
-            self.play.lost = following.losses(self.probes, self.own, self.best)
 
     def _batch(self, imitation: float) -> Batch:
-        config, parts = self.config, []
-        shares = [(self.replay, 0)]
-        if self.followed is not None and self.followed.size and imitation < 1.0:
-            shares.insert(0, (self.followed, round(config.batch * config.follow)))
-        if copied := round(config.batch * imitation):
-            shares.insert(0, (self.demonstration, copied))
-        rest = config.batch - sum(count for _, count in shares)
-        for store, count in shares:
-            if count := rest if store is self.replay else count:
-                parts.append(store.batch(store.rows(count, self.rng), config.unroll))
-        return joined(*parts)
+        """A batch of which this share is the best game."""
+        copied = round(self.config.batch * imitation)
+        shares = ((getattr(self, "demonstration", None), copied), (self.replay, self.config.batch - copied))
+        return joined(*(s.batch(s.rows(count, self.rng), self.config.unroll) for s, count in shares if count))
 
     def _reanalyse(self) -> None:
         """Searches replayed positions anew with today's network and stores the policies (section 3, Reanalyse)."""
@@ -386,8 +325,7 @@ class MMapAgent:
         seen["policy"][rows] = np.asarray(found.policy)
 
     def evaluate(self) -> float:
-        """The mean return of whole games by the most probable action of the search. With `AgentConfig.follow` they are
-        the agent's like all others, the budget pays for them and keeps as much for the last; else none does."""
+        """The mean return of whole games by the most probable action of the search; no budget pays for them."""
         since, searches = self.budget.seconds, self.searches
         games = self.evaluation
         games.restart(range(len(games)))
@@ -398,11 +336,7 @@ class MMapAgent:
             games.step(np.where(games.over, -1, found.action))
         self.own_return = float(games.saved.mean())
         self.searches = searches
-        if self.config.follow:
-            self._take_whole([told(games, g, cold=True) for g in range(len(games))])
-            self.budget.reserve_s = max(self.budget.reserve_s, self.budget.seconds - since)
-        else:
-            self.evaluation_s += self.budget.skip(since)
+        self.evaluation_s += self.budget.skip(since)
         return self.own_return
 
     def _row(self, chunk, losses: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -451,10 +385,6 @@ class MMapAgent:
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
-        if self.differences is not None:
-            arrays |= self.differences.arrays("differences")
-        if self.followed is not None:
-            arrays |= self.followed.arrays("followed") | {"lost": self.play.lost}
         whole = self.best_whole
         if whole is not None:
             arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
@@ -479,13 +409,13 @@ class MMapAgent:
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
-        if _complete(header.get("identity")) != self._identity():
+        if header.get("identity") != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
-        self.rounds = Rounds(**header.get("rounds", {}))
+        self.rounds = Rounds(**header["rounds"])
         if self.rounds.number:
             self._build()
         for name in COUNTED:
-            setattr(self, name, header.get(name, getattr(self, name)))
+            setattr(self, name, header[name])
         self.learner.restore(arrays, int(header["updates"]), source)
         self.replay.restore(arrays, "replay", source)
         self.best_actions = arrays["best_actions"]
@@ -499,11 +429,6 @@ class MMapAgent:
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)
-        if self.differences is not None:
-            self.differences.restore(arrays, "differences", source)
-        if self.followed is not None:
-            self.followed.restore(arrays, "followed", source)
-            self.play.lost = arrays["lost"]  # beside the best game at the time
         if header["whole"] is not None:
             self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
         self.recent = arrays["recent"].tolist()

@@ -78,21 +78,12 @@ class AgentConfig:
     """Decisions."""
     reanalyse: int = 0
     """Batches of `games` replayed decisions that are searched anew per iteration."""
-    alternatives: int = 0
-    """Alternatives to decisions of the best game, and as many of the agent's own, that are played out exactly in every
-    iteration, see `alternatives`."""
-    alternative_weight: float = 1.0
-    """Of their loss beside the others."""
-    alternative_batch: int = 128
-    """Of them in an update."""
     drop_start: float = 0.0
     """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
     patience: int = 0
     """Updates that bring no better game after which a round ends and learning starts anew, see `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
-    follow: float = 0.0
-    """With windows: share of a batch that is positions of the agent's own games, see `following`."""
     confidence: float = 0.8
     """Policy target of the best game's actions."""
     clone: int = 0
@@ -106,7 +97,7 @@ class AgentConfig:
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
     quiet: int = 1000
-    """See `Games.end_like`; with `follow` windows end once memory is as in the guide."""
+    """Buffers without a change after which a window has ended, see `Games.end_like`."""
     evaluation_games: int = 4
     """Whole games by the most probable action of the search; their mean return is the agent's own."""
     evaluate_every: int = 100
@@ -129,11 +120,6 @@ class AgentConfig:
         return self.reanalyse * self.games / max(self.updates * self.batch, 1)
 
     @property
-    def window_quiet(self) -> int | None:
-        """For `Games.end_like`."""
-        return None if self.follow else self.quiet
-
-    @property
     def search_simulations(self) -> int:
         return 0 if self.frozen and not self.true_dynamics else self.simulations
 
@@ -145,10 +131,6 @@ WINDOWS = AgentConfig(
     discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
 """For long ones."""
-WITH_ALTERNATIVES = {"alternatives": 96, "discount": 0.999}
-"""Changes to either: exact outcomes reach further than the usual discount would let them count."""
-FOLLOWING = {"follow": 0.3, "alternatives": 48, "discount": 0.999}
-"""Changes for long programs: fewer alternatives, and it learns in its own games what the best one does."""
 PAPER = AgentConfig(
     games=128, moves=32, cold_games=16, cold_temperature=0.2, simulations=400, value_scale=1.0, discount=0.9999,
     network=PAPER_SIZE, width=512, latent=256, id_width=64, log_values=True, limit=2980.0, atoms=101, batch=512,
@@ -198,14 +180,9 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     for name in sizes:
         if not 1 <= getattr(config, name) <= MOST_WIDE:
             raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
-    if not 1 <= config.alternative_batch <= 4096:
-        raise InputError("config", "alternative_batch", "must be in [1, 4,096]")
-    for name in ("imitation", "follow"):
-        if not 0.0 <= getattr(config, name) <= 1.0:
-            raise InputError("config", name, "must be in [0, 1]")
-    if config.imitation + config.follow > 1.0:
-        raise InputError("config", "follow", "must leave room beside imitation: at most 1 together")
-    for name in ("unroll", "simulations", "patience", "alternatives"):
+    if not 0.0 <= config.imitation <= 1.0:
+        raise InputError("config", "imitation", "must be in [0, 1]")
+    for name in ("unroll", "simulations", "patience"):
         if getattr(config, name) < 0:
             raise InputError("config", name, "must be at least 0")
     return config

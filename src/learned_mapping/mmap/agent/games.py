@@ -21,8 +21,6 @@ from learned_mapping.programs.program import Program
 
 SNAPSHOTS = 32
 """Kept along the guide, so that a game starts anywhere after a short walk."""
-STILL = 100
-"""Buffers over which nothing may change before a game's memory is compared with the guide's."""
 
 
 @numba.njit(cache=True)
@@ -95,20 +93,9 @@ def _restart(program, states, g, backup) -> None:
 
 
 @numba.njit(cache=True)
-def memory_mark(state: GameState) -> int:
-    """What is in fast memory, where and how long, as one number."""
-    found = np.int64(0)
-    for i in range(state.game[0].num_live):
-        live = state.live[i]
-        place = live.offset * np.int64(8191) + live.top * np.int64(131071) + state.rectangles[live.rectangle].end
-        found = found * np.int64(1000003) + place
-    return found
-
-
-@numba.njit(cache=True)
-def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decision, memory) -> None:
-    """Plays the guide from its start; fills what was saved before each buffer, which buffers are decisions, what is in
-    memory before each, and the snapshots with their cursors."""
+def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decision) -> None:
+    """Plays the guide from its start; fills what was saved before each buffer, which buffers are decisions, and the
+    snapshots with their cursors."""
     game, taken = state.game[0], 0
     kernel.restart(program, state)
     while game.cursor < len(program.buffers):
@@ -118,7 +105,7 @@ def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decisi
             copy_state(view(snapshots, taken), state)
             cursors[taken] = b
             taken += 1
-        saved_s[b], memory[b] = game.saved_s, memory_mark(state)
+        saved_s[b] = game.saved_s
         is_decision[b] = kernel.evaluate(program, state) > 1
         kernel.follow_on(program, state, wanted[state.game[0].cursor])
     saved_s[len(program.buffers)] = game.saved_s
@@ -139,22 +126,19 @@ def _start_at(program, states, wanted, snapshots, cursors, games, starts) -> Non
 
 
 @numba.njit(cache=True)
-def _end_like(program, states, wanted, saved_s, memory, quiet, games, finals_s) -> None:
-    """Follows the guide to the end, or until the difference to it has stood still for `quiet` buffers; where that is
-    negative, for `STILL` and until memory is as in the guide."""
-    num_buffers, patience = len(program.buffers), quiet if quiet >= 0 else STILL
+def _end_like(program, states, wanted, saved_s, quiet, games, finals_s) -> None:
+    """Follows the guide to the end, or until the difference to it has stood still for `quiet` buffers."""
+    num_buffers = len(program.buffers)
     for i in range(len(games)):
         state = view(states, games[i])
         game = state.game[0]
         difference, since = game.saved_s - saved_s[game.cursor], game.cursor
         while game.cursor < num_buffers:
-            if game.cursor - since > patience:
-                if quiet >= 0 or memory_mark(state) == memory[game.cursor]:
-                    break
-                since += STILL // 4
+            if game.cursor - since > quiet:
+                break
             kernel.follow_on(program, state, wanted[state.game[0].cursor])
             now = game.saved_s - saved_s[game.cursor]
-            if abs(now - difference) > 1e-15 or game.cursor < since:
+            if abs(now - difference) > 1e-15:
                 difference, since = now, game.cursor
         finals_s[i] = saved_s[num_buffers] + game.saved_s - saved_s[game.cursor]
 
@@ -181,8 +165,6 @@ class Guide:
         self.saved_s = np.zeros(num_buffers + 1)
         """[B + 1] seconds saved before each buffer, and at the end."""
         self._is_decision = np.zeros(num_buffers, bool)
-        self.memory = np.zeros(num_buffers, np.int64)
-        """[B] what is in fast memory before each buffer, see `memory_mark`."""
 
     def value_of(self, actions: np.ndarray) -> tuple[float, np.ndarray]:
         """The return of the game of these actions [B], or of the nearest legal ones, and those."""
@@ -193,9 +175,8 @@ class Guide:
         """Becomes the game of these actions [B], or of the nearest legal ones; returns its return."""
         value, self.actions = self.value_of(actions)
         _record_guide(
-            self.program, self._state, self.actions, self.snapshots, self.cursors, self.saved_s, self._is_decision,
-            self.memory,
-        )  # fmt: skip
+            self.program, self._state, self.actions, self.snapshots, self.cursors, self.saved_s, self._is_decision
+        )
         self.decisions = np.flatnonzero(self._is_decision)
         return value
 
@@ -291,17 +272,14 @@ class Games:
         """Puts games at these decisions of a guide; `observe` afterwards."""
         _start_at(self.program, self.states, guide.actions, guide.snapshots, guide.cursors, games, starts)
 
-    def end_like(self, guide: Guide, games: np.ndarray, quiet: int | None = None) -> np.ndarray:
+    def end_like(self, guide: Guide, games: np.ndarray, quiet: int) -> np.ndarray:
         """The returns of games that from here on follow a guide. The games must be restarted.
 
-        They end early where little more can change: memory is as in the guide, and the difference in what is saved has
-        stood still for `STILL` buffers; supply of copies that was left over elsewhere can still matter later. With
-        `quiet` they end where the difference has stood still for so many buffers, whatever is in memory: it may come
-        back.
+        They end early where the difference in what is saved has stood still for `quiet` buffers; memory may still
+        differ from the guide's, and on some programs the difference comes back later.
         """
         finals_s = np.zeros(len(games))
-        how = (guide.actions, guide.saved_s, guide.memory, -1 if quiet is None else quiet)
-        _end_like(self.program, self.states, *how, games, finals_s)
+        _end_like(self.program, self.states, guide.actions, guide.saved_s, quiet, games, finals_s)
         return finals_s / self.possible_s
 
 

@@ -1,5 +1,6 @@
 """One training step: the unrolled loss of MuZero (section 3) and AdamW."""
 
+import functools
 from typing import Any
 
 import jax
@@ -9,9 +10,8 @@ import optax
 
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.networks import scale_gradient
-from learned_mapping.mmap.agent.alternatives import Alternatives
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.network import Networks, Parameters, squeezed
+from learned_mapping.mmap.agent.network import Networks, Parameters
 from learned_mapping.mmap.agent.replay import Batch
 
 
@@ -44,37 +44,17 @@ def unrolled_loss(networks: Networks, parameters: Parameters, batch: Batch) -> t
     return policy_loss + value_loss + reward_loss, parts
 
 
-def difference_loss(networks: Networks, parameters: Parameters, pairs: Alternatives, discount: float) -> jax.Array:
-    """Half the mean square of h(Q(s, action) - Q(s, made)) - h(worth), with h from `squeezed` and Q the reward and the
-    discounted value of one step in the model."""
-    decode = networks.atoms.decode
-    state = networks.represent(parameters, pairs.vector.astype(jnp.float32), pairs.ids)
-
-    def q(action: jax.Array) -> jax.Array:
-        following, reward = networks.dynamics(parameters, state, action.astype(jnp.int32))
-        return decode(reward) + discount * decode(networks.predict(parameters, following).value)
-
-    difference = q(pairs.action) - q(pairs.made)
-    return 0.5 * jnp.mean((squeezed(difference) - squeezed(pairs.worth)) ** 2)
-
-
 def make_update(networks: Networks, config: AgentConfig):
-    """The optimiser, and the compiled (parameters, their mean, its state, batch, alternatives or None) -> the first
-    three after an update, and the parts of the loss for the batch."""
+    """The optimiser, and the compiled (parameters, their mean, its state, batch) -> the first three after an update,
+    and the parts of the loss for the batch."""
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.clip),
         optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
     )
 
-    def total(parameters, batch, pairs):
-        loss, parts = unrolled_loss(networks, parameters, batch)
-        if pairs is None:
-            return loss, parts
-        apart = difference_loss(networks, parameters, pairs, config.discount)
-        return loss + config.alternative_weight * apart, parts | {"difference_loss": apart}
-
-    def update(parameters, average, optimiser_state, batch, pairs):
-        (_, parts), gradient = jax.value_and_grad(total, has_aux=True)(parameters, batch, pairs)
+    def update(parameters, average, optimiser_state, batch):
+        loss = functools.partial(unrolled_loss, networks)
+        (_, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, batch)
         change, optimiser_state = optimiser.update(gradient, optimiser_state, parameters)
         parameters = optax.apply_updates(parameters, change)
         average = optax.incremental_update(parameters, average, 1.0 - config.average)
@@ -109,14 +89,14 @@ class Learner:
     def _trees(self) -> dict[str, Any]:
         return {"parameters": self.parameters, "average": self.average, "optimiser": self.optimiser_state}
 
-    def compile(self, batch: Batch, pairs: Alternatives | None) -> None:
+    def compile(self, batch: Batch) -> None:
         """Compiles for batches of this shape, without learning from it."""
-        jax.block_until_ready(self._update(self.parameters, self.average, self.optimiser_state, batch, pairs))
+        jax.block_until_ready(self._update(self.parameters, self.average, self.optimiser_state, batch))
 
-    def step(self, batch: Batch, pairs: Alternatives | None = None) -> dict[str, jax.Array]:
+    def step(self, batch: Batch) -> dict[str, jax.Array]:
         """One update; returns the parts of the loss."""
         self.parameters, self.average, self.optimiser_state, parts = self._update(
-            self.parameters, self.average, self.optimiser_state, batch, pairs
+            self.parameters, self.average, self.optimiser_state, batch
         )
         self.updates += 1
         return parts

@@ -4,8 +4,7 @@
 ends; the search's value stands for the rest.
 
 **Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known a
-moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong. With
-`AgentConfig.follow` many of these begin where it loses most, see `following`.
+moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong.
 
 Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the game a window
 follows, the best game's for whole games beside windows, else a running mean over whole games. This is a potential
@@ -17,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.mmap.agent import following
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.env_loop import Moves
 from learned_mapping.mmap.agent.games import Games, Guide
@@ -60,7 +58,7 @@ class WindowResult(NamedTuple):
 class Chunk(NamedTuple):
     """What an iteration of self-play has brought."""
 
-    columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`; ``own``: whether of no window of the best game.
+    columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`.
     whole: list[WholeGame]
     windows: list[WindowResult]  # Those better than the best game, best first.
     equal: float  # Share of the windows that end like the best game; 0 without windows.
@@ -84,8 +82,6 @@ class SelfPlay:
         self.games, self.config, self.best = games, config, best
         self.own: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
-        self.lost = np.zeros(following.STRETCHES)
-        """What that loses beside the best one, see `following.losses`; 0 where it is not measured."""
         self.unit = max(float(len(best.decisions)), 1.0)
         self.whole = config.games - config.windows
         self._first_own = config.games - config.own_windows
@@ -123,9 +119,6 @@ class SelfPlay:
         for guide, at in windows:
             if len(at):
                 starts[at] = rng.choice(guide.decisions, len(at))
-                if guide is self.own and self.lost.any():
-                    weak = at[: int(following.WEAK_SHARE * len(at))]
-                    starts[weak] = following.weak_starts(self.lost, guide.decisions, len(weak), rng)
                 games.start_at(guide, at, starts[at])
         games.observe()
         temperatures, mixed = self._temperatures(rng)
@@ -144,7 +137,7 @@ class SelfPlay:
         results, same = [], []
         for guide, at in windows:
             if len(at):
-                values = games.end_like(guide, at, config.window_quiet)
+                values = games.end_like(guide, at, config.quiet)
                 bootstrap[at] = self.unit * values - expected[at]
                 gain = values - guide.saved[-1]
                 same.append(np.abs(gain) <= TOLERANCE)
@@ -240,9 +233,7 @@ class SelfPlay:
             played["reward"], played["value"], ended, active, bootstrap, config.discount, config.trace
         )
         left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
-        own = np.ones(active.shape, bool)
-        own[:, self.whole : self._first_own if self.own is not None else None] = False
-        named = {"target": target, "left": left, "own": own}
+        named = {"target": target, "left": left}
         kept = active.T.reshape(-1)
         columns = {
             name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]

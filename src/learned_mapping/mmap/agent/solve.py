@@ -65,14 +65,13 @@ def solve(
       checkpoint: file to go on from if it exists, and to write as `train` does. The budget covers both runs.
       every: see `checkpoint`.
       log: file for the learning curve, JSON lines.
-      evaluate: play evaluation games, beside the budget; without, nothing takes time but what the budget pays for. With
-        `AgentConfig.follow` it pays for them.
+      evaluate: play evaluation games, beside the budget; without, nothing takes time but what the budget pays for.
 
     Raises:
       InputError: a budget that is not positive, or a checkpoint of another run.
     """
     config = config_for(program.num_buffers) if config is None else config
-    config = config if evaluate or config.follow else replace(config, evaluate_every=0)
+    config = config if evaluate else replace(config, evaluate_every=0)
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
@@ -88,7 +87,7 @@ def solve(
         agent.start(budget)
     curve = Log(log, agent.iterations)
     train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
-    if evaluate or budget.reserve_s:
+    if evaluate:
         agent.evaluate()
     metrics = {
         "own_return": agent.own_return,

@@ -1,0 +1,65 @@
+"""What the agent is made of: trainings of one round on AlexNet, with one thing changed in each."""
+
+from typing import Any
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_one_round
+from learned_mapping.companion.statistics import mean_difference
+from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
+from learned_mapping.mmap.agent.config import config_for
+from learned_mapping.mmap.agent.rounds import IN_WINDOWS
+
+INSTANCE = "alexnet_train_batch_32"
+SECONDS = 300.0
+SEEDS = 3
+"""At most."""
+AGENT = "muzero"
+ARMS: dict[str, dict[str, Any]] = {
+    AGENT: {},
+    "4 simulations": {"simulations": 4},
+    "16 simulations": {"simulations": 16},
+    "64 simulations": {"simulations": 64},
+    "Reanalyse": {"reanalyse": 36},
+    "no ids": {"ids": False},
+    "no baseline": {"potential": False, "limit": 256.0},
+    "windows": IN_WINDOWS,
+    "true dynamics": {"jax_games": True, "true_dynamics": True},
+}
+"""Name -> the settings of `AgentConfig` that differ. An iteration learns from 4,608 samples: 36 batches of 64 positions
+searched anew are half of these. Without a baseline values are whole returns, and need wider atoms."""
+
+
+def run_model(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A training with the settings of ``config["settings"]`` changed; the record is that of `runs.run_method`."""
+    from learned_mapping.mmap.agent.solve import solve
+
+    program, _ = load(instance)
+    changed = config_for(program.num_buffers, **config["settings"])
+    limits = {"seconds": config["seconds"], "games": config.get("samples")}
+    return learner_record(program, solve(program, seed, config=changed, cpu=True, evaluate=False, **limits))
+
+
+def plan_model(profile: str, seeds: int) -> list[Run]:
+    """All arms for the same CPU seconds; long, in ``quick`` none."""
+    return [
+        plan_one_round(INSTANCE, SECONDS, seed, arm, **settings)
+        for arm, settings in ARMS.items()
+        for seed in range(0 if profile == "quick" else min(seeds, SEEDS))
+    ]
+
+
+def assemble_model(profile: str, records: list[Record]) -> Record:
+    """Per arm: the best whole game, the mean of its last games, games and updates; and the difference of the best games
+    to the agent as it is."""
+    made: list[Row] = []
+    arms = {arm: [r["result"] for r in records if r["config"]["arm"] == arm] for arm in ARMS}
+    bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}
+    for arm, values in bests.items():
+        found = arms[arm]
+        made.append(summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"]))
+        made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
+        made += learning_rows(INSTANCE, arm, found)
+        if arm != AGENT and AGENT in bests:
+            value, low, high = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
+            made.append(row(INSTANCE, arm, "difference", value, low=low, high=high, n=len(values), baseline=AGENT))
+    return assembled(made) | counted(records)
