@@ -35,7 +35,7 @@ class AgentConfig:
     is spread over the ops.
     """
     moved: float = 6.0  # Ops that leave y^(0) at first, where samples begin at one.
-    op_weight: float = 3.0  # w of `credit`: what the ops' credits weigh beside the sample's.
+    op_weight: float = 10.0  # w of `credit`: what the ops' credits weigh beside the sample's.
     rollouts: int = 20  # Partitions per iteration of PPO.
     minibatches: int = 4
     epochs: int = 10
