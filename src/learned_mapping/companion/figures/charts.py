@@ -21,7 +21,7 @@ METHOD_COLOURS = {
     "edit-search": "#6E3B09", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
     "random": "#999999", "bound": "#222222", "xla": "#222222", "heuristic": "#595959",
     "prod": "#004C7A", "edit-search-prod": "#222222", "greedy-tuned-prod": "#009E73",
-    "rl": "#56B4E9", "rl-balanced": "#004C7A", "rl-balanced-frozen": "#222222", "zeroshot": "#CC79A7",
+    "rl": "#56B4E9", "rl-sample-credit": "#9DB7C9", "climb": "#6E3B09", "rl-balanced": "#004C7A", "rl-balanced-frozen": "#222222", "zeroshot": "#CC79A7",
     "finetune": "#0072B2",
     "sa": "#E69F00", "sa-balanced": "#E69F00", "random-balanced": "#595959", "class-search": "#882255",
     "greedy-naive": "#D55E00", "greedy-careful": "#009E73",

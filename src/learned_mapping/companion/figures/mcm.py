@@ -21,16 +21,19 @@ from learned_mapping.companion.figures.charts import (
 )
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.mcm.agent.credit import SHARP, flow_gains, spread
 from learned_mapping.mcm.draw import draw_partition
 from learned_mapping.mcm.methods import LEARNERS
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import obeys_acyclic
+from learned_mapping.mcm.searches.moves import move_arrays, single_moves
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.style import INK, PALETTE, byte_unit, new_figure
+from learned_mapping.style import GRID, INK, PALETTE, byte_unit, new_figure
 
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
 BOX, LOAD = 0.74, 1.0  # A chip's width and height, in units of the distance between chips and of the longest load.
 WIDEST_POINTS = 7.0  # Width of the largest traffic's arc.
+UNMOVED = 1e-6  # A push below this is none.
 MOST_LABELLED = 12  # With more chips there is no room for numbers.
 OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 
@@ -108,6 +111,35 @@ def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[st
     rows = [row for row in result["rows"] if row["metric"] == metric and ("curve" in row or "chips" not in row)]
     levels = {rule: {"color": INK, "linewidth": 1, "linestyle": ":"} for rule in rules}
     return _sample_curves(rows, levels, ylabel=y_label)
+
+
+def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: ChipPackage) -> Figure:
+    """Each chip's time under a valid partition, and where each op is pushed by ``flow`` and by ``exact``.
+
+    The push is the advantage of the chip above less that of the chip below, before anything is learned. With one credit
+    for the sample all ops would be at one height, and none would be told a direction.
+    """
+    model, y = ChipModel(graph, package), np.asarray(assignment, int)
+    latencies = model.latencies(y)
+    exact, allowed = single_moves(move_arrays(model), y, latencies)
+    even = np.full((1, len(y), 3), 1 / 3)
+    kinds = {
+        "flow": flow_gains(model.op_seconds, y[None], latencies[None]),
+        "exact": (np.tanh(exact / SHARP)[None], allowed[None]),
+    }
+    figure, panels = new_figure(3, 1, height=4.6, sharex=True)
+    panels[0].bar(range(package.chips), latencies * 1e3, color=PALETTE[0])
+    panels[0].set(ylabel="ms per result", title="time of each chip")
+    within = np.array([np.count_nonzero(y[:op] == y[op]) for op in range(len(y))]) / np.bincount(y)[y]
+    for axes, (kind, (gains, possible)) in zip(panels[1:], kinds.items()):
+        advantage, _ = spread(gains, possible, even, 1.0)
+        push = advantage[0, :, 2] - advantage[0, :, 0]
+        axes.axhline(0, color=INK, linewidth=1)
+        colours = np.where(np.abs(push) < UNMOVED, GRID, np.where(push > 0, PALETTE[2], PALETTE[1]))
+        axes.scatter(y - 0.35 + 0.7 * within, push, s=14, c=list(colours), zorder=2)
+        axes.set(ylabel="push", title=f"{kind}: up towards a later chip, down towards an earlier one")
+    panels[-1].set(xlabel="chip; its ops from left to right")
+    return figure
 
 
 def predicted_against_measured(result: Mapping[str, Any]) -> Figure:

@@ -31,7 +31,7 @@ from learned_mapping.companion.table import (
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_digest, checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.methods import LEARNERS
+from learned_mapping.mcm.methods import BALANCED, LEARNERS
 
 INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
@@ -88,7 +88,9 @@ def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list
     """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
     if method not in LEARNERS or method.endswith("-frozen"):
         return []
-    rollouts = agent_config(records[0]["config"].get("network", "full")).rollouts
+    _, _, balanced, settings = LEARNERS[method]
+    changes = (BALANCED if balanced else {}) | {"begun": balanced} | settings
+    rollouts = agent_config(records[0]["config"].get("network", "full"), **changes).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts
     found = {"updates": 0 if method == "zeroshot" else updates}
     if checkpoint_of(method):
