@@ -44,6 +44,7 @@ def trace(options: Any) -> int:
         with beside(options.function), redirect_stdout(sys.stderr):
             program = schedule(example.function, *example.args, **given)
         write_program(out, program)
+        unknown = program.metadata.get("unknown_ops", {})
         facts = {
             "name": program.name,
             "instructions": program.num_instructions,
@@ -57,6 +58,7 @@ def trace(options: Any) -> int:
         with beside(options.function), redirect_stdout(sys.stderr):
             graph = trace_graph(example.function, *example.args, **given)
         write_graph(out, graph)
+        unknown = graph.metadata.get("unknown_ops", {})
         facts = {
             "name": graph.name,
             "ops": graph.num_ops,
@@ -64,9 +66,18 @@ def trace(options: Any) -> int:
             "flop": float(graph.op_flop.sum()),
             "weight_bytes": int(graph.op_weight_bytes.sum()),
         }
+    _tell_unknown(unknown)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
     report(options, {**facts, "out": str(out)}, f"{facts['name']}: {numbers} -> {shown(out, 1000)}")
     return 0
+
+
+def _tell_unknown(unknown: dict[str, int]) -> None:
+    """One line on stderr that names the primitives of unknown cost, where there are any."""
+    if unknown:
+        count = sum(unknown.values())
+        names = shown(", ".join(unknown), 400)
+        print(f"{count} op{'s' * (count > 1)} of unknown cost: {names}; charged 1 FLOP per element", file=sys.stderr)
 
 
 def extract(options: Any) -> int:
