@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -124,15 +124,7 @@ def flatten(
       InputError: the function cannot be traced, a loop is too long to unroll, or its trip count depends on data.
     """
     name = name or getattr(function, "__name__", "function")
-    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
-    try:
-        with jax.enable_x64(True) if types & WIDE else nullcontext():
-            closed = jax.make_jaxpr(function)(*args)
-    except (InputError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user's function may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
+    closed = closed_jaxpr(function, *args, name=name)
     builder = _Builder(name, unroll_limit)
     invars, argument_leaves = iter(closed.jaxpr.invars), []
     for position, arg in enumerate(args):
@@ -159,6 +151,24 @@ def flatten(
     flow = without_dead_operations(flow)
     unknown = Counter(kind for operation in flow.operations for kind in builder.unknown.get(operation.name, ()))
     return replace(flow, unknown=dict(sorted(unknown.items())))
+
+
+def widths(args: Sequence[Any]) -> AbstractContextManager:
+    """A context in which JAX keeps 64-bit elements where the arguments have some."""
+    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
+    return jax.enable_x64(True) if types & WIDE else nullcontext()
+
+
+def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
+    """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
+    try:
+        with widths(args):
+            return jax.make_jaxpr(function)(*args)
+    except (InputError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a user's function may even end the interpreter
+        text = str(error).strip().split("\n")[0][:300]
+        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
 
 
 def without_dead_operations(flow: Dataflow) -> Dataflow:

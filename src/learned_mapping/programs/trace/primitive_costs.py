@@ -52,8 +52,8 @@ MOVEMENT = frozenset(
     "masked_load masked_swap all_gather all_gather_invariant all_gather_reduced all_to_all ragged_all_to_all ppermute "
     "psend precv coo_todense csr_todense bcoo_todense bcsr_todense coo_fromdense csr_fromdense bcoo_fromdense "
     "bcsr_fromdense bcoo_extract bcsr_extract bcoo_transpose todense".split()
-) | {f"{name}_{end}" for name in ("all_gather", "all_gather_reduced", "all_to_all", "pbroadcast", "ppermute")
-     for end in ("start", "done")}  # fmt: skip
+) | {f"{name}_{end}" for name in "all_gather all_gather_reduced all_to_all pbroadcast ppermute".split()
+     for end in ("start", "done")} | {"psum_done", "reduce_scatter_done"}  # fmt: skip
 REDUCTIONS = frozenset(
     "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin cumsum cumprod cummax "
     "cummin cumlogsumexp reduce psum psum_invariant pmax pmin reduce_scatter unreduced_psum unreduced_reduce_scatter "
