@@ -436,8 +436,8 @@ class _Builder:
 
 REFERENCES = frozenset("new_ref empty_ref free_ref freeze get swap addupdate accum_grad_in_ref".split())
 """Primitives that make, read and write mutable references."""
-COUNTED = {"lt": 0, "le": 1, "gt": 0, "ge": 1, "ne": 0}
-"""Comparisons that end a counting loop, and how many iterations more than (limit - start) / step they allow."""
+SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
+"""Comparisons that can end a counting loop, and what they are with their sides exchanged."""
 
 
 def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
@@ -504,20 +504,29 @@ def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
     waiting, counts = [condition.outvars[0]], []
     while waiting:
         made = makers.get(waiting.pop())
-        if made is not None and made.primitive.name == "and":
+        kind = None if made is None else made.primitive.name
+        if kind in ("and", "convert_element_type"):
             waiting += [v for v in made.invars if not isinstance(v, jex.Literal)]
-        elif made is not None and made.primitive.name in COUNTED:
+        elif kind in SWAPPED:
             limits = [v.val if isinstance(v, jex.Literal) else known.get(v) for v in made.invars]
-            for counter, limit in zip(made.invars, reversed(limits)):
+            for counter, limit, sense in zip(made.invars, reversed(limits), (kind, SWAPPED[kind])):
                 place = condition.invars.index(counter) - first if counter in condition.invars[first:] else None
-                if place is None or limit is None or numbers[first + fixed + place] is None:
-                    continue
-                step = _step(body, fixed + place, body.outvars[place], numbers[first : first + fixed])
-                gap = float(limit) - float(numbers[first + fixed + place])
-                if step and math.isfinite(gap):
-                    extra = COUNTED[made.primitive.name]
-                    counts.append(max(math.floor(gap / step) + 1 if extra else math.ceil(gap / step), 0))
-    return min(counts, default=None)
+                if place is not None and limit is not None and numbers[first + fixed + place] is not None:
+                    step = _step(body, fixed + place, body.outvars[place], numbers[first : first + fixed])
+                    counts.append(_rounds(sense, float(limit) - float(numbers[first + fixed + place]), step))
+    return min((count for count in counts if count is not None), default=None)
+
+
+def _rounds(sense: str, gap: float, step: float) -> int | None:
+    """How often a counter that is `gap` below its limit passes a comparison with it, going on by `step`; None where
+    that has no end."""
+    if sense in ("gt", "ge"):
+        sense, gap, step = SWAPPED[sense], -gap, -step
+    if not math.isfinite(gap) or (gap < 0 and sense != "ne") or (gap == 0 and sense != "le"):
+        return 0 if math.isfinite(gap) else None
+    if not step or gap / step < 0 or (sense == "ne" and gap % step):
+        return None
+    return math.floor(gap / step) + 1 if sense == "le" else math.ceil(gap / step)
 
 
 def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:

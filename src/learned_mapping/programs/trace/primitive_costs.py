@@ -302,3 +302,7 @@ def nbytes(value: Any) -> int:
     packed = re.match(r"u?int([124])$|float(4)_", str(dtype))
     bits = int(packed[1] or packed[2]) if packed else 8 * int(dtype.itemsize)
     return -(-elements(value) * bits // 8)
+
+
+if __name__ == "__main__":
+    print("\n".join(f"{name}: {rule}" for name, rule in installed_primitives().items()))

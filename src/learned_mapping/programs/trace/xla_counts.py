@@ -38,7 +38,8 @@ LOOPS = "loops"
 REASONS = {
     **dict.fromkeys(TRANSCENDENTAL | SERIES, "XLA counts transcendental functions apart, or a polynomial of its own"),
     **dict.fromkeys(REDUCTIONS | WINDOW_REDUCTIONS, "XLA counts one less per result, and scans as windows"),
-    **dict.fromkeys("convert_element_type reduce_precision".split(), "XLA counts one per element, we none"),
+    **dict.fromkeys("convert_element_type bitcast_convert_type reduce_precision".split(),
+                    "XLA counts one per element, we none"),
     **dict.fromkeys("integer_pow square clamp".split(), "XLA counts every multiplication and comparison"),
     **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack".split(),
                     "XLA counts the arithmetic of indices"),
@@ -199,6 +200,6 @@ def _asked(question: _Question) -> tuple[float, float]:
 
 def _analysis(closed: Any) -> tuple[float, float]:
     """What XLA counts for a closed jaxpr; -1 where it cannot say."""
-    avals = [v.aval for v in closed.jaxpr.invars]
+    avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     counts = jax.jit(jex.jaxpr_as_fun(closed), keep_unused=True).lower(*avals).cost_analysis() or {}
     return float(counts.get("flops", 0.0)), float(counts.get("bytes accessed", 0.0))
