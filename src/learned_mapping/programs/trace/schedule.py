@@ -123,6 +123,7 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
 
     Not all of them are updates in place. A result that is itself an argument, or comes twice, takes what it takes and
     is no pair: nothing writes it. Neither is an argument that is a result too: what replaced it would be a copy's work.
+    XLA goes further where memory merely has the same size.
     """
     used = {v for operation in flow.operations for v in operation.inputs} | set(flow.outputs)
     waiting = [leaf for leaf in leaves if leaf in used]
