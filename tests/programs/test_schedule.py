@@ -372,7 +372,7 @@ DONATIONS = [  # function, donated positions, arguments, of XLA's pairs those th
 @pytest.mark.parametrize("number", range(len(DONATIONS)))
 def test_donation_is_xlas_or_more_cautious(number):
     """Would catch an argument overwritten that XLA keeps, or one that it overwrites forgotten; `less` pairs are XLA's
-    alone: there it copies first, or reuses memory that no instruction of ours reads and writes at once, or a scalar's."""
+    alone: it copies first, or reuses memory that no instruction of ours reads and writes at once, or a scalar's."""
     function, donated, args, less = DONATIONS[number]
     jitted = jax.jit(function, donate_argnums=donated)
     expected, found = donated_by_xla(jitted, args), donated_here(jitted, args)
