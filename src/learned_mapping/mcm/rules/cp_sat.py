@@ -18,6 +18,8 @@ from learned_mapping.mcm.rules.constraints import check_chips, check_strength
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
+PRESOLVE_S = 0.5
+"""For so long the solver's presolve may not look at its clock."""
 
 
 def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
@@ -98,7 +100,7 @@ class Rules:
         if seconds is None:
             solver.parameters.max_deterministic_time = effort
         else:
-            solver.parameters.max_time_in_seconds = seconds
+            solver.parameters.max_time_in_seconds = seconds - min(PRESOLVE_S, 0.3 * seconds)
         status = run(solver, self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
