@@ -96,6 +96,7 @@ def solve(options: Any) -> int:
         instance = _folded(instance)
     elif options.paper == "mcm":
         _tell_of_weights(instance)
+    _tell_of_ports(instance)
     chosen = _hardware(options)
     task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
@@ -211,6 +212,13 @@ def _tell_of_weights(graph: Any) -> None:
         print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
 
 
+def _tell_of_ports(instance: Any) -> None:
+    count = instance.metadata.get("ports_without_output", 0)
+    if count:
+        noun = "output is" if count == 1 else "outputs are"
+        print(f"{count:,} {noun} used but not stated: an order of ops, of 0 bytes", file=sys.stderr)
+
+
 def check(options: Any) -> int:
     """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
     named = options.files[0] in PAPER_NAMES
@@ -242,6 +250,7 @@ def check(options: Any) -> int:
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
     """Reads an instance, which is all that can be wrong with it, and says what it holds."""
     instance = paper.read(path)
+    _tell_of_ports(instance)
     paper.task(instance, **_hardware(options))
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
