@@ -398,8 +398,8 @@ def test_trace_is_checked_against_xla(capsys, folder):
     """Would catch a comparison that is not printed, or one whose ratio is of something else."""
     (folder / "own.py").write_text(OWN)
     arguments = ["trace", "own.py:product", "--arg", "f32[64,64]", "--check", "--out", "g.json"]
-    told = json.loads(run(capsys, *arguments, "--json")[1])["check"]["flop"]
-    assert (told["ours"], told["xla"]) == (2 * 64**3 + 10 * 64**2, 2 * 64**3) and told["explained"] == 1.0
+    flop = json.loads(run(capsys, *arguments, "--json")[1])["check"]["flop"]
+    assert (flop["ours"], flop["xla"]) == (2 * 64**3 + 10 * 64**2, 2 * 64**3) and flop["explained"] == 1.0
     _, out, err = run(capsys, *arguments)
     assert (
         "ratio 1.0781; 1.0000 without the differences of\n  tanh +40,960 (XLA counts transcendental" in out and not err
@@ -430,6 +430,6 @@ def test_a_sentence_says_which_optimum(gap, chain_gap, sentence):
 def test_an_unstated_output_is_told(capsys, folder):
     """Would catch a reader that guesses what an edge carries and does not say so."""
     (folder / "port.pbtxt").write_text('node { name: "a" }\nnode { name: "b" id: 1 input_info { preceding_port: 1 } }')
-    told = (0, "1 output is used but not stated: an order of ops, of 0 bytes\n")
-    assert run(capsys, "check", "port.pbtxt")[::2] == told
-    assert run(capsys, "solve", "regal", "port.pbtxt", "--method", "gp-dfs", "--out", "s.json")[::2] == told
+    answer = (0, "1 output is used but not stated: an order of ops, of 0 bytes\n")
+    assert run(capsys, "check", "port.pbtxt")[::2] == answer
+    assert run(capsys, "solve", "regal", "port.pbtxt", "--method", "gp-dfs", "--out", "s.json")[::2] == answer

@@ -171,9 +171,9 @@ def test_a_bisection_that_is_stopped_keeps_its_best_and_what_it_proved(looks, mo
         model = ChipModel(graph, ChipPackage(chips=3))
         ideals, least = ideals_of(model), model.runtime(optimum(model))
         asked = iter([False] * looks + [True] * 1000)
-        found = bisection(model, ideals, stop=lambda asked=asked: next(asked))
-        assert next(asked) and is_valid(found.assignment, graph.op_edges)
-        assert found.low_s <= least * (1 + 1e-9) <= model.runtime(found.assignment) * (1 + 2e-9)
+        proven = bisection(model, ideals, stop=lambda asked=asked: next(asked))
+        assert next(asked) and is_valid(proven.assignment, graph.op_edges)
+        assert proven.low_s <= least * (1 + 1e-9) <= model.runtime(proven.assignment) * (1 + 2e-9)
         whole = bisection(model, ideals, start=naive_greedy(model), low_s=0.9 * least)
         assert model.runtime(whole.assignment) == pytest.approx(least, rel=2e-9) == whole.low_s
 

@@ -134,8 +134,8 @@ def test_what_is_no_action_changes_nothing():
     rng = np.random.default_rng(5)
     with env.exact():
         batched, alone = jax.jit(jax.vmap(env.step, (None, None, 0))), jax.jit(env.step)
-        for made in [toy_program(), random_program(rng, 12)]:
-            program, slots = env.env_program(made), env.capacity_for(made)
+        for game in [toy_program(), random_program(rng, 12)]:
+            program, slots = env.env_program(game), env.capacity_for(game)
             state = env.reset(program, slots)
             while not state.over:
                 illegal = np.flatnonzero(~np.asarray(state.position.legal))

@@ -142,8 +142,8 @@ def test_the_line_of_a_fault_is_found_in_little_memory(place):
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)\n"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    told, peak_mib = printed.stdout.splitlines()
-    assert told == "line True" and int(peak_mib) < 1000
+    line, peak_mib = printed.stdout.splitlines()
+    assert line == "line True" and int(peak_mib) < 1000
 
 
 @pytest.mark.parametrize("piece", ['"d" ', '"d"\n', "\\n", "''"])

@@ -375,10 +375,10 @@ def test_donation_is_xlas_or_more_cautious(number):
     alone: it copies first, or reuses memory that no instruction of ours reads and writes at once, or a scalar's."""
     function, donated, args, less = DONATIONS[number]
     jitted = jax.jit(function, donate_argnums=donated)
-    expected, found = donated_by_xla(jitted, args), donated_here(jitted, args)
-    assert found <= expected and len(expected) - len(found) == less
-    assert donated_here(jitted, args, functools.partial) == found
-    assert donated_here(jitted, args, lambda f: lambda *given: f(*given)) == found
+    expected, pairs = donated_by_xla(jitted, args), donated_here(jitted, args)
+    assert pairs <= expected and len(expected) - len(pairs) == less
+    assert donated_here(jitted, args, functools.partial) == pairs
+    assert donated_here(jitted, args, lambda f: lambda *given: f(*given)) == pairs
 
 
 def test_a_jit_around_a_jit_decides_itself():

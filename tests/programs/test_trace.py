@@ -187,7 +187,7 @@ def in_a_choice(x, y):
 
 
 @pytest.mark.parametrize(
-    ("function", "found"),
+    ("function", "expected"),
     [
         (written, {"dot_general": 1, "get": 1, "mul": 1, "swap": 1, "add": 2}),
         (in_a_loop, {"get": 3, "mul": 3, "swap": 3, "dot_general": 1}),
@@ -198,11 +198,11 @@ def in_a_choice(x, y):
         (lambda x, y: (jnp.sin(x @ y), x + 1)[1], {"add": 1}),
     ],
 )
-def test_effects_keep_what_feeds_them(function, found):
+def test_effects_keep_what_feeds_them(function, expected):
     """Would catch a write into a reference, or what a callback is given, dropped as dead code; and dead code kept."""
     counts = kinds(trace(function, array(8, 8), array(8, 8)))
-    assert found.items() <= counts.items()
-    assert ("dot_general" in counts) == ("dot_general" in found)
+    assert expected.items() <= counts.items()
+    assert ("dot_general" in counts) == ("dot_general" in expected)
     schedule_of = schedule(function, array(8, 8), array(8, 8), machine=MemoryHierarchy())
     assert schedule_of.num_instructions >= 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -16,8 +16,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.trace import primitive_costs
+from learned_mapping.programs.trace.dataflow import Dataflow, flatten
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.schedule import schedule
+from learned_mapping.programs.trace.schedule import schedule_dataflow
 from learned_mapping.programs.trace.user_function import Example
 
 from . import games, pixels, plain, recurrent, residual, tabular, temporal, transformer
@@ -282,8 +283,24 @@ def graph(name: str, **options: Any) -> ComputationGraph:
     return frozen_trace(example(name, **options), name)
 
 
+def stored_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]:
+    """(argument, result) values as the stored programs pair them: each argument with the first result of its shape and
+    type that is left, arguments that nothing uses included."""
+    pairs: dict[int, int] = {}
+    for leaf in leaves:
+        kind = flow.values[leaf][1:3]
+        left = (v for v in flow.outputs if v is not None and v not in pairs and v not in flow.arguments)
+        result = next((v for v in left if flow.values[v][1:3] == kind), None)
+        if result is not None:
+            pairs[result] = leaf
+    return [(leaf, result) for result, leaf in pairs.items()]
+
+
 def program(name: str, machine: Any, **options: Any) -> Program:
-    """The scheduled program of a member on a machine (see `schedule`); raises `InputError` as `example`."""
+    """The scheduled program of a member on a machine, by the rules of the stored sets; raises `InputError` as
+    `example`."""
     made = example(name, **options)
     with stored_costs():
-        return schedule(made.function, *made.args, machine=machine, name=name, donated=made.donated)
+        flow = flatten(made.function, *made.args, name=name)
+    leaves = flow.arguments_at(made.donated, "donated")
+    return schedule_dataflow(flow, machine, pairs=stored_pairs(flow, leaves))

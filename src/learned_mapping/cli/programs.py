@@ -71,8 +71,8 @@ def trace(options: Any) -> int:
     _tell_unknown(unknown)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
     lines = [f"{facts['name']}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
-    told = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
-    report(options, {**facts, "out": str(out)} | ({"check": told} if counts else {}), "\n".join(lines))
+    checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
+    report(options, {**facts, "out": str(out)} | ({"check": checked} if counts else {}), "\n".join(lines))
     return 0
 
 

@@ -131,8 +131,8 @@ def _patient(wanted: bool) -> Iterator[list[int]]:
     """A list that the first interrupt is put into, instead of being raised; Python's own handling where not `wanted`,
     outside the main thread, or where somebody else handles interrupts."""
     first: list[int] = []
-    own = threading.current_thread() is threading.main_thread()
-    if not wanted or not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    main = threading.current_thread() is threading.main_thread()
+    if not wanted or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield first
         return
 

@@ -128,8 +128,8 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
     ideals = ideals_of(model, stop=lambda: budget.spent(0.5))
     if budget.limit_s is not None and is_small_enough(model.graph, model.package.chips):
         left = budget.limit_s - budget.seconds
-        found = fastest_partition(model, seconds=left / 2, seed=0, start=careful_greedy(model))
-        start, low = found.assignment, found.bound
+        first = fastest_partition(model, seconds=left / 2, seed=0, start=careful_greedy(model))
+        start, low = first.assignment, first.bound
     proven = bisection(model, ideals, start=start, low_s=low, stop=budget.spent)
     value = model.runtime(proven.assignment)
     budget.record(model.throughput(proven.assignment))

@@ -140,8 +140,8 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
       The state, and [] or [K] float64.
     """
     laws = choices.reshape(-1, *choices.shape[-3:])
-    own = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
-    legal = ((laws >= 0) & (laws < len(bins)) | ~own).all(axis=(1, 2, 3))
+    counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
+    legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))
     laws = jnp.where(legal[:, None, None, None], laws, 0)
 
     def run(arrays: Arrays, seed: int, evaluations: int, chosen: np.ndarray) -> np.ndarray:

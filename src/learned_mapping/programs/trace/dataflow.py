@@ -22,6 +22,8 @@ from learned_mapping.programs.trace.primitive_costs import (
 
 DEFAULT_UNROLL_LIMIT = 20_000
 """Operations that unrolling one loop may make."""
+MAX_OPERATIONS = 1_000_000
+"""Of all loops together, one within another."""
 
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
@@ -231,6 +233,8 @@ class _Builder:
         params: Mapping[str, Any], effect: bool = False,
     ) -> list[int]:  # fmt: skip
         """Appends one operation; returns its outputs."""
+        if len(self.operations) >= MAX_OPERATIONS:
+            raise InputError(self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations")
         name = self.distinct(f"{scope}/{kind}" if scope else kind)
         outputs = [self.value(a, name if len(out_avals) == 1 else f"{name}:{i}") for i, a in enumerate(out_avals)]
         read: dict[int, int] = {}
@@ -293,10 +297,15 @@ class _Builder:
             return self.enter(equation, function, inputs, scope)
         in_avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
-        outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, out_avals, params, effect=effect))
+        cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # which it may read and write
+        in_avals = [getattr(aval, "inner_aval", aval) for aval in in_avals]
+        every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
+        outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
+        for cell, value in zip(cells, outputs[len(out_avals) :]):
+            self.cells[cell] = value
         if kind in ("convert_element_type", "copy") and self.number(inputs[0]) is not None:
             self.texts[outputs[0]] = self.number(inputs[0])
-        return outputs
+        return outputs[: len(out_avals)]
 
     def number(self, atom: Atom | None) -> Any:
         """The scalar of the program's text that an atom is, or None."""
@@ -467,13 +476,9 @@ def work_of(
     functions = () if kind in RULES else tuple(held_functions(params))
     if not functions:
         return primitive_flop(kind, in_avals, out_avals, params), () if kind in RULES else (kind,)
-    times: Any = 1
-    if kind == "pallas_call":
-        grid = getattr(params["grid_mapping"], "grid", ())
-        times = math.prod(size for size in grid if isinstance(size, int))
-        unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
-    else:
-        unknown = ()
+    grid = getattr(params["grid_mapping"], "grid", ()) if kind == "pallas_call" else ()
+    times = math.prod(size for size in grid if isinstance(size, int))
+    unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
     total = 0.0
     for flop, more in (work_of_equation(equation) for jaxpr in functions for equation in jaxpr.eqns):
         total, unknown = total + flop, unknown + more
@@ -488,9 +493,14 @@ def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
     if kind == "scan":
         return flop * int(params["length"]), unknown
     if kind == "while":
-        count = trip_count(equation, [v.val if isinstance(v, jex.Literal) else None for v in equation.invars])
+        count = trip_count(equation, literals(equation))
         return (flop, (*unknown, kind)) if count is None else (flop * count, unknown)
     return flop, unknown
+
+
+def literals(equation: Any) -> list[Any]:
+    """The numbers among an equation's operands that stand in the program's text, None for the others."""
+    return [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
 
 
 def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
@@ -499,17 +509,17 @@ def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
     params = equation.params
     condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     first, fixed = params["cond_nconsts"], params["body_nconsts"]
-    makers = {var: made for made in condition.eqns for var in made.outvars}
+    makers = {var: equation for equation in condition.eqns for var in equation.outvars}
     known = dict(zip(condition.invars, [*numbers[:first], *[None] * (len(condition.invars) - first)]))
     waiting, counts = [condition.outvars[0]], []
     while waiting:
-        made = makers.get(waiting.pop())
-        kind = None if made is None else made.primitive.name
+        maker = makers.get(waiting.pop())
+        kind = None if maker is None else maker.primitive.name
         if kind in ("and", "convert_element_type"):
-            waiting += [v for v in made.invars if not isinstance(v, jex.Literal)]
+            waiting += [v for v in maker.invars if not isinstance(v, jex.Literal)]
         elif kind in SWAPPED:
-            limits = [v.val if isinstance(v, jex.Literal) else known.get(v) for v in made.invars]
-            for counter, limit, sense in zip(made.invars, reversed(limits), (kind, SWAPPED[kind])):
+            limits = [v.val if isinstance(v, jex.Literal) else known.get(v) for v in maker.invars]
+            for counter, limit, sense in zip(maker.invars, reversed(limits), (kind, SWAPPED[kind])):
                 place = condition.invars.index(counter) - first if counter in condition.invars[first:] else None
                 if place is not None and limit is not None and numbers[first + fixed + place] is not None:
                     step = _step(body, fixed + place, body.outvars[place], numbers[first : first + fixed])
@@ -532,15 +542,15 @@ def _rounds(sense: str, gap: float, step: float) -> int | None:
 def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
     """What the body adds to its operand at `place`; 0 where it does something else with it."""
     known = dict(zip(body.invars, fixed))
-    made = next((e for e in body.eqns if result in e.outvars), None)
-    if made is None or made.primitive.name not in ("add", "sub") or body.invars[place] not in made.invars:
+    maker = next((e for e in body.eqns if result in e.outvars), None)
+    if maker is None or maker.primitive.name not in ("add", "sub") or body.invars[place] not in maker.invars:
         return 0.0
-    at = made.invars.index(body.invars[place])
-    other = made.invars[1 - at]
+    at = maker.invars.index(body.invars[place])
+    other = maker.invars[1 - at]
     amount = other.val if isinstance(other, jex.Literal) else known.get(other)
-    if amount is None or (made.primitive.name == "sub" and at == 1):
+    if amount is None or (maker.primitive.name == "sub" and at == 1):
         return 0.0
-    return -float(amount) if made.primitive.name == "sub" else float(amount)
+    return -float(amount) if maker.primitive.name == "sub" else float(amount)
 
 
 def count_operations(jaxpr: Any) -> int:
@@ -552,6 +562,8 @@ def count_operations(jaxpr: Any) -> int:
         if kind == "scan":
             sequences = len(equation.invars) - params["num_consts"] - params["num_carry"]
             total += int(params["length"]) * (inside[0] + sequences)
+        elif kind == "while":
+            total += sum(inside) * (trip_count(equation, literals(equation)) or 1)
         else:
             total += sum(inside) + len(equation.outvars) * (kind == "cond") if inside else 1
     return total

@@ -127,10 +127,6 @@ def _svd(m: float, n: float, params: Mapping[str, Any]) -> float:
     return 4 * m**2 * n + 8 * m * n**2 + 9 * n**3 if whole else 14 * m * n**2 + 8 * n**3
 
 
-def _triangular_solve(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return float(operands[0].shape[-1] * elements(operands[1])) * _complex(operands[0])
-
-
 def _reflectors(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     (*batch, m, n), k = operands[0].shape, operands[1].shape[-1]
     return math.prod(batch) * (4.0 * m * n * k - 2.0 * (m + n) * k**2 + 4 / 3 * k**3) * _complex(operands[0])
@@ -152,50 +148,29 @@ def _sort(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, 
     return elements(operands[0]) * max(1.0, math.log2(max(2.0, length)))
 
 
-def _window(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return _out(results) * math.prod(params.get("window_dimensions", (1,)))
-
-
-def _selection(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return float(elements(operands[0])) * math.prod(params.get("window_dimensions", (1,)))
-
-
-def _random_bits(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return RANDOM_FLOP * max(params.get("bit_width", 32) / 32, 1) * _out(results)
-
-
-def _keys(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return float(RANDOM_FLOP * sum(nbytes(r) for r in results) / 4)
-
-
 def _sparse(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     # A multiply-add for each entry that is stored and each column that it meets.
     rest = [o.shape for o in operands[1:] if len(o.shape) == 2 and str(o.dtype)[:3] in ("flo", "bfl", "com")]
     return 2.0 * elements(operands[0]) * (rest[-1][-1] if rest else 1)
 
 
-def _attention(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    # Two products of the forward pass: queries [.., T, N, H] with the keys [.., S, N, H], and the values.
-    return 4.0 * elements(operands[0]) * operands[1].shape[-3]
-
-
-def _backward_attention(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
-    return 2.5 * _attention(operands, results, params)
+def _window(params: Mapping[str, Any]) -> int:
+    return math.prod(params.get("window_dimensions", (1,)))
 
 
 def _out(results: Sequence[Any]) -> float:
     return float(sum(elements(r) for r in results))
 
 
-ATTENTION = tuple(f"dot_product_attention_{kind}fwd{end}" for kind in ("", "fp8_") for end in ("", "_wrapper"))
 RULES: dict[str, Rule] = {
     **_rule(TRANSCENDENTAL, lambda operands, results, params: TRANSCENDENTAL_FLOP * _out(results)),
     **_rule(SERIES, lambda operands, results, params: SERIES_FLOP * _out(results)),
     **_rule(ELEMENT_WISE - TRANSCENDENTAL, lambda operands, results, params: _out(results)),
     **_rule(MOVEMENT | MARKS | SILENT, lambda operands, results, params: 0.0),
     **_rule(REDUCTIONS, lambda operands, results, params: float(sum(elements(o) for o in operands))),
-    **_rule(WINDOW_REDUCTIONS, _window),
-    **_rule("select_and_scatter select_and_scatter_add select_and_gather_add".split(), _selection),
+    **_rule(WINDOW_REDUCTIONS, lambda operands, results, params: _out(results) * _window(params)),
+    **_rule("select_and_scatter select_and_scatter_add select_and_gather_add".split(),
+            lambda operands, results, params: elements(operands[0]) * _window(params)),
     **{name: lambda operands, results, params, update=update: float(elements(operands[min(update, len(operands) - 1)]))
        for name, update in IN_PLACE_UPDATES.items() if name not in MOVEMENT},
     "accum_grad_in_ref": lambda operands, results, params: float(elements(operands[-1])),
@@ -208,7 +183,9 @@ RULES: dict[str, Rule] = {
     "conv_general_dilated": _convolution,
     "cholesky": _matrices(lambda m, n, params: n**3 / 3),
     "cholesky_update": _matrices(lambda m, n, params: 4 * n**2),
-    "triangular_solve": _triangular_solve,
+    "triangular_solve": lambda operands, results, params: float(
+        operands[0].shape[-1] * elements(operands[1])
+    ) * _complex(operands[0]),
     "symmetric_product": _matrices(lambda m, n, params: 2 * m * m * n),
     "lu": _matrices(lambda m, n, params: _eliminated(m, n)),
     **_rule("qr geqrf geqp3".split(), _matrices(lambda m, n, params: 2 * _eliminated(m, n))),
@@ -226,16 +203,19 @@ RULES: dict[str, Rule] = {
     "fft": _fft,
     **_rule("sort top_k approx_top_k bcoo_sort_indices".split(), _sort),
     **_rule("random_bits rng_bit_generator rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
-            _random_bits),
-    **_rule("random_split random_fold_in".split(), _keys),
+            lambda operands, results, params: RANDOM_FLOP * max(params.get("bit_width", 32) / 32, 1) * _out(results)),
+    **_rule("random_split random_fold_in".split(),
+            lambda operands, results, params: RANDOM_FLOP * sum(nbytes(r) for r in results) / 4),
     "random_gamma": lambda operands, results, params: GAMMA_FLOP * _out(results),
     **_rule(
         "bcoo_dot_general bcoo_spdot_general bcoo_dot_general_sampled bcsr_dot_general coo_matvec coo_matmat coo_spmv "
         "coo_spmm csr_matvec csr_matmat csr_spmv csr_spmm".split(),
         _sparse,
     ),
-    **_rule(ATTENTION, _attention),
-    **_rule([name.replace("fwd", "bwd") for name in ATTENTION], _backward_attention),
+    # Queries [.., T, N, H] times keys [.., S, N, H] and the values; backwards two and a half times as many products.
+    **{f"dot_product_attention_{kind}{way}{end}": lambda operands, results, params, times=times: times * float(
+        elements(operands[0]) * operands[1].shape[-3])
+       for kind in ("", "fp8_") for way, times in (("fwd", 4), ("bwd", 10)) for end in ("", "_wrapper")},
 }  # fmt: skip
 """Primitive -> its FLOP. What is not here either holds a function, whose operations count, or is of unknown cost."""
 
@@ -276,8 +256,8 @@ def installed_primitives() -> dict[str, str]:
     order."""
     from jax.extend.core import primitives
 
-    found = {value.name for key, value in vars(primitives).items() if key.endswith("_p")}
-    return {name: rule_name(name) for name in sorted(found)}
+    names = {value.name for key, value in vars(primitives).items() if key.endswith("_p")}
+    return {name: rule_name(name) for name in sorted(names)}
 
 
 def bytes_read(name: str, operands: Sequence[Any], results: Sequence[Any]) -> list[int]:

@@ -8,7 +8,6 @@ nothing counted twice; and where our rule for a primitive says something else th
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +20,7 @@ from learned_mapping.programs.trace.dataflow import (
     closed_jaxpr,
     flatten,
     held_functions,
+    literals,
     trip_count,
     widths,
 )
@@ -109,17 +109,17 @@ def _compared(flow: Dataflow, closed: Any, whole: tuple[float, float]) -> dict[s
     ours = _by_kind(flow)
     every: tuple[Counter, Counter] = (Counter(), Counter())
     once = [0.0, 0.0]
-    for kind, cost, times, part in _primitives(closed.jaxpr, 1, 1.0):
+    for kind, cost, times, part in _primitives(closed.jaxpr, 1, 1.0, {}):
         for i in range(2):
             every[i][kind] += times * cost[i]
             once[i] += part * cost[i]
-    found = {}
+    counts = {}
     for i, name in enumerate(("flop", "bytes")):
         apart = {kind: ours[i][kind] - every[i][kind] for kind in {*ours[i], *every[i]}}
         apart[LOOPS] = sum(every[i].values()) - once[i]
         apart = {kind: value for kind, value in sorted(apart.items(), key=lambda e: (-abs(e[1]), e[0])) if value}
-        found[name] = Counts(sum(ours[i].values()), whole[i], apart)
-    return found
+        counts[name] = Counts(sum(ours[i].values()), whole[i], apart)
+    return counts
 
 
 def _by_kind(flow: Dataflow) -> tuple[Counter, Counter]:
@@ -136,10 +136,10 @@ def _by_kind(flow: Dataflow) -> tuple[Counter, Counter]:
 
 
 def _primitives(
-    jaxpr: Any, times: int, part: float, wanted: Sequence[bool] | None = None
+    jaxpr: Any, times: int, part: float, asked: dict[str, tuple[float, float]], wanted: Sequence[bool] | None = None
 ) -> Iterator[tuple[str, tuple[float, float], int, float]]:
     """(primitive, what XLA counts for it alone, how often it runs, how often XLA counts it) of all equations on which
-    an effect or one of the `wanted` results depends, all where None."""
+    an effect or one of the `wanted` results depends, all where None; what was `asked` already is not asked again."""
     needed = {v for i, v in enumerate(jaxpr.outvars) if wanted is None or wanted[i]}
     for equation in reversed(jaxpr.eqns):
         used = [v in needed for v in equation.outvars]
@@ -149,53 +149,38 @@ def _primitives(
         kind, params = equation.primitive.name, equation.params
         if kind == "scan":
             every = [True] * params["num_carry"] + used[params["num_carry"] :]
-            yield from _primitives(params["jaxpr"].jaxpr, times * int(params["length"]), part, every)
+            yield from _primitives(params["jaxpr"].jaxpr, times * int(params["length"]), part, asked, every)
         elif kind == "while":
-            numbers = [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
-            count = trip_count(equation, numbers) or 1
+            count = trip_count(equation, literals(equation)) or 1
             for body in (params["cond_jaxpr"], params["body_jaxpr"]):
-                yield from _primitives(body.jaxpr, times * count, part)
+                yield from _primitives(body.jaxpr, times * count, part, asked)
         elif kind == "cond":
-            branches = [list(_primitives(branch.jaxpr, times, part, used)) for branch in params["branches"]]
+            branches = [list(_primitives(branch.jaxpr, times, part, asked, used)) for branch in params["branches"]]
             dearest = max(branches, key=lambda branch: sum(cost[0] for _, cost, *_ in branch))
             for branch in branches:
                 yield from ((k, one, n, p if branch is dearest else 0.0) for k, one, n, p in branch)
         elif kind == "custom_linear_solve":
-            yield from _primitives(params["jaxprs"].solve.jaxpr, times, part, used)
+            yield from _primitives(params["jaxprs"].solve.jaxpr, times, part, asked, used)
         elif (function := called(equation)) is not None:
             opened = function.jaxpr if isinstance(function, jex.ClosedJaxpr) else function
-            yield from _primitives(opened, times, part, used)
+            yield from _primitives(opened, times, part, asked, used)
         elif kind not in MARKS and (kind in RULES or not any(held_functions(params))):
-            yield kind, _alone(jaxpr, equation), times, part
+            yield kind, _alone(jaxpr, equation, asked), times, part
 
 
-def _alone(jaxpr: Any, equation: Any) -> tuple[float, float]:
+def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> tuple[float, float]:
     """What XLA counts for one equation of a jaxpr; nothing where it cannot be asked (references)."""
     inputs = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, jex.Literal)))
-    made = [v for v in equation.outvars if type(v) is jex.Var]
-    single = jex.ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, outvars=made, eqns=[equation]), [])
-    return _asked(_Question(str(single), single))
-
-
-class _Question:
-    """An equation that is asked about once, whatever its variables are called."""
-
-    def __init__(self, key: str, single: Any):
-        self.key, self.single = key, single
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Question) and other.key == self.key
-
-
-@cache
-def _asked(question: _Question) -> tuple[float, float]:
-    try:
-        return tuple(max(count, 0.0) for count in _analysis(question.single))
-    except Exception:  # a primitive that cannot stand alone; the whole program's count still shows it
-        return 0.0, 0.0
+    results = [v for v in equation.outvars if type(v) is jex.Var]
+    single = jex.ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), [])
+    key = str(single)
+    if key not in asked:
+        try:
+            flop, moved = _analysis(single)
+        except Exception:  # a primitive that cannot stand alone; the whole program's count still shows it
+            flop, moved = 0.0, 0.0
+        asked[key] = max(flop, 0.0), max(moved, 0.0)
+    return asked[key]
 
 
 def _analysis(closed: Any) -> tuple[float, float]:
