@@ -129,6 +129,19 @@ def test_data_dependent_loops_are_refused_and_branches_are_not():
     assert {"sin", "cos", "select_n"} < set(graph.op_kinds)
 
 
+def test_loops_within_loops_have_a_limit_together(monkeypatch):
+    """Would catch a thousand rounds of a thousand, each within its own limit, that fill the memory."""
+
+    def counted(rounds, body, x):
+        return lax.while_loop(lambda s: s[0] < rounds, lambda s: (s[0] + 1, body(s[1])), (0, x))[1]
+
+    monkeypatch.setattr("learned_mapping.programs.trace.dataflow.MAX_OPERATIONS", 500)
+    with pytest.raises(InputError, match="make more than 500 operations"):
+        trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4))
+    with pytest.raises(InputError, match="above the limit of 1000"):
+        trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=1000)
+
+
 @pytest.mark.parametrize(
     ("test", "change", "rounds"),
     [
