@@ -144,6 +144,8 @@ def fastest_partition(
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False)
     left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
+    if left is not None and left < seconds / 2 and seconds > 0.2:  # presolve would take as long as the model took
+        return CpSatOutcome(None, 0.0, 0.0, False)
     found = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
     return found._replace(value=found.value * unit, bound=max(found.bound - rounded, 0.0) * unit)
