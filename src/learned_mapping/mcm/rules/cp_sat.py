@@ -20,6 +20,8 @@ from learned_mapping.programs.graph import ComputationGraph
 MAX_VARIABLES = 400_000
 PRESOLVE_S = 0.5
 """For so long the solver's presolve may not look at its clock."""
+PRESOLVE_SHARE = 3.0
+"""So many times as long as making a model it takes until the solver finds anything: with less it is not asked."""
 
 
 def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
@@ -144,7 +146,7 @@ def fastest_partition(
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False)
     left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
-    if left is not None and left < seconds / 2 and seconds > 0.2:  # presolve would take as long as the model took
+    if seconds is not None and left < PRESOLVE_SHARE * (seconds - left):
         return CpSatOutcome(None, 0.0, 0.0, False)
     found = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
