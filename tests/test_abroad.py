@@ -402,12 +402,12 @@ def test_the_exact_method_out_of_reach_gives_a_bound(folder, capsys, monkeypatch
     from learned_mapping.mcm import methods
     from learned_mapping.programs.formats import write_graph
 
-    def too_many(model, **options):
+    def too_many(model, *limits, **options):
         raise methods_error("too many ideals")
 
     from learned_mapping.mcm.bounds.optimum import TooManyIdealsError as methods_error
 
-    monkeypatch.setattr(methods, "optimum", too_many)
+    monkeypatch.setattr(methods, "ideals_of", too_many)
     write_graph("g.json", chain(12))
     options = ["--method", "optimum", "--chips", "3", "--seconds", "2", "--json", "--out", "s.json"]
     code, out, err = run(capsys, "solve", "mcm", "g.json", *options)

@@ -132,7 +132,7 @@ COSTGRAPH_FAULTS = [
     ("id: 1", "id: 0", "node[1].id"),
     ('name: "b"', 'name: "a"', "node[1].name"),
     ("preceding_node: 0", "preceding_node: 9", "preceding_node"),
-    ("preceding_port: 0", "preceding_port: 3", "preceding_port"),
+    ("preceding_port: 0", "preceding_port: -3", "preceding_port"),
     ("size: 1024", "size: -1", "size"),
     ("size: 1024", "size: 99999999999999999999", "size"),
     ("compute_cost: 5", "compute_cost: -5", "compute_cost"),

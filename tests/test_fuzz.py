@@ -195,6 +195,10 @@ BOMBS = {
     "wide.json": lambda: b'{"schema":"' + "\U0001f600".encode() + b"a" * 60_000_000 + b'"}',
     "values.json": lambda: b'{"schema":"learned-mapping/graph/1","ops":[' + b"{}," * 3_900_000 + b"{}]}",
     "inputs.pbtxt.gz": lambda: b'node{name:"a" ' + b"input_info{}" * 1_800_000 + b"}",
+    "name.pbtxt.gz": lambda: b'node{id:1 name:"' + b"n" * (60 << 20) + b'"}',
+    "device.pbtxt.gz": lambda: b"node{id:1 name:'a' device:'" + b"d" * (60 << 20) + b"' input_info{preceding_node:7}}",
+    "escapes.pbtxt.gz": lambda: b'node{name:"' + b"\\n" * (30 << 20) + b'"}',
+    "strings.pbtxt.gz": lambda: b'node{name:"a" device:' + b'"d"\n' * (15 << 20) + b"}",
     "late.pbtxt": lambda: (
         b"node{name:\"a\"}\nnode{name:\"b\" id:1 " + b"control_input:0\n" * 150_000 + b"input_info{preceding_node:9}}"
     ),

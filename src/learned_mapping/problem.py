@@ -123,6 +123,10 @@ class Problem(ABC):
         """In words how a method uses its network, such as ``, its laws sampled once``; empty where there is one way."""
         return ""
 
+    def note_of(self, method: str) -> str:
+        """What else a user has to know before choosing a method, after its description; may be empty."""
+        return ""
+
     def hints(self, task: Any, solution: Any) -> list[str]:
         """Lines for a user whose solution leaves much unused."""
         return []

@@ -85,3 +85,11 @@ def test_unusable_parameters_are_refused(field, value):
     """Catches a division by zero later on."""
     with pytest.raises(InputError, match=field):
         check_package(dataclasses.replace(ChipPackage(), **{field: value}))
+
+
+@pytest.mark.parametrize("name", ["flop_per_s", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"])
+@pytest.mark.filterwarnings("error")
+def test_rates_next_to_nothing_are_one_line(name):
+    """Would catch a warning with a path before the refusal: an op of infinite time that is an input takes none."""
+    with pytest.raises(InputError, match="rates are too low"):
+        ChipModel(fan(), ChipPackage(chips=3, **{name: 1e-320}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,32 @@ def test_long_iterations_are_saved_one_by_one(tmp_path, monkeypatch):
     train(Counter(cut=2), lambda: False, log=Log(None), checkpoint=tmp_path / "a.npz", every=1000)
     again = Counter()
     assert resume(again, tmp_path / "a.npz") and again.iterations == 2
+
+
+class Interrupted(Counter):
+    """Its user presses Ctrl-C within the iterations after these."""
+
+    def __init__(self, *after: int):
+        super().__init__()
+        self.after = after
+
+    def iterate(self, stop):
+        for _ in range(self.after.count(self.iterations)):
+            signal.raise_signal(signal.SIGINT)
+        return super().iterate(stop)
+
+
+def test_an_interrupt_leaves_a_checkpoint_of_whole_iterations(tmp_path, capsys):
+    """Catches a minute of training lost to Ctrl-C, a state from within an iteration, an interrupt that is swallowed,
+    and one that cannot be had at once."""
+    path, before = tmp_path / "a.npz", signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train(Interrupted(4), lambda: False, log=Log(None), checkpoint=path, every=3)
+    agent = Counter()
+    assert resume(agent, path) and agent.iterations == 5
+    assert capsys.readouterr().err.count("\n") == 1 and signal.getsignal(signal.SIGINT) is before
+    for options in ({"checkpoint": tmp_path / "b.npz"}, {}):
+        agent = Interrupted(*[4] * (1 + len(options)))
+        with pytest.raises(KeyboardInterrupt):
+            train(agent, lambda: False, log=Log(None), **options)
+        assert agent.iterations == 4 and not (tmp_path / "b.npz").exists()

@@ -83,3 +83,27 @@ def test_packages_are_traced():
             assert float(reward) == pytest.approx(float(alone), rel=1e-12)
             np.testing.assert_allclose(ops, PartitionEnv(model).features.ops, atol=2e-7)
     assert len(set(np.asarray(together).tolist())) == 5
+
+
+def test_an_illegal_action_changes_nothing():
+    """Catches a chip that is not there taken for another, and weights that are no distribution: alone, jitted and in a
+    batch beside legal ones."""
+    (env,) = environments(1, 4, 10, 12)
+    key, rng = jax.random.PRNGKey(3), np.random.default_rng(0)
+    legal = rng.integers(0, 4, env.num_ops)
+    state, reward = jax.jit(env.step)(env.reset(), legal, key)
+    assert reward > 0
+    unwanted = np.stack(
+        [np.where(np.arange(env.num_ops) == 3, chip, legal) for chip in (-1, 4, 100, 2**31 - 1, -(2**31))]
+    )
+    after, rewards = jax.jit(jax.vmap(env.step, (None, 0, None)))(state, np.vstack([legal[None], unwanted]), key)
+    assert rewards[0] > 0 and not np.asarray(rewards[1:]).any()
+    np.testing.assert_array_equal(after.assignment[1:], np.broadcast_to(state.assignment, unwanted.shape))
+    for weight in (-1.0, np.nan, np.inf, 0.0):
+        weights = np.ones((env.num_ops, 4))
+        weights[3] = weight
+        after, reward = env.step(state, weights, key)
+        assert reward == 0
+        np.testing.assert_array_equal(after.assignment, state.assignment)
+    after, reward = env.step(env.reset(), unwanted[0], key)
+    assert reward == 0 and (np.asarray(after.assignment) == -1).all()

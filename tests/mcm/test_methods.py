@@ -12,7 +12,14 @@ import pytest
 from learned_mapping import problem
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, lower_bound, optimum
+from learned_mapping.mcm.bounds.optimum import (
+    TooManyIdealsError,
+    _reach_ideals,
+    bisection,
+    ideals_of,
+    lower_bound,
+    optimum,
+)
 from learned_mapping.mcm.methods import METHODS, PROBLEM, solve
 from learned_mapping.mcm.partition import make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
@@ -153,6 +160,47 @@ def test_wide_graph_is_refused_by_the_dynamic_programme():
         ideals_of(ChipModel(graph, ChipPackage()), max_ideals=1000)
     with pytest.raises(TooManyIdealsError, match="in this time"):
         ideals_of(ChipModel(graph, ChipPackage()), stop=lambda: True)
+
+
+@pytest.mark.parametrize("looks", [0, 1, 3, 10])
+def test_a_bisection_that_is_stopped_keeps_its_best_and_what_it_proved(looks, monkeypatch):
+    """Catches an exact phase that does not look at its clock, within a pass over the ideals too, and a bound that was
+    not proved; without a stop, wherever it starts, the result is the optimum and so is its bound."""
+    monkeypatch.setattr("learned_mapping.mcm.bounds.optimum._reach_ideals", _reach_in_steps)
+    for graph in graphs(4, 12, 20, seed=3):
+        model = ChipModel(graph, ChipPackage(chips=3))
+        ideals, least = ideals_of(model), model.runtime(optimum(model))
+        asked = iter([False] * looks + [True] * 1000)
+        proven = bisection(model, ideals, stop=lambda asked=asked: next(asked))
+        assert next(asked) and is_valid(proven.assignment, graph.op_edges)
+        assert proven.low_s <= least * (1 + 1e-9) <= model.runtime(proven.assignment) * (1 + 2e-9)
+        whole = bisection(model, ideals, start=naive_greedy(model), low_s=0.9 * least)
+        assert model.runtime(whole.assignment) == pytest.approx(least, rel=2e-9) == whole.low_s
+
+
+def _reach_in_steps(*given):
+    """`_reach_ideals`, which looks up after every step between ideals."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("learned_mapping.mcm.bounds.optimum.LOOKS", 3)
+        return REACH_IDEALS.py_func(*given)
+
+
+REACH_IDEALS = _reach_ideals
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0])
+def test_the_optimum_keeps_to_its_time(seconds):
+    """Catches a bisection of a minute after an enumeration in time: 20,000 ideals and a tenth of a second."""
+    graph = random_graph(np.random.default_rng(2), "towers", 150)
+    problem.solve(PROBLEM, PROBLEM.toy(), "optimum", seconds=1.0)
+    begin = time.perf_counter()
+    try:
+        result = solve(graph, "optimum", chips=4, seconds=seconds)
+    except TooManyIdealsError:
+        assert time.perf_counter() - begin < seconds + 2.0
+        return
+    assert result.seconds < seconds + 2.0 and validate(graph, result.solution).valid
+    assert result.metrics["bound_s"] <= result.metrics["chain_bound_s"] <= result.metrics["runtime_s"]
 
 
 def test_a_very_wide_graph_is_refused_before_it_fills_the_memory():

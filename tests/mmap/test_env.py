@@ -122,3 +122,29 @@ def test_capacity_suffices_for_play_of_the_kind_it_was_measured_on():
 
         final = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 8))
         assert bool(final.over.all()) and not bool(final.overflow.any())
+
+
+ILLEGAL = (-1, -2, 3, 7, 100, 2**31 - 1)
+"""Numbers that are no action; -1 and 3 would index the last one."""
+
+
+def test_what_is_no_action_changes_nothing():
+    """Catches a number that is wrapped or clamped to an action: at every state of played games, alone and in a batch,
+    whatever the integer's type."""
+    rng = np.random.default_rng(5)
+    with env.exact():
+        batched, alone = jax.jit(jax.vmap(env.step, (None, None, 0))), jax.jit(env.step)
+        for game in [toy_program(), random_program(rng, 12)]:
+            program, slots = env.env_program(game), env.capacity_for(game)
+            state = env.reset(program, slots)
+            while not state.over:
+                illegal = np.flatnonzero(~np.asarray(state.position.legal))
+                unwanted = [*ILLEGAL, *np.resize(illegal, 2 * (len(illegal) > 0)).tolist()]
+                after, rewards = batched(program, state, jnp.array(unwanted, jnp.int32))
+                assert not np.asarray(rewards).any()
+                jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, np.broadcast_to(b, a.shape)), after, state)
+                for number in (jnp.int64(2**40), jnp.uint8(255), jnp.int8(-128)):
+                    unchanged, reward = alone(program, state, number)
+                    assert reward == 0
+                    jax.tree.map(np.testing.assert_array_equal, unchanged, state)
+                state, _ = alone(program, state, jnp.int32(rng.choice(np.flatnonzero(state.position.legal))))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -73,6 +76,91 @@ def test_hand_worked_example():
     }  # fmt: skip
 
 
+RELEASED = """
+node {
+  name: "_SOURCE"
+}
+node {
+  name: "node_0"
+  id: 1
+  output_info {
+    size: 10
+    alias_input_port: -1
+  }
+  control_input: 0
+  compute_cost: 5
+}
+node {
+  name: "node_1"
+  id: 2
+  input_info {
+    preceding_node: 1
+  }
+  input_info {
+    preceding_node: 1
+    preceding_port: 3
+  }
+  control_input: 0
+  compute_cost: 6
+}
+node {
+  name: "node_2"
+  id: 3
+  input_info {
+    preceding_node: 1
+    preceding_port: 3
+  }
+}
+"""
+
+
+def test_a_port_without_an_output_orders_and_carries_nothing():
+    """Would catch graphs of REGAL's release refused for a port that their nodes do not state, or its edge lost."""
+    graph = parse_costgraph(RELEASED)
+    sizes = dict(zip(graph.tensor_names, graph.tensor_bytes.tolist()))
+    assert sizes == {"node_0:0": 10, "node_0:3": 0, "^_SOURCE": 0}
+    assert graph.op_edges.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
+    assert graph.metadata == {"format": "CostGraphDef", "ports_without_output": 1}
+
+
+LONG = {
+    "a name": 'node{{id:1 name:"{0}"}}',
+    "a device and a fault": 'node{{id:1 name:"a" device:"{0}" input_info{{preceding_node:7}}}}',
+    "single quotes": "node{{id:1 name:'{0}'}}",
+    "a comment": '#{0}\nnode{{id:1 name:"a" input_info{{preceding_node:7}}}}',
+    "a word": "{0} node{{}}",
+}
+
+
+@pytest.mark.parametrize("place", LONG)
+def test_the_line_of_a_fault_is_found_in_little_memory(place):
+    """Would catch memory for every letter of a string: 60 MiB of text took 8 GB. Measured in a process of its own."""
+    program = (
+        "import resource\nfrom learned_mapping.programs.costgraph import parse_costgraph\n"
+        f"text = {LONG[place]!r}.format('n' * (60 << 20))\n"
+        "try:\n    parse_costgraph(text)\nexcept Exception as error:\n    print('line', 'line ' in str(error))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    line, peak_mib = printed.stdout.splitlines()
+    assert line == "line True" and int(peak_mib) < 1000
+
+
+@pytest.mark.parametrize("piece", ['"d" ', '"d"\n', "\\n", "''"])
+def test_pieces_are_counted_before_the_parser_keeps_them(piece):
+    """Would catch a file of a few MiB that takes gigabytes, a hundred bytes for each string, line or escape."""
+    with pytest.raises(InputError, match="lines, quotes and escapes"):
+        parse_costgraph('node { name: "a" device: ' + piece * 2_100_000 + "}")
+
+
+@pytest.mark.parametrize("string", ['"}node{"', "'}'", '"\\"node {"', '"\\\\" ""', '"#"', "'\"'"])
+def test_what_stands_in_quotes_is_no_node(string):
+    """Would catch a brace, a quote or a word within a string taken for the text's own when a fault's line is sought."""
+    text = f'node {{ name: "a"\n device: {string} }}\n# node {{ "\nnode {{ name: "b" id: 1\n compute_cost: -1 }}'
+    with pytest.raises(InputError, match=r"line 5, node\[1\].compute_cost"):
+        parse_costgraph(text)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(GRAPH_FAMILIES)), st.integers(0, 2**32), st.integers(1, 60))
 def test_graphs_survive_the_round_trip(family, seed, num_ops):
@@ -122,7 +210,8 @@ FAULTS = [
     ('node { name: "a"\noutput_info { size: -1 } }', "line 2, node[0].output_info[0].size"),
     ('node { name: "a" output_info { size: 9000000000000000000 } }', "node[0].output_info[0].size"),
     ('node { name: "a" input_info { preceding_node: 3 } }', "node[0].input_info[0].preceding_node"),
-    ('node { name: "a" }\nnode { name: "b" id: 1 input_info { } }', "node[1].input_info[0].preceding_port"),
+    ('node { name: "a" }\nnode { name: "b" id: 1 input_info { preceding_port: -1 } }',
+     "node[1].input_info[0].preceding_port"),
     ('node { name: "a" control_input: [4] }', "node[0].control_input[0]"),
     ('node { name: "a" control_input: [0 0] }', 'Expected ","'),
     ('node { name: "a" control_input: 0 }', "uses its own output"),

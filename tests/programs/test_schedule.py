@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import replace
 
 import jax
@@ -16,6 +18,7 @@ from jax import lax
 from learned_mapping.errors import InputError
 from learned_mapping.programs.program import NO_ALIAS
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule, schedule_graph
 
@@ -294,3 +297,112 @@ def test_the_program_of_a_traced_graph_is_that_of_its_function():
     direct = schedule(run, *args, machine=Machine())
     assert from_graph.instruction_names == direct.instruction_names
     assert np.array_equal(from_graph.latency_s, direct.latency_s)
+
+
+INPUT_OUTPUT = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
+
+
+def donated_by_xla(function, args):
+    """(argument leaf, result leaf) pairs of the compiled program's ``input_output_alias``."""
+    compiled = function.lower(*args).compile()
+    head = compiled.as_text().splitlines()[0].partition("input_output_alias={")[2].partition(" entry_computation")[0]
+    kept = sorted(compiled._executable._kept_var_idx)  # unused arguments are left out of the program
+    return {(kept[int(argument)], int(result or 0)) for result, argument in INPUT_OUTPUT.findall(head)}
+
+
+def donated_here(function, args, wrapped=lambda f: f):
+    """The same pairs of our program, and (argument, result) pairs of values that share memory without being a pair."""
+    flow = flatten(wrapped(function), *args, name="f")
+    program = schedule(wrapped(function), *args, machine=Machine(), name="f")
+    names = {flow.values[v].name: i for i, v in enumerate(flow.arguments)}
+    results = {flow.values[v].name: i for i, v in reversed(list(enumerate(flow.outputs))) if v is not None}
+    return {(names[a], results[r]) for _, a, r in alias_pairs(program) if a in names}
+
+
+SQUARE, OTHER = array(32, 32), array(32, 16)
+STATE = {"a": SQUARE, "b": OTHER}
+
+
+def adamw(params, state, gradient):
+    updates, state = OPTIMISER.update(gradient, state, params)
+    return optax.apply_updates(params, updates), state
+
+
+OPTIMISER = optax.adamw(1e-3)
+MOMENTS = jax.eval_shape(OPTIMISER.init, STATE)
+ROWS = (array(3, dtype=jnp.int32), array(3, 32))
+TWO, THREE = (SQUARE, SQUARE), (SQUARE, SQUARE, SQUARE)
+
+DONATIONS = [  # function, donated positions, arguments, of XLA's pairs those that are a copy's work or no update here
+    (lambda s, v: (s - v, v * 2), 0, TWO, 0),
+    (lambda s, v: (s - v, s), 0, TWO, 1),
+    (lambda s, v: (s, s - v), 0, TWO, 1),
+    (lambda s, v: (s + v, s * 2, s), 0, TWO, 1),
+    (lambda s, v: (v, s - v), 0, TWO, 1),
+    (lambda s, v: (s - v, v), (0, 1), TWO, 1),
+    (lambda s, v: (v, s, s * v), (0, 1), TWO, 2),
+    (lambda s, v: (s + v, s - v), (0, 1), TWO, 1),
+    (lambda s, v: (s + v, s + v), (0, 1), TWO, 1),
+    (lambda s, v: v * 2, 0, TWO, 0),
+    (lambda s, v: v * 2, (0, 1), TWO, 0),
+    (lambda s, v: (jnp.zeros((32, 32)), s - v), 0, TWO, 1),
+    (lambda s: (s[:, :16] * 2, s + 1), 0, (SQUARE,), 0),
+    (lambda s: s.astype(jnp.bfloat16), 0, (SQUARE,), 0),
+    (lambda s: s.T + 1, 0, (SQUARE,), 0),
+    (lambda s: s.reshape(16, 64) * 2, 0, (SQUARE,), 1),
+    (lambda s, v: (jnp.sum(s), v + 1), 0, TWO, 1),
+    (lambda s, v: jnp.sum(s) * v, 0, TWO, 1),
+    (lambda s, v: (s @ v, s - 1), 0, TWO, 0),
+    (lambda s, i, u: s.at[i].set(u), 0, (SQUARE, *ROWS), 0),
+    (lambda s, i, u: s.at[i].max(u), 0, (SQUARE, *ROWS), 0),
+    (lambda s, i, u: s.at[i].subtract(u), 0, (SQUARE, *ROWS), 0),
+    (lambda s, i, u: (s.at[i].multiply(u), s), 0, (SQUARE, *ROWS), 1),
+    (lambda s, u: lax.dynamic_update_slice(s, u, (3, 0)), 0, (SQUARE, array(1, 32)), 0),
+    (lambda s, v: jax.tree.map(lambda a, b: a - 0.1 * b, s, v), 0, (STATE, STATE), 0),
+    (lambda s, v: (jax.tree.map(lambda a, b: a - b, s, v), s["b"]), 0, (STATE, STATE), 1),
+    (adamw, (0, 1), (STATE, MOMENTS, STATE), 1),
+    (lambda s, x: lax.scan(lambda c, _: (c @ x, None), s, None, length=3)[0], 0, TWO, 1),
+    (lambda p, s: lax.cond(p, lambda s: s + 1, lambda s: s * 2, s), 1, (array(dtype=jnp.bool_), SQUARE), 0),
+    (lambda s, t, v: (t + v, s + v), (0, 1), THREE, 2),
+    (lambda s, t: (s + t, t + 1, 3.0), (0, 1), TWO, 0),
+    (lambda s, v: jax.jit(lambda s: s + v)(s), 0, TWO, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(DONATIONS)))
+def test_donation_is_xlas_or_more_cautious(number):
+    """Would catch an argument overwritten that XLA keeps, or one that it overwrites forgotten; `less` pairs are XLA's
+    alone: it copies first, or reuses memory that no instruction of ours reads and writes at once, or a scalar's."""
+    function, donated, args, less = DONATIONS[number]
+    jitted = jax.jit(function, donate_argnums=donated)
+    expected, pairs = donated_by_xla(jitted, args), donated_here(jitted, args)
+    assert pairs <= expected and len(expected) - len(pairs) == less
+    assert donated_here(jitted, args, functools.partial) == pairs
+    assert donated_here(jitted, args, lambda f: lambda *given: f(*given)) == pairs
+
+
+def test_a_jit_around_a_jit_decides_itself():
+    """Would catch an inner donation that XLA ignores, because the outer program keeps its arguments."""
+    inner = jax.jit(lambda s: s + 1, donate_argnums=0)
+    assert (
+        donated_here(jax.jit(lambda s: inner(s)), (SQUARE,))
+        == donated_by_xla(jax.jit(lambda s: inner(s)), (SQUARE,))
+        == set()
+    )
+    assert donated_here(lambda s: inner(s), (SQUARE,)) == {(0, 0)}
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "subtract", "multiply", "min", "max"])
+def test_scatters_of_every_kind_are_updates_in_place(kind):
+    """Would catch a scatter charged for the whole tensor, or a copy of it, because its name was not thought of."""
+
+    def update(x, i, u):
+        return getattr(jnp.sin(x).at[i], kind)(u)
+
+    args = array(4096, 256), array(16, dtype=jnp.int32), array(16, 256)
+    program = schedule(update, *args, machine=Machine())
+    assert program.num_instructions <= 3 and len(alias_pairs(program)) == 1
+    graph = trace(update, *args)
+    op = next(i for i, kind in enumerate(graph.op_kinds) if kind.startswith("scatter"))
+    assert graph.op_flop[op] == (0 if kind == "set" else 16 * 256)
+    assert graph.op_tensor_traffic[op] == 3 * 16 * 256 * 4 + 16 * 4

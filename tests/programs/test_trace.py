@@ -9,16 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import io_callback
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work
 from learned_mapping.hardware.chip_package import op_seconds as op_times
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.json_io import Node
 from learned_mapping.programs.trace import graph as graph_module
 from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import fold_sources, trace
+from learned_mapping.programs.trace.schedule import schedule
 
 
 def array(*shape, dtype=jnp.float32):
@@ -124,6 +127,145 @@ def test_data_dependent_loops_are_refused_and_branches_are_not():
         trace(lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + y, x), array(4))
     graph = trace(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), array(dtype=jnp.bool_), array(4))
     assert {"sin", "cos", "select_n"} < set(graph.op_kinds)
+
+
+def test_loops_within_loops_have_a_limit_together(monkeypatch):
+    """Would catch a thousand rounds of a thousand, each within its own limit, that fill the memory."""
+
+    def counted(rounds, body, x):
+        return lax.while_loop(lambda s: s[0] < rounds, lambda s: (s[0] + 1, body(s[1])), (0, x))[1]
+
+    monkeypatch.setattr("learned_mapping.programs.trace.dataflow.MAX_OPERATIONS", 500)
+    with pytest.raises(InputError, match="make more than 500 operations"):
+        trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4))
+    with pytest.raises(InputError, match="above the limit of 1000"):
+        trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=1000)
+
+
+@pytest.mark.parametrize(
+    ("test", "change", "rounds"),
+    [
+        (lambda i: i < 10, lambda i: i + 3, 4),
+        (lambda i: i <= 9, lambda i: i + 3, 4),
+        (lambda i: 10 > i, lambda i: 1 + i, 10),
+        (lambda i: i != 8, lambda i: i + 2, 4),
+        (lambda i: i > -5, lambda i: i - 1, 5),
+        (lambda i: (i < 10) & (i < 3), lambda i: i + 1, 3),
+        (lambda i: i > 3, lambda i: i + 1, 0),
+        (lambda i: i < 3, lambda i: i - 1, None),
+        (lambda i: i < 3, lambda i: i * 2, None),
+        (lambda i: i != 7, lambda i: i + 2, None),
+    ],
+)
+def test_a_while_loop_that_counts_has_its_rounds(test, change, rounds):
+    """Would catch one round too many or too few, by direction, step and side, and an endless loop laid out."""
+
+    def run(x):
+        return lax.while_loop(lambda s: test(s[0]), lambda s: (change(s[0]), jnp.sin(s[1])), (0, x))[1]
+
+    if rounds is None:
+        with pytest.raises(InputError, match="trip count"):
+            trace(run, array(4))
+    else:
+        assert flatten(run, array(4)).operations == [] if not rounds else kinds(trace(run, array(4)))["sin"] == rounds
+
+
+def written(x, y):
+    total = jax.new_ref(jnp.zeros((8, 8)))
+    total[...] = x @ y
+    total[0] = total[1] * 2
+    total[...] += x
+    return total[...] + 1
+
+
+def in_a_loop(x, y):
+    total = jax.new_ref(x)
+
+    def body(i, _):
+        total[i] = total[i] * 2.0
+        return _
+
+    lax.fori_loop(0, 3, body, None)
+    return jax.freeze(total) @ y
+
+
+def in_a_choice(x, y):
+    total = jax.new_ref(x)
+
+    def write():
+        total[...] = x @ y
+
+    lax.cond(x[0, 0] > 0, write, lambda: None)
+    return total[...]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (written, {"dot_general": 1, "get": 1, "mul": 1, "swap": 1, "add": 2}),
+        (in_a_loop, {"get": 3, "mul": 3, "swap": 3, "dot_general": 1}),
+        (in_a_choice, {"dot_general": 1, "select_n": 1, "gt": 1}),
+        (lambda x, y: (io_callback(lambda _: None, None, x @ y, ordered=True), x + 1)[1], {"dot_general": 1, "add": 1}),
+        (lambda x, y: (jax.debug.print("{}", x @ y), x + 1)[1], {"dot_general": 1, "debug_print": 1, "add": 1}),
+        (lambda x, y: (jax.debug.callback(print, x @ y, ordered=True), x + 1)[1], {"dot_general": 1, "add": 1}),
+        (lambda x, y: (jnp.sin(x @ y), x + 1)[1], {"add": 1}),
+    ],
+)
+def test_effects_keep_what_feeds_them(function, expected):
+    """Would catch a write into a reference, or what a callback is given, dropped as dead code; and dead code kept."""
+    counts = kinds(trace(function, array(8, 8), array(8, 8)))
+    assert expected.items() <= counts.items()
+    assert ("dot_general" in counts) == ("dot_general" in expected)
+    schedule_of = schedule(function, array(8, 8), array(8, 8), machine=MemoryHierarchy())
+    assert schedule_of.num_instructions >= 1
+
+
+def test_a_reference_that_outlives_the_call_keeps_its_last_value():
+    """Would catch the one effect of a function that returns something else."""
+    total = jax.new_ref(jnp.zeros((8, 8)))
+
+    def accumulate(x, y):
+        total[...] = total[...] + x @ y
+        return x + 1
+
+    graph = trace(accumulate, array(8, 8), array(8, 8))
+    assert {"dot_general", "freeze"} <= set(graph.op_kinds) and graph.op_flop.sum() == 1024 + 2 * 64
+
+
+def test_a_choice_between_literals_reads_its_condition():
+    """Would catch a condition dropped because both branches give numbers, and a selection between equal ones."""
+    graph = trace(lambda p, x: lax.cond(p, lambda: 1.0, lambda: 2.0) * x, array(dtype=jnp.bool_), array(4, 4))
+    assert "select_n" in graph.op_kinds and graph.op_kinds.count("input") == 2
+    same = trace(lambda p, x: lax.cond(p, lambda: 1.0, lambda: 1.0) * x, array(dtype=jnp.bool_), array(4, 4))
+    assert same.op_kinds == ("input", "mul")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("int4", 1024), ("uint4", 1024), ("int2", 512), ("float4_e2m1fn", 1024), ("int8", 2048),
+                        ("float8_e4m3fn", 2048), ("bool", 2048), ("bfloat16", 4096)]
+)  # fmt: skip
+def test_types_of_fewer_than_eight_bits_are_packed(dtype, size):
+    """Would catch a byte for half a byte, or a bit for a byte."""
+    graph = trace(lambda x: x.astype(jnp.float32), array(64, 32, dtype=jnp.dtype(dtype)))
+    assert graph.tensor_bytes.tolist() == [size, 8192]
+
+
+def test_arrays_in_the_programs_text_are_weights():
+    """Would catch closed-over arrays lost where JAX keeps them in the program instead of beside it."""
+    table = np.ones((256, 256), np.float32)
+
+    def run(x):
+        return lax.scan(lambda s, _: (jnp.tanh(s @ table), None), x, None, length=3)[0]
+
+    plain = trace(run, array(8, 256))
+    before = jax.config.jax_use_simplified_jaxpr_constants
+    jax.config.update("jax_use_simplified_jaxpr_constants", True)
+    try:
+        within = trace(run, array(8, 256))
+    finally:
+        jax.config.update("jax_use_simplified_jaxpr_constants", before)
+    assert plain.op_weight_bytes.sum() == within.op_weight_bytes.sum() == 3 * 262_144
+    assert plain.digest == within.digest
 
 
 def test_shared_parameters_are_held_by_each_user_and_closures_count():

@@ -9,7 +9,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
-from learned_mapping.regal.methods import METHODS, schedule_costs, solve
+from learned_mapping.regal.methods import METHODS, PROBLEM, schedule_costs, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.list_schedule import depth_first
@@ -238,3 +238,11 @@ def test_depth_first_keeps_a_chain_together():
     assert schedule.order[:, 0].tolist() in ([0, 1, 2, 3, 4, 5, 6], [3, 4, 5, 0, 1, 2, 6])
     breadth = Schedule.of(np.zeros(7, int), [(op, -1) for op in (0, 3, 1, 4, 2, 5, 6)], 2)
     assert schedule_costs(instance, schedule)["peak_bytes"] < schedule_costs(instance, breadth)["peak_bytes"]
+
+
+def test_help_says_for_which_objective_there_is_a_network():
+    """Would catch a user who learns only from a refusal that no network was trained for memory."""
+    notes = {name: PROBLEM.note_of(name) for name in METHODS}
+    assert notes["regal"] == "; a network for runtime, none for memory"
+    assert notes["gas"] == notes["regal-imitation"] == "; a network for runtime and memory"
+    assert notes["brkga"] == notes["regal-untrained"] == ""

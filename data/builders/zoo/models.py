@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import jax.numpy as jnp
 import optax
@@ -14,8 +15,10 @@ import optax
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
+from learned_mapping.programs.trace import primitive_costs
+from learned_mapping.programs.trace.dataflow import Dataflow, flatten
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.schedule import schedule
+from learned_mapping.programs.trace.schedule import schedule_dataflow
 from learned_mapping.programs.trace.user_function import Example
 
 from . import games, pixels, plain, recurrent, residual, tabular, temporal, transformer
@@ -23,6 +26,8 @@ from .examples import array, inference, train_step
 from .layers import cross_entropy
 
 integers = partial(array, dtype=jnp.int32)
+STORED_RULES = ("stack", "unstack", "random_split")
+"""Primitives that had no rule when the stored sets were made."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,9 +266,15 @@ def example(name: str, **options: Any) -> Example:
         raise InputError("zoo", name, f"options {options} do not fit: {error}") from None
 
 
+def stored_costs() -> Any:
+    """A context in which `STORED_RULES` have no rule and are charged one FLOP per element of their results."""
+    return mock.patch.dict(primitive_costs.RULES, {name: None for name in STORED_RULES})
+
+
 def frozen_trace(made: Example, name: str) -> ComputationGraph:
-    """The graph of an example by the rule of the stored sets, under which every op touches its tensors whole."""
-    graph = trace(made.function, *made.args, name=name, parameters=made.parameters)
+    """The graph of an example by the rules of the stored sets: every op touches its tensors whole; `stored_costs`."""
+    with stored_costs():
+        graph = trace(made.function, *made.args, name=name, parameters=made.parameters)
     return dataclasses.replace(graph, op_untouched_bytes=None)
 
 
@@ -272,7 +283,24 @@ def graph(name: str, **options: Any) -> ComputationGraph:
     return frozen_trace(example(name, **options), name)
 
 
+def stored_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]:
+    """(argument, result) values as the stored programs pair them: each argument with the first result of its shape and
+    type that is left, arguments that nothing uses included."""
+    pairs: dict[int, int] = {}
+    for leaf in leaves:
+        kind = flow.values[leaf][1:3]
+        left = (v for v in flow.outputs if v is not None and v not in pairs and v not in flow.arguments)
+        result = next((v for v in left if flow.values[v][1:3] == kind), None)
+        if result is not None:
+            pairs[result] = leaf
+    return [(leaf, result) for result, leaf in pairs.items()]
+
+
 def program(name: str, machine: Any, **options: Any) -> Program:
-    """The scheduled program of a member on a machine (see `schedule`); raises `InputError` as `example`."""
+    """The scheduled program of a member on a machine, by the rules of the stored sets; raises `InputError` as
+    `example`."""
     made = example(name, **options)
-    return schedule(made.function, *made.args, machine=machine, name=name, donated=made.donated)
+    with stored_costs():
+        flow = flatten(made.function, *made.args, name=name)
+    leaves = flow.arguments_at(made.donated, "donated")
+    return schedule_dataflow(flow, machine, pairs=stored_pairs(flow, leaves))

@@ -37,8 +37,9 @@ class _MethodsHelp(argparse.Action):
             from learned_mapping.problem import problem
 
             print(f"\nmethods of {namespace.paper}:")
-            for name, method in problem(namespace.paper).methods().items():
-                print(f"  {name:<28} {method.description}")
+            chosen = problem(namespace.paper)
+            for name, method in chosen.methods().items():
+                print(f"  {name:<28} {method.description}{chosen.note_of(name)}")
         else:
             print("\nThe methods: lmap solve mmap|mcm|regal --help")
         raise SystemExit(0)

@@ -34,7 +34,9 @@ def trace(options: Any) -> int:
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
     given = {"name": options.name or options.function.rpartition(":")[2], "parameters": example.parameters}
-    given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+    limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+    counts = _checked(options, example, given["name"], limit) if options.check else {}
+    given |= limit
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.formats import write_program
@@ -44,6 +46,7 @@ def trace(options: Any) -> int:
         with beside(options.function), redirect_stdout(sys.stderr):
             program = schedule(example.function, *example.args, **given)
         write_program(out, program)
+        unknown = program.metadata.get("unknown_ops", {})
         facts = {
             "name": program.name,
             "instructions": program.num_instructions,
@@ -57,6 +60,7 @@ def trace(options: Any) -> int:
         with beside(options.function), redirect_stdout(sys.stderr):
             graph = trace_graph(example.function, *example.args, **given)
         write_graph(out, graph)
+        unknown = graph.metadata.get("unknown_ops", {})
         facts = {
             "name": graph.name,
             "ops": graph.num_ops,
@@ -64,9 +68,41 @@ def trace(options: Any) -> int:
             "flop": float(graph.op_flop.sum()),
             "weight_bytes": int(graph.op_weight_bytes.sum()),
         }
+    _tell_unknown(unknown)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
-    report(options, {**facts, "out": str(out)}, f"{facts['name']}: {numbers} -> {shown(out, 1000)}")
+    lines = [f"{facts['name']}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
+    checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
+    report(options, {**facts, "out": str(out)} | ({"check": checked} if counts else {}), "\n".join(lines))
     return 0
+
+
+def _checked(options: Any, example: Any, name: str, limit: dict[str, int]) -> dict[str, Any]:
+    """What XLA counts beside us; raises `InputError` where it cannot."""
+    from learned_mapping.programs.trace.user_function import beside
+    from learned_mapping.programs.trace.xla_counts import compare
+
+    with beside(options.function), redirect_stdout(sys.stderr):
+        return compare(example.function, *example.args, name=name, **limit)
+
+
+def _told_counts(name: str, counts: Any) -> str:
+    from learned_mapping.programs.trace.xla_counts import REASONS
+
+    if counts.xla < 0:
+        return f"{name}: {counts.ours:,.6g}; XLA does not count what this program calls"
+    large = [(k, v) for k, v in counts.differences.items() if abs(v) > 0.005 * max(counts.ours, counts.xla)]
+    reasons = {k: f" ({REASONS[k]})" if name == "flop" and k in REASONS else "" for k, _ in large}
+    apart = "".join(f"\n  {k} {v:+,.6g}{reasons[k]}" for k, v in large[:8])
+    rest = f"; {counts.explained:.4f} without the differences of" if large else ""
+    return f"{name}: {counts.ours:,.6g}, XLA {counts.xla:,.6g}, ratio {counts.ratio:.4f}{rest}{apart}"
+
+
+def _tell_unknown(unknown: dict[str, int]) -> None:
+    """One line on stderr that names the primitives of unknown cost, where there are any."""
+    if unknown:
+        count = sum(unknown.values())
+        names = shown(", ".join(unknown), 400)
+        print(f"{count} op{'s' * (count > 1)} of unknown cost: {names}; charged 1 FLOP per element", file=sys.stderr)
 
 
 def extract(options: Any) -> int:

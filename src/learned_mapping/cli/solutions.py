@@ -25,6 +25,7 @@ SOLUTION_ENDINGS = (".json", ".json.gz")
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
+READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
     "mmap": ("size", "device"),
     "mcm": ("chips", "package", "fold", "start", "repair", "iterations", "hardware"),
@@ -95,13 +96,14 @@ def solve(options: Any) -> int:
         instance = _folded(instance)
     elif options.paper == "mcm":
         _tell_of_weights(instance)
+    _tell_of_ports(instance)
     chosen = _hardware(options)
     task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method = options.method
-    since = time.perf_counter()
+    since = time.perf_counter()  # what goes beyond the result's own seconds got the method ready
     with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device):
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
@@ -116,6 +118,7 @@ def solve(options: Any) -> int:
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
             print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
             result = solve_task(paper, task, method, **limits, progress=progress)
+    ready_s = max(time.perf_counter() - since - result.seconds, 0.0)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
@@ -137,6 +140,7 @@ def solve(options: Any) -> int:
         "seed": options.seed,
         "samples": result.samples,
         "seconds": round(result.seconds, 3),
+        "compile_s": round(ready_s, 3),
         "metrics": dict(result.metrics),
         "costs": dict(verdict.costs),
         "out": str(out),
@@ -146,9 +150,13 @@ def solve(options: Any) -> int:
     if options.json:
         print_json(told)
     else:
-        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s -> {shown(out, 1000)}")
+        compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
+        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
         if result.by:
-            print(f"this is what {result.by} finds, a rule; {method} found nothing better (--alone gives that)")
+            why = "found nothing better (--alone gives that)" if result.samples else "had no time to finish one sample"
+            print(f"this is what {result.by} finds, a rule; {method} {why}")
+        elif not result.samples:
+            print(f"{method} had no time to finish one sample: --seconds gives it more")
         if network is not None:
             print(f"network {network.name.removesuffix('.npz')}{paper.use_of(method)}")
         for name, value in others.items():
@@ -157,11 +165,27 @@ def solve(options: Any) -> int:
             print(f"{name}: {cost} {value:.6g}; this is {where}")
         for line in paper.hints(task, result.solution):
             print(line)
-        if gap is not None:
-            print(f"at most {100 * gap:.3g}% above the optimum's cost" if gap > 1e-9 else "the optimum")
-        if chain_gap is not None:
-            print(f"at most {100 * chain_gap:.3g}% above the best under the chain rule")
+        if proved := _proved(gap, chain_gap):
+            print(proved)
     return 0
+
+
+def _proved(gap: float | None, chain_gap: float | None) -> str:
+    """Of which optimum a solution is, or how far above which, in one sentence; empty where nothing was proved.
+
+    Args:
+      gap: share above what no solution is below.
+      chain_gap: share above what none is below that obeys the chain rule, of paper 2.
+    """
+    if chain_gap is None:
+        if gap is None:
+            return ""
+        return f"at most {100 * gap:.3g}% above the optimum's cost" if gap > 1e-9 else "the optimum"
+    if gap is not None and gap <= 1e-9:
+        return "the optimum of all partitions"
+    above = f"at most {100 * chain_gap:.3g}% above " if chain_gap > 1e-9 else ""
+    others = "" if gap is None else f"; at most {100 * gap:.3g}% above any partition"
+    return f"{above}the optimum under the chain rule{others}"
 
 
 def _gap(value: float | None, proven: float | None, *others: float) -> float | None:
@@ -186,6 +210,13 @@ def _tell_of_weights(graph: Any) -> None:
     count = int(weight_sources(graph).sum())
     if count:
         print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
+
+
+def _tell_of_ports(instance: Any) -> None:
+    count = instance.metadata.get("ports_without_output", 0)
+    if count:
+        noun = "output is" if count == 1 else "outputs are"
+        print(f"{count:,} {noun} used but not stated: an order of ops, of 0 bytes", file=sys.stderr)
 
 
 def check(options: Any) -> int:
@@ -219,6 +250,7 @@ def check(options: Any) -> int:
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
     """Reads an instance, which is all that can be wrong with it, and says what it holds."""
     instance = paper.read(path)
+    _tell_of_ports(instance)
     paper.task(instance, **_hardware(options))
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}

@@ -131,7 +131,7 @@ class ChipModel:
         check_package(package)
         self.graph, self.package = graph, package
         self.work = graph_work(graph)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite times none, of an input
             self.op_seconds = op_seconds(self.work, package)  # [N] float64 seconds.
             self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
             """[M] float64 seconds a tensor keeps one link busy."""

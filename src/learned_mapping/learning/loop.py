@@ -6,8 +6,12 @@ is lost whole, so a run that goes on from a checkpoint repeats what an uninterru
 
 import json
 import os
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -102,20 +106,47 @@ def train(
       stop: asked often, also within an iteration.
       log: gets a row per iteration.
       checkpoint: file, written every `every` iterations, `LONGEST_S` after the last, and at the end, unless the end is
-        within an iteration.
+        within an iteration. With it an interrupt waits for the iteration's end and its checkpoint; a second does not.
       every: at least 1.
     """
     saved, since = agent.iterations, time.monotonic()
-    while not agent.done and not stop():
-        row = agent.iterate(stop)
-        if row is None:
-            return
-        log.append(row)
-        if checkpoint is not None and (agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S):
-            write_checkpoint(checkpoint, *agent.state())
-            saved, since = agent.iterations, time.monotonic()
-    if checkpoint is not None and saved != agent.iterations:
-        write_checkpoint(checkpoint, *agent.state())
+    with _patient(checkpoint is not None) as interrupted:
+        while not agent.done and not stop() and not interrupted:
+            row = agent.iterate(stop)
+            if row is None:
+                break
+            log.append(row)
+            if checkpoint is not None and (agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S):
+                write_checkpoint(checkpoint, *agent.state())
+                saved, since = agent.iterations, time.monotonic()
+        else:
+            if checkpoint is not None and saved != agent.iterations:
+                write_checkpoint(checkpoint, *agent.state())
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _patient(wanted: bool) -> Iterator[list[int]]:
+    """A list that the first interrupt is put into, instead of being raised; Python's own handling where not `wanted`,
+    outside the main thread, or where somebody else handles interrupts."""
+    first: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    if not wanted or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield first
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if first:
+            raise KeyboardInterrupt
+        first.append(number)
+        print("interrupted: the checkpoint follows this iteration; again to stop at once", file=sys.stderr)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield first
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def resume(agent: Agent, checkpoint: str | os.PathLike) -> bool:

@@ -85,19 +85,27 @@ class PartitionEnv:
     def step(self, state: PackageState, action: jax.Array, key: jax.Array) -> tuple[PackageState, jax.Array]:
         """(state with the repaired partition, [] its throughput in results per second, 0 where it takes no time).
 
+        An illegal action changes nothing and earns nothing: a candidate with a chip that is not there, weights that are
+        negative, not finite or all 0 of some op.
+
         Args:
           action: [N] int candidate for Algorithm 2, or [N, C] float distributions for Algorithm 1.
           key: [2] uint32 of `jax.random.PRNGKey`, for the repair's order and draws.
         """
         shape, one = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32), action.shape
+        if len(one) == 1:
+            legal = ((action >= 0) & (action < self.chips)).all()
+        else:
+            legal = (jnp.isfinite(action) & (action >= 0)).all() & (action > 0).any(axis=-1).all()
+        action = jnp.where(legal, action, jnp.ones_like(action) * (len(one) > 1))
 
         def repair_rows(actions: jax.Array, keys: jax.Array) -> np.ndarray:
             return self._rows(np.asarray(actions).reshape(-1, *one), np.asarray(keys))
 
         assignment = jax.pure_callback(repair_rows, shape, action, key, vmap_method="broadcast_all")
         runtime = chip_latencies(state.work, assignment, state.package).max()
-        reward = jnp.where(runtime > 0, 1.0 / jnp.where(runtime > 0, runtime, 1.0), 0.0)
-        return state._replace(assignment=assignment), reward
+        reward = jnp.where(legal & (runtime > 0), 1.0 / jnp.where(runtime > 0, runtime, 1.0), 0.0)
+        return state._replace(assignment=jnp.where(legal, assignment, state.assignment)), reward
 
     def rollout(
         self, actions: np.ndarray, rng: np.random.Generator, count: int | None = None

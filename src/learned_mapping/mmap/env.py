@@ -217,13 +217,15 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
     """Makes a move and settles a dead end by Drop-backup.
 
     Args:
-      action: [] integer. An illegal action, or any after the end, changes nothing.
+      action: [] integer. An illegal action, whatever number it is, or any after the end, changes nothing.
 
     Returns:
       The next state, and the reward of the move in seconds; what a reset takes back shows in ``position.saved_s``.
     """
     before = state.position
-    valid = before.legal[action]
+    valid = (action >= 0) & (action < len(before.legal))
+    action = jnp.where(valid, action, DROP).astype(jnp.int32)  # an index that means the number and no other
+    valid &= before.legal[action]
     reward = jnp.where(valid, before.reward_s[action], 0.0)
     after = _apply(program, before, action, valid)
     after, overflow = _evaluate(program, after, state.forced)

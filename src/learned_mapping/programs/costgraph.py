@@ -6,7 +6,9 @@ CostGraphDef                            ComputationGraph
 ``node.name``                           the op's name; its kind is ``op``, since the format has none
 ``node.compute_cost``                   `op_seconds`, in units of a microsecond: what TensorFlow's cost model fills in
 ``node.output_info.size``               a tensor ``NAME:PORT`` of that many bytes
-``node.input_info``                     an edge from output `preceding_port` of node `preceding_node`
+``node.input_info``                     an edge from output `preceding_port` of node `preceding_node`; where that node
+                                        states no such output, it orders and carries nothing: a tensor ``NAME:PORT``
+                                        of 0 bytes, counted in the metadata as ``ports_without_output``
 ``node.control_input``                  an edge from a tensor ``^NAME`` of 0 bytes
 ``node.is_final``                       all tensors of the node leave the graph
 ======================================= ===============================================================================
@@ -35,7 +37,9 @@ from learned_mapping.programs.json_io import MAX_NAME, read_bytes
 SECONDS_PER_UNIT = 1e-6  # Seconds of one unit of ``compute_cost``.
 
 MAX_FIELDS = 500_000  # Most braces, colons and commas of a text, whose parser takes seconds for so many.
-LINES_READ_AGAIN = 2000  # In a longer node a fault is named by the line on which the node begins.
+MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes, for each of which the parser needs memory.
+LINES_READ_AGAIN, LETTERS_READ_AGAIN = 2000, 2**20
+"""In a longer node a fault is named by the line on which the node begins."""
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
@@ -92,15 +96,15 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
     """The graph that CostGraphDef text describes.
 
     Raises:
-      InputError: the text is malformed, an id is repeated or dangles, a port does not exist, a size or a cost is
+      InputError: the text is malformed, an id is repeated or dangles, a port is negative, a size or a cost is
         negative, or the nodes form a cycle.
     """
     fields = sum(text.count(character) for character in "{<:,")
-    if fields > MAX_FIELDS:
-        fault = (
-            f"up to {fields} fields, at most {MAX_FIELDS} are supported: larger graphs come as learned-mapping/graph/1"
-        )
-        raise InputError(source, "", fault)
+    pieces = sum(text.count(character) for character in "\n\"'\\")
+    for count, most, what in ((fields, MAX_FIELDS, "fields"), (pieces, MAX_PIECES, "lines, quotes and escapes")):
+        if count > most:
+            fault = f"up to {count} {what}, at most {most} are supported: larger graphs come as learned-mapping/graph/1"
+            raise InputError(source, "", fault)
     whole = _message_type()()
     try:
         text_format.Parse(text, whole)
@@ -142,17 +146,26 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
             sizes.append(output.size)
             outputs.append(node.is_final)
     control_tensor: dict[int, int] = {}
+    unstated: dict[tuple[int, int], int] = {}
     edges: list[tuple[int, int]] = []
     for op, node in enumerate(nodes):
         for i, item in enumerate(node.input_info):
             source_op = op_of_id.get(item.preceding_node)
             if source_op is None:
                 fail(f"node[{op}].input_info[{i}].preceding_node", f"no node has id {item.preceding_node}")
-            ports = len(nodes[source_op].output_info)
-            if not 0 <= item.preceding_port < ports:
-                fault = f"node {shown(nodes[source_op].name)!r} has {ports} output(s), no port {item.preceding_port}"
-                fail(f"node[{op}].input_info[{i}].preceding_port", fault)
-            edges.append((first_tensor[source_op] + item.preceding_port, op))
+            port = item.preceding_port
+            if port < 0:
+                fail(f"node[{op}].input_info[{i}].preceding_port", f"{port} is below 0")
+            if port < len(nodes[source_op].output_info):
+                edges.append((first_tensor[source_op] + port, op))
+                continue
+            if (source_op, port) not in unstated:
+                unstated[source_op, port] = len(tensor_names)
+                tensor_names.append(f"{nodes[source_op].name}:{port}")
+                producer.append(source_op)
+                sizes.append(0)
+                outputs.append(False)
+            edges.append((unstated[source_op, port], op))
         for i, identity in enumerate(node.control_input):
             source_op = op_of_id.get(identity)
             if source_op is None:
@@ -176,7 +189,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
         tensor_is_output=outputs,
         edge_tensor=[t for t, _ in edges],
         edge_consumer=[c for _, c in edges],
-        metadata={"format": "CostGraphDef"},
+        metadata={"format": "CostGraphDef"} | ({"ports_without_output": len(unstated)} if unstated else {}),
         source=source,
     )
 
@@ -191,9 +204,9 @@ def _line_of(text: str, whole: Any, field: str) -> int:
         starts = _starts_of_nodes(text)
         before, end = starts[int(path[0][1])], [*starts, len(text)][int(path[0][1]) + 1]
         node, path = text[before:end], [("node", "0"), *path[1:]]
-    lines = node.split("\n")
-    if len(lines) > LINES_READ_AGAIN:
+    if node.count("\n") > LINES_READ_AGAIN or len(node) > LETTERS_READ_AGAIN:
         return text.count("\n", 0, before) + 1
+    lines = node.split("\n")
 
     def there(count: int) -> bool:
         part = type(whole)()
@@ -208,15 +221,34 @@ def _line_of(text: str, whole: Any, field: str) -> int:
 
 def _starts_of_nodes(text: str) -> list[int]:
     """Where each node begins: the words at the top level that are `node`."""
-    starts, depth = [], 0
-    for token in re.finditer(r"""#.*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{}<>]|\w+""", text):
-        if token[0] in "{<":
+    starts, depth, place = [], 0, 0
+    while token := TOKEN.search(text, place):
+        place, first = token.end(), text[token.start()]
+        if first in "{<":
             depth += 1
-        elif token[0] in "}>":
+        elif first in "}>":
             depth -= 1
-        elif token[0] == "node" and not depth:
+        elif first in "\"'":
+            place = _end_of_string(text, place, first)
+        elif not depth and text[token.start() : min(place, token.start() + 5)] == "node":
             starts.append(token.start())
     return starts
+
+
+TOKEN = re.compile(r"""#.*|["'{}<>]|\w+""")
+
+
+def _end_of_string(text: str, place: int, quote: str) -> int:
+    """Where a quoted string ends whose first character is at `place`: a regular expression would need memory for each
+    of its characters."""
+    while (end := text.find(quote, place)) >= 0:
+        before = end
+        while before > place and text[before - 1] == "\\":
+            before -= 1
+        if (end - before) % 2 == 0:
+            return end + 1
+        place = end + 1
+    return len(text)
 
 
 def _holds(message: Any, path: list[tuple[str, str]]) -> bool:

@@ -128,7 +128,8 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
 
 
 def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]) -> tuple[EnvState, jax.Array]:
-    """The episode after its one action, and the reward, -M / H.
+    """The episode after its one action, and the reward, -M / H; an illegal action, a bin that is not there, changes
+    nothing and earns nothing.
 
     Args:
       choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in as many runs.
@@ -139,12 +140,15 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
       The state, and [] or [K] float64.
     """
     laws = choices.reshape(-1, *choices.shape[-3:])
+    counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
+    legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))
+    laws = jnp.where(legal[:, None, None, None], laws, 0)
 
     def run(arrays: Arrays, seed: int, evaluations: int, chosen: np.ndarray) -> np.ndarray:
         return rollouts(arrays, chosen[:, : len(arrays.seconds)], bins, stream(seed), evaluations)
 
-    costs = _call(run, laws.shape[:1], state, seed, laws).reshape(choices.shape[:-3])
-    return state._replace(done=jnp.bool_(True)), -costs / state.uniform_cost
+    rewards = jnp.where(legal, -_call(run, laws.shape[:1], state, seed, laws) / state.uniform_cost, 0.0)
+    return state._replace(done=state.done | legal.any()), rewards.reshape(choices.shape[:-3])
 
 
 def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax.Array, *rest: jax.Array) -> jax.Array:

@@ -256,6 +256,15 @@ METHODS: dict[str, Method] = {
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
 
 
+def _network_file(objective: str, method: str) -> Path | None:
+    base, _, name = method.partition(":")
+    if base in REINFORCED and base != "regal-untrained":
+        return policy_path(objective, name or None)
+    if base not in LEARNED or base in REINFORCED:
+        return None
+    return checkpoint_folder() / f"{'gas-' if base == 'gas' else ''}{name or NETWORKS[objective]}.npz"
+
+
 class Scheduling(Problem):
     """Paper 3: a graph, and the device and the turn of each op."""
 
@@ -305,12 +314,17 @@ class Scheduling(Problem):
         return validate(task.graph, solution, task.pair, listed=listed)
 
     def network_of(self, task: Instance, method: str) -> Path | None:
-        base, _, name = method.partition(":")
-        if base in REINFORCED and base != "regal-untrained":
-            return policy_path(task.objective, name or None)
-        if base not in LEARNED or base in REINFORCED:
-            return None
-        return checkpoint_folder() / f"{'gas-' if base == 'gas' else ''}{name or NETWORKS[task.objective]}.npz"
+        return _network_file(task.objective, method)
+
+    def note_of(self, method: str) -> str:
+        """For which objectives a method that asks a network has one."""
+        there = {o: file is not None and file.exists() for o in NETWORKS for file in [_network_file(o, method)]}
+        lack = [objective for objective, exists in there.items() if not exists]
+        if len(lack) == len(there):
+            return ""
+        return f"; a network for {' and '.join(o for o in there if o not in lack)}" + "".join(
+            f", none for {o}" for o in lack
+        )
 
     def use_of(self, method: str) -> str:
         return f": {self.method(method.partition(':')[0]).description}"

@@ -115,3 +115,23 @@ def test_environment_is_the_rollouts(instance):
         fast = DevicePair(flop_per_s=2 * pair.flop_per_s, bytes_per_s=2 * pair.bytes_per_s)
         np.testing.assert_allclose(env.seconds_of(given, pair), op_seconds(bare, pair), rtol=1e-12)
         assert timed(fast) == pytest.approx(float(timed(pair)) / 2)
+
+
+def test_a_bin_that_is_not_there_changes_nothing(instance):
+    """Catches a bin taken for the last one, or a fault from within the callback: alone, among laws and under vmap;
+    what stands behind a graph's own ops is no bin of its."""
+    with env.exact():
+        graph = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([instance], [features(instance)]))
+        state, _ = env.reset(graph, DevicePair(), 7, 300)
+        laws = some_laws(instance, 2).astype(np.int32)
+        step = jax.jit(lambda c: env.step(state, c, 9, BINS))
+        for number in (-1, len(BINS), 100, 2**31 - 1, -(2**31)):
+            wrong = laws[0].copy()
+            wrong[3, 0, 1] = number
+            after, reward = step(wrong)
+            assert reward == 0
+            jax.tree.map(np.testing.assert_array_equal, after, state)
+            after, rewards = step(np.stack([wrong, laws[1]]))
+            assert rewards[0] == 0 > rewards[1] == step(laws[1])[1] and after.done
+            beside = jax.vmap(lambda c: env.step(state, c, 9, BINS)[0].done)(np.stack([wrong, laws[1]]))
+            assert beside.tolist() == [False, True]

@@ -101,21 +101,43 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
     )
 
 
+class Proven(NamedTuple):
+    """A partition, and what was proved of it."""
+
+    assignment: np.ndarray  # [N] int32.
+    low_s: float  # Seconds that no partition under the chain rule is below; its own but for `TOLERANCE` at the end.
+
+
 def optimum(model: ChipModel, *, ideals: Ideals | None = None) -> np.ndarray:
-    """[N] int32, a fastest partition under the chain rule.
+    """[N] int32, a fastest partition under the chain rule; as `bisection` without a clock."""
+    return bisection(model, ideals_of(model) if ideals is None else ideals).assignment
+
+
+def bisection(
+    model: ChipModel,
+    ideals: Ideals,
+    *,
+    start: np.ndarray | None = None,
+    low_s: float = 0.0,
+    stop: Callable[[], bool] = lambda: False,
+) -> Proven:
+    """A fastest partition under the chain rule, or the best by the time that `stop` says so.
 
     Args:
-      ideals: of the same graph and package but for the number of chips, where they are known already.
+      ideals: of the same graph and package but for the number of chips.
+      start: a valid partition [N] that obeys the chain rule, the careful greedy's where None.
+      low_s: what is proved already that no partition under the chain rule is below.
 
     Raises:
-      TooManyIdealsError: the graph is too wide.
+      TooManyIdealsError: by `optimum`, where the graph is too wide.
     """
-    ideals = ideals_of(model) if ideals is None else ideals
-    best = careful_greedy(model)
-    high, low = model.runtime(best), lower_bound(model) * (1 - 2 * TOLERANCE)
+    best = careful_greedy(model) if start is None else start
+    high, low = model.runtime(best), max(lower_bound(model) * (1 - 2 * TOLERANCE), low_s * (1 - 2 * TOLERANCE))
     target = (low + high) / 2
-    while True:
-        chain = _chain(ideals, model.package.chips, target)
+    while low < high * (1 - TOLERANCE):
+        chain = _chain(ideals, model.package.chips, target, stop)
+        if chain is STOPPED:
+            break
         found = best if chain is None else _assignment(ideals, chain, model.graph.num_ops)
         faster = model.runtime(found)
         if faster < high:
@@ -123,11 +145,10 @@ def optimum(model: ChipModel, *, ideals: Ideals | None = None) -> np.ndarray:
         else:
             low = target
         last = high * (1 - TOLERANCE)
-        if low >= last:
-            return best
         target = last if high - low <= 4 * TOLERANCE * high else (low + high) / 2
         if not low < target < high:  # numbers too small to be halved
-            return best
+            low = high
+    return Proven(best, low)
 
 
 def _carried(model: ChipModel) -> Sequence[Any]:
@@ -156,30 +177,47 @@ def _masks(graph: ComputationGraph):
     return before, behind, required
 
 
-def _chain(ideals: Ideals, chips: int, target_s: float) -> list[int] | None:
-    """The ideals I_0 ⊂ ... ⊂ V of a partition on at most `chips` chips with every t_c <= target, or None."""
-    came_from = _reach_ideals(
-        ideals.seconds, ideals.cut_s, ideals.required, ideals.step_offsets, ideals.steps, chips, target_s
-    )
+def _chain(ideals: Ideals, chips: int, target_s: float, stop: Callable[[], bool] = lambda: False) -> list[int] | None:
+    """The ideals I_0 ⊂ ... ⊂ V of a partition on at most `chips` chips with every t_c <= target, or None; `STOPPED`
+    where `stop` came first."""
+    count = len(ideals.seconds)
+    fewest = np.full(count, UNREACHED, np.int64)
+    came_from, seen = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    fewest[0], reached = 0, 0
+    while reached < count:
+        reached = _reach_ideals(
+            ideals.seconds, ideals.cut_s, ideals.required, ideals.step_offsets, ideals.steps, chips, target_s,
+            fewest, came_from, seen, reached,
+        )  # fmt: skip
+        if stop():
+            return STOPPED
     if came_from[-1] < 0:
         return None
-    chain = [len(came_from) - 1]
+    chain = [count - 1]
     while came_from[chain[-1]] > 0:
         chain.append(int(came_from[chain[-1]]))
     return chain[::-1]
 
 
+STOPPED: list[int] = []
+"""In place of a chain: there was no time to look for one."""
+LOOKS = 20_000_000
+"""Steps between ideals, some tenths of a second, between two looks at the clock."""
+
+
 @njit(cache=True)
-def _reach_ideals(seconds, cut_s, required, step_offsets, steps, chips, target_s):
-    """[K] the ideal one chip before on a way of fewest chips, -1 where none is within `chips`."""
+def _reach_ideals(
+    seconds, cut_s, required, step_offsets, steps, chips, target_s, fewest, came_from, seen, first
+):  # fmt: skip
+    """Fills in, from ideal `first` on, the fewest chips that reach each ideal and the ideal one chip before on such a
+    way, -1 where none is within `chips`; returns the ideal to go on from, K at the end."""
     count = len(seconds)
-    fewest = np.full(count, UNREACHED, np.int64)
-    came_from = np.full(count, -1, np.int64)
-    seen = np.full(count, -1, np.int64)
     stack = np.empty(count, np.int64)
-    fewest[0] = 0
     whole = seconds[count - 1]
-    for i in range(count):
+    looked = 0
+    for i in range(first, count):
+        if looked > LOOKS:
+            return i
         # Even a perfect balance of what is left must fit the chips that are left.
         if fewest[i] >= chips or whole - seconds[i] > (chips - fewest[i]) * target_s * (1 + 1e-12):
             continue
@@ -196,13 +234,14 @@ def _reach_ideals(seconds, cut_s, required, step_offsets, steps, chips, target_s
             if j != i and seconds[j] + cut_s[j] <= limit and fewest[i] + 1 < fewest[j]:
                 fewest[j] = fewest[i] + 1
                 came_from[j] = i
+            looked += step_offsets[j + 1] - step_offsets[j] + 1
             for k in range(step_offsets[j], step_offsets[j + 1]):
                 larger = steps[k]
                 if seen[larger] != i and seconds[larger] <= limit:
                     seen[larger] = i
                     stack[top] = larger
                     top += 1
-    return came_from
+    return count
 
 
 def _assignment(ideals: Ideals, chain: list[int], num_ops: int) -> np.ndarray:

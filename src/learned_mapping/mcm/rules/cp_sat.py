@@ -18,6 +18,10 @@ from learned_mapping.mcm.rules.constraints import check_chips, check_strength
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
+PRESOLVE_S = 0.5
+"""For so long the solver's presolve may not look at its clock."""
+PRESOLVE_SHARE = 3.0
+"""So many times as long as making a model it takes until the solver finds anything: with less it is not asked."""
 
 
 def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
@@ -98,7 +102,7 @@ class Rules:
         if seconds is None:
             solver.parameters.max_deterministic_time = effort
         else:
-            solver.parameters.max_time_in_seconds = seconds
+            solver.parameters.max_time_in_seconds = seconds - min(PRESOLVE_S, 0.3 * seconds)
         status = run(solver, self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
@@ -142,6 +146,8 @@ def fastest_partition(
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False)
     left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
+    if seconds is not None and left < PRESOLVE_SHARE * (seconds - left):
+        return CpSatOutcome(None, 0.0, 0.0, False)
     found = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
     return found._replace(value=found.value * unit, bound=max(found.bound - rounded, 0.0) * unit)

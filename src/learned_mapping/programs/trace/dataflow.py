@@ -1,34 +1,44 @@
 """Dataflow: a JAX function as one flat list of primitive operations. Graphs and programs are both made from it."""
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
 from jax.extend import core as jex
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES, bytes_read, nbytes, primitive_flop
+from learned_mapping.programs.trace.primitive_costs import (
+    IN_PLACE_UPDATES,
+    MARKS,
+    RULES,
+    bytes_read,
+    nbytes,
+    primitive_flop,
+)
 
 DEFAULT_UNROLL_LIMIT = 20_000
 """Operations that unrolling one loop may make."""
+MAX_OPERATIONS = 1_000_000
+"""Of all loops together, one within another."""
 
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
-INLINED = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "checkpoint": "jaxpr",
-    "remat2": "jaxpr",
-    "custom_lin": "jaxpr",
-}
-"""Primitives that only call another function, and the parameter that holds it."""
+SCOPES = frozenset("ReadEffect WriteEffect AccumEffect InternalMutableArrayEffect NamedAxisEffect".split())
+"""Effects that need no keeping of their own: what is written into a reference is kept where it is read."""
+
+
+class Cell(NamedTuple):
+    """A mutable reference: its place in the builder's `cells`, where its value of the moment is."""
+
+    index: int
+
+
+Atom = int | Cell | jex.Literal
+"""What an equation reads: a value, a reference, or a scalar that stands in the program's text."""
 
 
 class Value(NamedTuple):
@@ -57,6 +67,8 @@ class Operation(NamedTuple):
     """Whether the first output may overwrite the first input (`dynamic_update_slice`, `scatter`)."""
     update_bytes: int = 0
     """Bytes of the update, when it does."""
+    effect: bool = False
+    """Whether it is seen outside (a callback, a message, a write into an outer reference): it stays, read or not."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,15 @@ class Dataflow:
     """Arrays the function closes over."""
     outputs: list[int | None]
     """One value per leaf of the result, None for a literal."""
+    donations: tuple[tuple[tuple[int, ...], tuple[int | None, ...]], ...] = ()
+    """Of each outermost nested `jit` that donates: the arguments that it does, and its results."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """Primitives of unknown cost, and how many operations are of each."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the metadata of a graph or a program say of it beyond sizes: the primitives of unknown cost, if any."""
+        return {"unknown_ops": dict(self.unknown)} if self.unknown else {}
 
     def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
         """The leaves of the arguments at one position or several; raises `InputError` where there is no such one."""
@@ -90,11 +111,14 @@ def flatten(
 ) -> Dataflow:
     """Traces a function of abstract arguments and lays out everything it does as primitives; allocates nothing.
 
-    Nested calls (jit, custom derivatives, rematerialisation) are inlined. A `scan` (and a `fori_loop` with Python
+    Nested calls are inlined: whatever holds one function of its own operands and results (jit, custom derivatives,
+    rematerialisation, composites, maps over shards, of which all shards count). A `scan` (and a `fori_loop` with Python
     bounds, which is one) is unrolled: each iteration slices its inputs, and stacked results are concatenated at the
-    end. Both branches of a `cond` are laid out, followed by a selection, as under `vmap`: the cost is that of both.
-    Any other primitive that holds a function (a sort's comparison, a custom kernel) stays one operation. Operations
-    no result depends on are dropped.
+    end; so is a `while` whose condition counts to a number in the program's text, whatever else may end it earlier.
+    Both branches of a `cond` are laid out, followed by a selection, as under `vmap`: the cost is that of both. A
+    `pallas_call`, and any other primitive that holds functions and has no rule, stays one operation of all the FLOP in
+    them, the kernel's once for every point of its grid. A reference (`jax.new_ref`) is the value last written. Marks
+    are their operands. Operations that neither a result nor an effect depends on are dropped.
 
     Arguments as in `graph.trace`.
 
@@ -102,44 +126,59 @@ def flatten(
       InputError: the function cannot be traced, a loop is too long to unroll, or its trip count depends on data.
     """
     name = name or getattr(function, "__name__", "function")
-    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
-    try:
-        with jax.enable_x64(True) if types & WIDE else nullcontext():
-            closed = jax.make_jaxpr(function)(*args)
-    except (InputError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user's function may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
+    closed = closed_jaxpr(function, *args, name=name)
     builder = _Builder(name, unroll_limit)
     invars, argument_leaves = iter(closed.jaxpr.invars), []
     for position, arg in enumerate(args):
         paths = [f"arg{position}{jax.tree_util.keystr(path)}" for path, _ in jax.tree_util.tree_leaves_with_path(arg)]
         argument_leaves.append([builder.value(next(invars).aval, path) for path in paths])
     arguments = [leaf for leaves in argument_leaves for leaf in leaves]
-    constants = [
-        builder.value(var.aval, f"constant.{i}") if nbytes(var.aval) > 8 else None
-        for i, var in enumerate(closed.jaxpr.constvars)
-    ]
-    outputs = builder.walk(closed.jaxpr, constants, arguments, "")
+    constants = [builder.constant(var.aval, f"constant.{i}") for i, var in enumerate(closed.jaxpr.constvars)]
+    before = list(builder.cells)  # references that the function closes over
+    results = builder.walk(closed.jaxpr, constants, arguments, "")
+    for index, value in enumerate(before):
+        if builder.cells[index] != value and not isinstance(value, jex.Literal):
+            aval = builder.cell_avals[index]
+            builder.emit("freeze", "", [builder.cells[index]], [aval], [], {}, effect=True)
     flow = Dataflow(
         name=name,
         values=builder.values,
         operations=builder.operations,
         arguments=arguments,
         argument_leaves=argument_leaves,
-        constants=[c for c in constants if c is not None] + builder.constants,
-        outputs=outputs,
+        constants=builder.constants,
+        outputs=[v if isinstance(v, int) else None for v in results],
+        donations=tuple(builder.donations),
     )
-    return without_dead_operations(flow)
+    flow = without_dead_operations(flow)
+    unknown = Counter(kind for operation in flow.operations for kind in builder.unknown.get(operation.name, ()))
+    return replace(flow, unknown=dict(sorted(unknown.items())))
+
+
+def widths(args: Sequence[Any]) -> AbstractContextManager:
+    """A context in which JAX keeps 64-bit elements where the arguments have some."""
+    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
+    return jax.enable_x64(True) if types & WIDE else nullcontext()
+
+
+def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
+    """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
+    try:
+        with widths(args):
+            return jax.make_jaxpr(function)(*args)
+    except (InputError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a user's function may even end the interpreter
+        text = str(error).strip().split("\n")[0][:300]
+        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
 
 
 def without_dead_operations(flow: Dataflow) -> Dataflow:
-    """The same dataflow with only the operations that some result depends on."""
+    """The same dataflow with only the operations that some result or effect depends on."""
     needed = {v for v in flow.outputs if v is not None}
     kept = []
     for operation in reversed(flow.operations):
-        if needed.intersection(operation.outputs):
+        if operation.effect or needed.intersection(operation.outputs):
             needed.update(operation.inputs)
             kept.append(operation)
     return replace(flow, operations=kept[::-1])
@@ -155,6 +194,14 @@ class _Builder:
         self.operations: list[Operation] = []
         self.constants: list[int] = []
         self.names: dict[str, int] = {}
+        self.cells: list[Atom | None] = []
+        self.cell_avals: list[Any] = []
+        self.donations: list[tuple[tuple[int, ...], tuple[int | None, ...]]] = []
+        self.unknown: dict[str, tuple[str, ...]] = {}
+        self.texts: dict[int, Any] = {}  # value -> the number in the program's text that it is
+        self.arrays: dict[int, int] = {}  # an array in the program's text -> its value
+        self.shards = 1  # of the maps that are being walked
+        self.in_jit = False
 
     def distinct(self, name: str) -> str:
         count = self.names.get(name, 0)
@@ -163,44 +210,72 @@ class _Builder:
 
     def value(self, aval: Any, name: str) -> int:
         shape = tuple(int(d) for d in getattr(aval, "shape", ()))
-        self.values.append(Value(name, shape, str(getattr(aval, "dtype", "token")), nbytes(aval)))
+        size = nbytes(aval) * self.shards
+        self.values.append(Value(name, shape, str(getattr(aval, "dtype", "token")), size))
         return len(self.values) - 1
 
+    def constant(self, aval: Any, name: str) -> Atom | None:
+        """A value for an array that the function closes over, a cell for a reference; nothing for a scalar."""
+        if hasattr(aval, "inner_aval"):
+            return self.cell(self.constant(aval.inner_aval, name), aval.inner_aval)
+        if nbytes(aval) <= 8:
+            return None
+        self.constants.append(self.value(aval, name))
+        return self.constants[-1]
+
+    def cell(self, value: Atom | None, aval: Any) -> Cell:
+        self.cells.append(value)
+        self.cell_avals.append(aval)
+        return Cell(len(self.cells) - 1)
+
     def emit(
-        self, kind: str, scope: str, inputs: Sequence[int | None], in_avals: Sequence[Any], out_avals: Sequence[Any],
-        params: dict[str, Any],
+        self, kind: str, scope: str, inputs: Sequence[Atom | None], in_avals: Sequence[Any], out_avals: Sequence[Any],
+        params: Mapping[str, Any], effect: bool = False,
     ) -> list[int]:  # fmt: skip
         """Appends one operation; returns its outputs."""
+        if len(self.operations) >= MAX_OPERATIONS:
+            raise InputError(self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations")
         name = self.distinct(f"{scope}/{kind}" if scope else kind)
         outputs = [self.value(a, name if len(out_avals) == 1 else f"{name}:{i}") for i, a in enumerate(out_avals)]
         read: dict[int, int] = {}
-        for value, amount in zip(inputs, bytes_read(kind, in_avals, out_avals)):
-            if value is not None:
-                read[value] = max(read.get(value, 0), amount)
-        in_place = kind in IN_PLACE_UPDATES and inputs[0] is not None
+        for atom, amount in zip(inputs, bytes_read(kind, in_avals, out_avals)):
+            value = self.cells[atom.index] if isinstance(atom, Cell) else atom
+            if isinstance(value, int):
+                read[value] = max(read.get(value, 0), min(amount * self.shards, self.values[value].bytes))
+        in_place = kind in IN_PLACE_UPDATES and isinstance(inputs[0], int)
+        flop, unknown = work_of(kind, in_avals, out_avals, params)
+        if unknown:
+            self.unknown[name] = unknown
         self.operations.append(
             Operation(
                 name=name,
                 kind=kind,
-                flop=primitive_flop(kind, in_avals, out_avals, params),
+                flop=flop * self.shards,
                 inputs=tuple(read),
                 read_bytes=tuple(read.values()),
                 outputs=tuple(outputs),
                 in_place=in_place,
-                update_bytes=nbytes(in_avals[IN_PLACE_UPDATES[kind]]) if in_place else 0,
+                update_bytes=nbytes(in_avals[IN_PLACE_UPDATES[kind]]) * self.shards if in_place else 0,
+                effect=effect,
             )
         )
         return outputs
 
     def walk(
-        self, jaxpr: Any, constants: Sequence[int | None], arguments: Sequence[int | None], scope: str
-    ) -> list[int | None]:
-        """Lays out a jaxpr; returns the values of its results, None for literals."""
-        known: dict[Any, int | None] = dict(zip(jaxpr.constvars, constants))
+        self, jaxpr: Any, constants: Sequence[Atom | None], arguments: Sequence[Atom | None], scope: str
+    ) -> list[Atom | None]:
+        """Lays out a jaxpr; returns the values of its results, literals as they are."""
+        known: dict[Any, Atom | None] = dict(zip(jaxpr.constvars, constants))
         known.update(zip(jaxpr.invars, arguments))
 
-        def read(atom: Any) -> int | None:
-            return None if isinstance(atom, jex.Literal) else known[atom]
+        def read(atom: Any) -> Atom | None:
+            if not isinstance(atom, jex.Literal):
+                return known[atom]
+            if nbytes(atom.aval) <= 8:
+                return atom
+            if id(atom.val) not in self.arrays:
+                self.arrays[id(atom.val)] = self.constant(atom.aval, self.distinct("constant"))
+            return self.arrays[id(atom.val)]
 
         for equation in jaxpr.eqns:
             inputs = [read(atom) for atom in equation.invars]
@@ -209,55 +284,96 @@ class _Builder:
             known.update(zip(equation.outvars, self.equation(equation, inputs, inner)))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def equation(self, equation: Any, inputs: list[int | None], scope: str) -> list[int | None]:
+    def equation(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         kind, params = equation.primitive.name, equation.params
-        if kind in INLINED and INLINED[kind] in params:
-            return self.call(params[INLINED[kind]], inputs, scope)
-        if kind == "scan":
-            return self.scan(equation, inputs, scope)
-        if kind == "cond":
-            return self.cond(equation, inputs, scope)
-        if kind == "while":
-            raise InputError(
-                self.name,
-                f"{scope}/while" if scope else "while",
-                "a loop whose trip count depends on data cannot be laid out as a graph: use jax.lax.scan, or "
-                "jax.lax.fori_loop with Python integers as bounds",
-            )
+        if kind in MARKS:
+            return inputs[: len(equation.outvars)]
+        if kind in REFERENCES:
+            return self.reference(equation, inputs, scope)
+        if kind in ("scan", "while", "cond", "custom_linear_solve"):
+            return getattr(self, kind.removeprefix("custom_").replace("while", "loop"))(equation, inputs, scope)
+        function = called(equation)
+        if function is not None:
+            return self.enter(equation, function, inputs, scope)
         in_avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
-        return list(self.emit(kind, scope, inputs, in_avals, out_avals, params))
+        effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
+        cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # which it may read and write
+        in_avals = [getattr(aval, "inner_aval", aval) for aval in in_avals]
+        every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
+        outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
+        for cell, value in zip(cells, outputs[len(out_avals) :]):
+            self.cells[cell] = value
+        if kind in ("convert_element_type", "copy") and self.number(inputs[0]) is not None:
+            self.texts[outputs[0]] = self.number(inputs[0])
+        return outputs[: len(out_avals)]
 
-    def call(self, function: Any, inputs: Sequence[int | None], scope: str) -> list[int | None]:
+    def number(self, atom: Atom | None) -> Any:
+        """The scalar of the program's text that an atom is, or None."""
+        value = atom.val if isinstance(atom, jex.Literal) else self.texts.get(atom) if isinstance(atom, int) else None
+        return None if value is None or getattr(value, "shape", ()) else value
+
+    def enter(self, equation: Any, function: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+        """Inlines what an equation calls; a map over shards counts for all of them."""
+        outermost, shards = not self.in_jit, self.shards
+        self.in_jit |= equation.primitive.name in ("jit", "pjit")
+        if equation.primitive.name == "shard_map":
+            axes = equation.params.get("manual_axes", equation.params.get("newly_manual_axes"))
+            mesh = dict(equation.params["mesh"].shape)
+            self.shards *= math.prod(size for axis, size in mesh.items() if axes is None or axis in axes)
+        results = self.call(function, inputs, scope)
+        self.in_jit, self.shards = not outermost, shards
+        donated = [v for v, given in zip(inputs, equation.params.get("donated_invars", ())) if given]
+        if outermost and donated:
+            values = tuple(v for v in donated if isinstance(v, int))
+            self.donations.append((values, tuple(v if isinstance(v, int) else None for v in results)))
+        return results
+
+    def call(self, function: Any, inputs: Sequence[Atom | None], scope: str) -> list[Atom | None]:
         """Inlines a jaxpr, closed or open."""
         if not isinstance(function, jex.ClosedJaxpr):
             return self.walk(function, [], inputs, scope)
-        constants: list[int | None] = []
-        for var in function.jaxpr.constvars:
-            constants.append(self.value(var.aval, self.distinct("constant")) if nbytes(var.aval) > 8 else None)
-        self.constants += [c for c in constants if c is not None]
+        constants = [self.constant(var.aval, self.distinct("constant")) for var in function.jaxpr.constvars]
         return self.walk(function.jaxpr, constants, inputs, scope)
 
-    def scan(self, equation: Any, inputs: list[int | None], scope: str) -> list[int | None]:
+    def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+        """What is done to a mutable reference: reading or writing all of it changes hands, a part is an operation."""
+        kind, params, avals = equation.primitive.name, equation.params, [v.aval for v in equation.invars]
+        if kind == "new_ref":
+            return [self.cell(inputs[0], avals[0])]
+        if kind in ("empty_ref", "free_ref"):
+            return [self.cell(None, v.aval.inner_aval) for v in equation.outvars]
+        index = inputs[0].index
+        before, whole = self.cells[index], self.cell_avals[index]
+        if kind == "freeze":
+            return [before]
+        touched = equation.outvars[0].aval if kind == "get" else avals[1]
+        if math.prod(touched.shape) == math.prod(whole.shape):
+            if kind == "swap":
+                self.cells[index] = inputs[1]
+            elif kind != "get":
+                self.cells[index] = self.emit("add_any", scope, [before, inputs[1]], [whole, whole], [whole], {})[0]
+            return [before] if equation.outvars else []
+        parts = [before, *inputs[1:]], [whole, *avals[1:]]
+        old = [] if kind == "addupdate" else self.emit("get", scope, *parts, [touched], params)
+        if kind != "get":
+            self.cells[index] = self.emit(kind, scope, *parts, [whole], params)[0]
+        return list(old)
+
+    def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
         body, length = params["jaxpr"], int(params["length"])
-        size = count_operations(body.jaxpr)
-        if length * size > self.unroll_limit:
-            raise InputError(
-                self.name, where,
-                f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
-                f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
-            )  # fmt: skip
+        self.refuse_long(where, length, body)
         first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
         sequence_avals = [v.aval for v in equation.invars[second:]]
         element_avals = [v.aval for v in body.jaxpr.invars[second:]]
         result_avals = [v.aval for v in equation.outvars[params["num_carry"] :]]
-        stacked: list[list[int | None]] = [[None] * length for _ in result_avals]
+        stacked: list[list[Atom | None]] = [[None] * length for _ in result_avals]
         stacked_avals = [v.aval for v in body.jaxpr.outvars[params["num_carry"] :]]
         for step in reversed(range(length)) if params["reverse"] else range(length):
             inside = f"{where}.{step}"
             elements = [
-                None if xs is None else self.emit("slice", inside, [xs], [whole], [part], {})[0]
+                self.emit("slice", inside, [xs], [whole], [part], {})[0] if isinstance(xs, int) else None
                 for xs, whole, part in zip(sequences, sequence_avals, element_avals)
             ]
             results = self.call(body, [*fixed, *carry, *elements], inside)
@@ -270,19 +386,171 @@ class _Builder:
         ]
         return [*carry, *wholes]
 
-    def cond(self, equation: Any, inputs: list[int | None], scope: str) -> list[int | None]:
+    def loop(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+        """A `while` that counts to a number: as many iterations as it can have, the condition before each."""
+        params, where = equation.params, f"{scope}/while" if scope else "while"
+        first = params["cond_nconsts"]
+        second = first + params["body_nconsts"]
+        tested, fixed, carry = inputs[:first], inputs[first:second], inputs[second:]
+        count = trip_count(equation, [self.number(atom) for atom in inputs])
+        if count is None:
+            raise InputError(
+                self.name,
+                where,
+                "a loop whose trip count depends on data cannot be laid out as a graph: use jax.lax.scan, or "
+                "jax.lax.fori_loop with Python integers as bounds",
+            )
+        self.refuse_long(where, count, params["body_jaxpr"], params["cond_jaxpr"])
+        for step in range(count):
+            self.call(params["cond_jaxpr"], [*tested, *carry], f"{where}.{step}/condition")
+            carry = self.call(params["body_jaxpr"], [*fixed, *carry], f"{where}.{step}")
+        return carry
+
+    def refuse_long(self, where: str, length: int, *bodies: Any) -> None:
+        size = sum(count_operations(body.jaxpr) for body in bodies)
+        if length * size > self.unroll_limit:
+            raise InputError(
+                self.name, where,
+                f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
+                f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
+            )  # fmt: skip
+
+    def cond(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         index, operands = inputs[0], inputs[1:]
-        branches = equation.params["branches"]
-        where = f"{scope}/cond" if scope else "cond"
-        results = [self.call(b, operands, f"{where}.branch{i}") for i, b in enumerate(branches)]
-        chosen: list[int | None] = []
-        for options, var in zip(zip(*results), equation.outvars):
-            if len(set(options)) == 1:
-                chosen.append(options[0])
-                continue
-            avals = [equation.invars[0].aval] + [var.aval] * len(options)
-            chosen += self.emit("select_n", where, [index, *options], avals, [var.aval], {})
-        return chosen
+        branches, where = equation.params["branches"], f"{scope}/cond" if scope else "cond"
+        platforms = equation.params.get("branches_platforms")
+        if platforms is not None and None in platforms:  # what is not a choice of data: the branch for any platform
+            return self.call(branches[platforms.index(None)], operands, scope)
+        before, results, written = list(self.cells), [], []
+        for i, branch in enumerate(branches):
+            self.cells[: len(before)] = before
+            results.append(self.call(branch, operands, f"{where}.branch{i}"))
+            written.append(self.cells[: len(before)])
+
+        def chosen(options: Sequence[Atom | None], aval: Any) -> Atom | None:
+            if len({("text", o.val, o.aval) if isinstance(o, jex.Literal) else o for o in options}) == 1:
+                return options[0]
+            avals = [equation.invars[0].aval] + [aval] * len(options)
+            return self.emit("select_n", where, [index, *options], avals, [aval], {})[0]
+
+        self.cells[: len(before)] = [chosen(*pair) for pair in zip(zip(*written), self.cell_avals)]
+        return [chosen(options, var.aval) for options, var in zip(zip(*results), equation.outvars)]
+
+    def linear_solve(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+        """The solver that `custom_linear_solve` was given; what it is differentiated with costs nothing."""
+        lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+        start = lengths.matvec + lengths.vecmat
+        return self.call(jaxprs.solve, [*inputs[start : start + lengths.solve], *inputs[sum(lengths) :]], scope)
+
+
+REFERENCES = frozenset("new_ref empty_ref free_ref freeze get swap addupdate accum_grad_in_ref".split())
+"""Primitives that make, read and write mutable references."""
+SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
+"""Comparisons that can end a counting loop, and what they are with their sides exchanged."""
+
+
+def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
+    """The jaxprs among an equation's parameters, open, also those within tuples and dictionaries."""
+    for leaf in jax.tree_util.tree_leaves(tuple(params.values())):
+        leaf = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
+        if isinstance(leaf, jex.Jaxpr):
+            yield leaf
+
+
+def called(equation: Any) -> Any:
+    """The function that an equation only calls: among its parameters, with as many operands and results; or None."""
+    if equation.primitive.name in RULES or equation.primitive.name == "pallas_call":
+        return None
+    for leaf in jax.tree_util.tree_leaves(tuple(equation.params.values())):
+        jaxpr = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
+        if isinstance(jaxpr, jex.Jaxpr) and len(jaxpr.invars) == len(equation.invars):
+            if len(jaxpr.outvars) == len(equation.outvars):
+                return leaf
+    return None
+
+
+def work_of(
+    kind: str, in_avals: Sequence[Any], out_avals: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[float, tuple[str, ...]]:
+    """FLOP of one operation, that of the functions it holds where it has no rule, and what in it is of unknown cost."""
+    functions = () if kind in RULES else tuple(held_functions(params))
+    if not functions:
+        return primitive_flop(kind, in_avals, out_avals, params), () if kind in RULES else (kind,)
+    grid = getattr(params["grid_mapping"], "grid", ()) if kind == "pallas_call" else ()
+    times = math.prod(size for size in grid if isinstance(size, int))
+    unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
+    total = 0.0
+    for flop, more in (work_of_equation(equation) for jaxpr in functions for equation in jaxpr.eqns):
+        total, unknown = total + flop, unknown + more
+    return times * total, unknown
+
+
+def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
+    """As `work_of`, of an equation within a function that stays one operation."""
+    kind, params = equation.primitive.name, equation.params
+    avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
+    flop, unknown = work_of(kind, *avals, params)
+    if kind == "scan":
+        return flop * int(params["length"]), unknown
+    if kind == "while":
+        count = trip_count(equation, literals(equation))
+        return (flop, (*unknown, kind)) if count is None else (flop * count, unknown)
+    return flop, unknown
+
+
+def literals(equation: Any) -> list[Any]:
+    """The numbers among an equation's operands that stand in the program's text, None for the others."""
+    return [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
+
+
+def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
+    """How often a `while` runs at most: where its condition, or a part of it joined by *and*, compares a counter with
+    a number, and its body adds a number to it. `numbers` are the operands' values where the program's text has them."""
+    params = equation.params
+    condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
+    first, fixed = params["cond_nconsts"], params["body_nconsts"]
+    makers = {var: equation for equation in condition.eqns for var in equation.outvars}
+    known = dict(zip(condition.invars, [*numbers[:first], *[None] * (len(condition.invars) - first)]))
+    waiting, counts = [condition.outvars[0]], []
+    while waiting:
+        maker = makers.get(waiting.pop())
+        kind = None if maker is None else maker.primitive.name
+        if kind in ("and", "convert_element_type"):
+            waiting += [v for v in maker.invars if not isinstance(v, jex.Literal)]
+        elif kind in SWAPPED:
+            limits = [v.val if isinstance(v, jex.Literal) else known.get(v) for v in maker.invars]
+            for counter, limit, sense in zip(maker.invars, reversed(limits), (kind, SWAPPED[kind])):
+                place = condition.invars.index(counter) - first if counter in condition.invars[first:] else None
+                if place is not None and limit is not None and numbers[first + fixed + place] is not None:
+                    step = _step(body, fixed + place, body.outvars[place], numbers[first : first + fixed])
+                    counts.append(_rounds(sense, float(limit) - float(numbers[first + fixed + place]), step))
+    return min((count for count in counts if count is not None), default=None)
+
+
+def _rounds(sense: str, gap: float, step: float) -> int | None:
+    """How often a counter that is `gap` below its limit passes a comparison with it, going on by `step`; None where
+    that has no end."""
+    if sense in ("gt", "ge"):
+        sense, gap, step = SWAPPED[sense], -gap, -step
+    if not math.isfinite(gap) or (gap < 0 and sense != "ne") or (gap == 0 and sense != "le"):
+        return 0 if math.isfinite(gap) else None
+    if not step or gap / step < 0 or (sense == "ne" and gap % step):
+        return None
+    return math.floor(gap / step) + 1 if sense == "le" else math.ceil(gap / step)
+
+
+def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
+    """What the body adds to its operand at `place`; 0 where it does something else with it."""
+    known = dict(zip(body.invars, fixed))
+    maker = next((e for e in body.eqns if result in e.outvars), None)
+    if maker is None or maker.primitive.name not in ("add", "sub") or body.invars[place] not in maker.invars:
+        return 0.0
+    at = maker.invars.index(body.invars[place])
+    other = maker.invars[1 - at]
+    amount = other.val if isinstance(other, jex.Literal) else known.get(other)
+    if amount is None or (maker.primitive.name == "sub" and at == 1):
+        return 0.0
+    return -float(amount) if maker.primitive.name == "sub" else float(amount)
 
 
 def count_operations(jaxpr: Any) -> int:
@@ -290,14 +558,12 @@ def count_operations(jaxpr: Any) -> int:
     total = 0
     for equation in jaxpr.eqns:
         kind, params = equation.primitive.name, equation.params
-        if kind in INLINED and INLINED[kind] in params:
-            inner = params[INLINED[kind]]
-            total += count_operations(inner.jaxpr if isinstance(inner, jex.ClosedJaxpr) else inner)
-        elif kind == "scan":
+        inside = [] if kind in RULES or kind == "pallas_call" else [count_operations(f) for f in held_functions(params)]
+        if kind == "scan":
             sequences = len(equation.invars) - params["num_consts"] - params["num_carry"]
-            total += int(params["length"]) * (count_operations(params["jaxpr"].jaxpr) + sequences)
-        elif kind == "cond":
-            total += sum(count_operations(branch.jaxpr) for branch in params["branches"]) + len(equation.outvars)
+            total += int(params["length"]) * (inside[0] + sequences)
+        elif kind == "while":
+            total += sum(inside) * (trip_count(equation, literals(equation)) or 1)
         else:
-            total += 1
+            total += sum(inside) + len(equation.outvars) * (kind == "cond") if inside else 1
     return total

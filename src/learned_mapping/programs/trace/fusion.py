@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from learned_mapping.programs.trace.dataflow import Dataflow, Operation
-from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE
+from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
 VIEWS = frozenset("reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split())
 LOOP = ELEMENT_WISE | frozenset(
@@ -14,9 +14,9 @@ LOOP = ELEMENT_WISE | frozenset(
 )
 """Operations that one loop over the result computes: they fuse freely."""
 CLOSED = frozenset(
-    "sort top_k scatter scatter-add scatter_add scatter-mul dynamic_update_slice gather cumsum cumprod cummax cummin "
-    "select_and_scatter_add".split()
-)
+    "sort top_k gather cumsum cumprod cummax cummin select_and_scatter_add io_callback debug_callback debug_print "
+    "pure_callback ffi_call".split()
+) | set(IN_PLACE_UPDATES)
 """Heavy operations that no producer fuses into."""
 
 

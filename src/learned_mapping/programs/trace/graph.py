@@ -125,6 +125,7 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
             "jax": jax.__version__,
             "parameter_bytes": sum(flow.values[v].bytes for v in distinct),
             "parameters": sum(int(np.prod(flow.values[v].shape, dtype=np.int64)) for v in distinct),
+            **flow.facts,
         },
         source=flow.name,
     )

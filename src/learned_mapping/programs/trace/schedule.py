@@ -58,15 +58,17 @@ def schedule(
       machine: where it runs: an object with ``cmem_bytes``, ``copy_bytes_per_s``, ``hbm_bytes_per_s``,
         ``cmem_bytes_per_s``, ``peak_flop_per_s`` and ``overhead_s``, such as
         `hardware.memory_hierarchy.MemoryHierarchy`.
-      donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``: each leaf is
-        paired with the first result of its shape and type that is not yet taken.
+      donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``; where none is
+        named, what the function's own outermost calls of ``jax.jit`` donate, whatever they are wrapped in.
 
     Raises:
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
     """
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
     flow.arguments_at(parameters, "parameters")  # complains of what names nothing
-    return schedule_dataflow(flow, machine, pairs=_donation_pairs(flow, flow.arguments_at(donated, "donated")))
+    leaves = flow.arguments_at(donated, "donated")
+    given = [(leaves, flow.outputs)] if leaves else flow.donations
+    return schedule_dataflow(flow, machine, pairs=[pair for call in given for pair in _donation_pairs(flow, *call)])
 
 
 def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
@@ -115,20 +117,26 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     return schedule_dataflow(flow, machine)
 
 
-def _donation_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]:
-    """(argument value, result value) pairs: first come, first served among equal shapes and types."""
-    taken: set[int] = set(flow.arguments)
-    pairs = []
-    for leaf in leaves:
-        value = flow.values[leaf]
-        for out in flow.outputs:
-            if out is None or out in taken:
-                continue
-            if (flow.values[out].shape, flow.values[out].dtype) == (value.shape, value.dtype):
-                taken.add(out)
-                pairs.append((leaf, out))
-                break
-    return pairs
+def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int | None]) -> list[tuple[int, int]]:
+    """(argument value, result value) pairs, as JAX makes them: each result in turn takes the first donated argument of
+    its shape and type that is left; an argument that nothing uses is not there.
+
+    Not all of them are updates in place. A result that is itself an argument, or comes twice, takes what it takes and
+    is no pair: nothing writes it. Neither is an argument that is a result too: what replaced it would be a copy's work.
+    XLA goes further where memory merely has the same size.
+    """
+    used = {v for operation in flow.operations for v in operation.inputs} | set(flow.outputs)
+    waiting = [leaf for leaf in leaves if leaf in used]
+    pairs: dict[int, int] = {}
+    for out in results:
+        kind = None if out is None else flow.values[out][1:3]
+        leaf = next((leaf for leaf in waiting if flow.values[leaf][1:3] == kind), None)
+        if leaf is None:
+            continue
+        waiting.remove(leaf)
+        if out not in flow.arguments and leaf not in flow.outputs:
+            pairs.setdefault(out, leaf)
+    return [(leaf, out) for out, leaf in pairs.items()]
 
 
 def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = ()) -> Program:
@@ -189,7 +197,7 @@ def _assemble(
         tensor_bytes=[-(-flow.values[v].bytes // ALLOCATION_BYTES) * ALLOCATION_BYTES for v in tensors],
         tensor_is_parameter=[v in held for v in tensors],
         tensor_is_output=[v in results and v not in held for v in tensors],
-        metadata={"generator": "schedule", "operations": len(flow.operations)},
+        metadata={"generator": "schedule", "operations": len(flow.operations), **flow.facts},
         source=flow.name,
     )
 
