@@ -253,6 +253,20 @@ def chips() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def credits() -> dict[str, Any]:
+    """The same graph on more chips, the naive greedy's partition of it and the optimum."""
+    from learned_mapping import mcm
+    from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+
+    graph, package = three_branches(), ChipPackage(chips=CHIPS)
+    found = {
+        rule: mcm.solve(graph, rule, chips=CHIPS, seed=0).solution.assignment.tolist()
+        for rule in ("greedy-naive", "optimum")
+    }
+    shown = graph_json(graph, ChipModel(graph, package).op_seconds)
+    return {"graph": shown, "chips": CHIPS, "found": found, "link_bytes_per_s": package.link_bytes_per_s}
+
+
 def race() -> dict[str, Any]:
     """A graph of fifty ops and REGAL's laws for it, the eigenvector's, and the best schedule a long search finds."""
     from learned_mapping import regal
@@ -308,5 +322,6 @@ def claims() -> dict[str, Any]:
 
 
 MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
-    "layouts": layouts, "game": game, "alexnet": alexnet, "chips": chips, "race": race, "claims": claims,
+    "layouts": layouts, "game": game, "alexnet": alexnet, "chips": chips, "credits": credits,
+    "race": race, "claims": claims,
 }  # fmt: skip
