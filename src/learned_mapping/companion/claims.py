@@ -31,6 +31,7 @@ LEARNERS: dict[str, dict[str, float]] = {
     "learning-only": {"games_worth": 200, "updates": 1000},
     "muzero-no-backup": {"games_worth": 200, "updates": 1000},
     "rl": {"updates": 20},
+    "rl-sample-credit": {"updates": 20},
     "rl-balanced": {"updates": 20},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},

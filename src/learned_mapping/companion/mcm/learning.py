@@ -61,7 +61,7 @@ CONTRASTS = (
     ("rl-balanced", "climb"), ("climb", "rl-balanced-frozen"), ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "sa"),
     ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"),
-    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "zeroshot"),
+    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "rl-sample-credit"), ("finetune", "zeroshot"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {
