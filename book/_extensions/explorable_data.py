@@ -278,8 +278,7 @@ def race() -> dict[str, Any]:
 
 def claims() -> dict[str, Any]:
     """Each claim with the paper's number, ours and the thresholds, all by the claim's own rule."""
-    from learned_mapping.companion import results
-    from learned_mapping.companion.claims import judge_all, measure
+    from learned_mapping.companion.claims import judge_all
 
     def ends(value: Any) -> list[float] | None:
         return None if value is None else [value.value, value.low, value.high]
@@ -290,17 +289,13 @@ def claims() -> dict[str, Any]:
     rows = []
     for item in judge_all():
         claim = item.claim
-        stored = results.stored(claim.artifact)
-        paper = None
-        if claim.measure and stored:
-            summary = replace(claim.measure, rows={**claim.measure.rows, "instance": "all"})
-            paper = measure(claim.measure, stored["paper"]) or measure(summary, stored["paper"])
         rows.append(
             {
                 "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
-                "verdict": item.verdict, "artifact": claim.artifact, 
+                "verdict": item.verdict, "artifact": claim.artifact,
                 "measured": ends(item.measured), "ours": ends(item.ours), "method": claim.ours.get("method", ""),
-                "printed": None if paper is None else paper.value, "reproduced": finite(claim.reproduced),
+                "printed": claim.papers_value, "unprinted": claim.not_testable or claim.unprinted,
+                "reproduced": finite(claim.reproduced),
                 "same": finite(claim.same_direction),
             }
         )  # fmt: skip

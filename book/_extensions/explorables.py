@@ -37,7 +37,8 @@ TITLES = {
     "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
     "race": "Four searches on the same graph of fifty operations. The knobs change the law of one operation.",
     "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
-    "beyond stands at the edge. Blue: reproduced; light blue: same direction; grey: undecided; red: not reproduced. "
+    "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
+    "direction; grey: undecided; red: not reproduced. "
     "Click a row to see what decides it.",
     "chips-ladder": "Throughput on sixteen test graphs, in naive greedy's.",
     "race-ladder": "Gap to the best known schedule on synthetic graphs, in percent; less is better.",
