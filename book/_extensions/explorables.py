@@ -29,8 +29,8 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> its scripts, in the order in which they are read."""
 TITLES = {
-    "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the best mapping found does. "
-    "Each rectangle is one stay of a tensor.",
+    "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the mapping of the highest "
+    "return found does. Each rectangle is one stay of a tensor.",
     "game": "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed frames show "
     "where Copy and NoCopy would put the buffer.",
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
