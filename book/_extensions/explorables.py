@@ -35,7 +35,8 @@ TITLES = {
     "where Copy and NoCopy would put the buffer.",
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
     "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
-    "race": "Four searches on the same graph of fifty operations. The knobs change the law of one operation.",
+    "race": "Searches on the same graph of about fifty operations; of thirty races each, how far above the best known "
+    "schedule they end. The knobs change the law of one operation.",
     "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
     "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
     "direction; grey: undecided; red: not reproduced. "
