@@ -16,6 +16,8 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 sys.path.insert(0, str(BOOK / "_extensions"))
 import explorables  # noqa: E402
 
+from learned_mapping.mmap.rules.actions import toy_program  # noqa: E402
+
 SCRIPTS = BOOK / "extra" / "explorables"
 LANES = ("brkga", "regal", "fiedler")
 
@@ -24,8 +26,8 @@ LANES = ("brkga", "regal", "fiedler")
 def opened(browser, tmp_path):
     """Opens an explorable in a state of its address; returns (browser, its data)."""
 
-    def show(name, state="", width=1280):
-        data = explorables.data_of(name)
+    def show(name, state="", data=None):
+        data = data or explorables.data_of(name)
         for claim in data.get("claims", ()):
             claim.setdefault("link", "#")
         text = json.dumps(data).replace("</", "<\\/")
@@ -38,7 +40,7 @@ def opened(browser, tmp_path):
             f'<figure class="lm-explorable" id="play-{name}" data-explorable="{name}" data-label="{name}">'
             f'<script type="application/json">{text}</script><figcaption></figcaption></figure>{scripts}'
         )
-        browser.size(width, 1600)
+        browser.size(1280, 1600)
         browser.open("about:blank")
         browser.open(page.as_uri() + (f"#{name}:{state}" if state else ""))
         return data
@@ -123,7 +125,9 @@ def test_the_price_of_alexnets_memory(browser, opened):
 
 def test_the_game_of_the_toy(browser, opened):
     """The toy has a bound, which is its optimum, and bytes."""
-    opened("game", "program=toy&capacity=3&bandwidth=1&moves=NNDDCN")
+    toy = explorables.explorable_data.program_json(toy_program())
+    about = {"capacities": [2, 3], "bandwidths": [1], "best": {}, "agent": {"moves": [], "actions": []}}
+    opened("game", "program=toy&capacity=3&bandwidth=1&moves=NNDDCN", {"program": toy, "toy": toy, **about})
     assert "you saved 66.7 %" in said(browser)
     text = browser.run("document.querySelector('.lm-live').textContent")
     assert "not known" not in text and text.count("66.7 %") >= 3
