@@ -41,3 +41,18 @@ def test_names_in_the_list_of_references():
     assert "and others" not in text and "{\\" not in text and "{Atari}, {Go}" in text
     labels = LabelStyle().format_labels(list(entries.values()))
     assert [label for label in labels if len(label) > 7] == []
+
+
+def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
+    """Code of 120 columns and a table of many cells in a column of 700 pixels; the words of a cell go on below."""
+    style, page = (BOOK / "_static" / "book.css").as_uri(), tmp_path / "page.html"
+    cells = "<td>what a layout keeps in fast memory<br><b>0.1234</b></td>" * 7
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><div class="bd-article" '
+        f'style="width: 700px"><div class="highlight-python"><pre>{"long_name(x, y) " * 8}</pre></div>'
+        f'<div class="cell_output"><div class="lm-table"><table><tr>{cells}</tr></table></div></div></div>'
+    )
+    browser.size(1280)
+    browser.open(page.as_uri())
+    cut = "[...document.querySelectorAll('pre, .lm-table')].map((e) => e.scrollWidth - e.clientWidth)"
+    assert browser.run(cut) == [0, 0]
