@@ -54,7 +54,10 @@
           }
         }
         if (map && c.printed === null) g.append(lm.ui.s("title", {}, `No diamond: ${c.unprinted}.`));
-        if (c.measured && c.printed === null) words(x(-1.45), "no number", { class: "lm-undecided" });
+        if (c.measured && c.printed === null) { // on the side where nothing is drawn
+          const right = map && Math.min(...c.measured.map(map)) < -0.6;
+          words(x(right ? 2.95 : -1.45), "no number", { class: "lm-undecided", "text-anchor": right ? "end" : "start" });
+        }
         if (!c.measured) words(x(-1.45), c.verdict.replace(" here", ""), { class: "lm-undecided" });
       });
       const c = rows[at];
