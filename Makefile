@@ -46,7 +46,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
 lint: $(STAMP)
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 # Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu and cuda
 # add stands in files of their own, since nobody else is to download it.

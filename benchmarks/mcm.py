@@ -1,4 +1,4 @@
-"""Valid repairs per second on one core, and how that depends on the graph."""
+"""Valid repairs per second on one core by graph, updates of the policy, and the gains of all single moves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.budget import Budget
 from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.agent.config import agent_config
+from learned_mapping.mcm.agent.ppo import make_policy, new_learned
+from learned_mapping.mcm.agent.ppo import run as learn
+from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
+from learned_mapping.mcm.searches.moves import move_arrays, single_moves
+from learned_mapping.programs.synthetic import random_graph
 
 CHIPS = 36
 GRAPHS = {"bert_large_inference": 10_000.0, "densenet121_inference": None, "inception_inference": None}
@@ -39,4 +48,40 @@ def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repea
             valid = float(np.mean([is_valid(row, graph.op_edges) for row in repaired[:: max(1, count // 100)]]))
             rows.append({"name": f"{label}: repairs", "value": count / seconds, "unit": "1/s", "bar": GRAPHS.get(name)})
             rows.append({"name": f"{label}: valid", "value": valid, "unit": "share", "bar": 1.0})
+    return rows + learning() + credits_of_moves()
+
+
+LEARNER_OPS, LEARNER_CHIPS, UPDATES, MOST_SECONDS = 150, 12, 50, 2.0
+
+
+def learning() -> list[dict[str, Any]]:
+    """CPU seconds of `UPDATES` updates of ``rl``, a credit for each op included, once everything is compiled."""
+    config = agent_config()
+    task = Task(random_graph(np.random.default_rng(0), "layered", LEARNER_OPS), ChipPackage(chips=LEARNER_CHIPS))
+    policy, env, seconds = make_policy(config), PartitionEnv(task.model, task.arrays), 0.0
+    for updates in (2, UPDATES):
+        rng, start = np.random.default_rng(0), time.process_time()
+        learn(policy, new_learned(policy, rng), env, rng, Budget(samples=updates * config.rollouts), learning=True)
+        seconds = time.process_time() - start
+    name = f"rl, {task.model.graph.num_ops} ops, {UPDATES} updates"
+    return [{"name": name, "value": seconds, "unit": "s", "bar": MOST_SECONDS}]
+
+
+def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
+    """CPU microseconds an edge to know all single moves of a partition, on graphs of growing size."""
+    rows = []
+    for ops in (150, 600, 2400):
+        graph = random_graph(np.random.default_rng(0), "layered", ops)
+        task = Task(graph, ChipPackage(chips=CHIPS))
+        arrays, (y,) = (
+            move_arrays(task.model),
+            repair_batch(task.arrays, CHIPS, mode="sample", rng=np.random.default_rng(0), count=1),
+        )
+        latencies = task.model.latencies(y)
+        single_moves(arrays, y, latencies)  # compiles
+        start = time.process_time()
+        for _ in range(repeats):
+            single_moves(arrays, y, latencies)
+        each = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
+        rows.append({"name": f"all single moves, {ops} ops", "value": each, "unit": "µs an edge", "bar": None})
     return rows

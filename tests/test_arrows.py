@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "learned_mapping"
 FLOORS = (
-    ("budget", "verdict", "errors", "folders", "style", "drawn", "cp_sat"),
+    ("budget", "clock", "verdict", "errors", "folders", "style", "drawn", "cp_sat"),
     ("programs",),
     ("problem",),
     ("hardware",),

@@ -105,10 +105,6 @@ def test_python_m_is_lmap():
             "--objective",
         ),
         (
-            ["solve", "mmap", "program.json", "--method", "segment-search", "--out", "o.json"],
-            "called 'edit-search' now",
-        ),
-        (
             ["solve", "mcm", "graph.json", "--method", "random", "--size", "paper", "--out", "o.json"],
             "--size: is for mmap",
         ),

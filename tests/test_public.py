@@ -15,7 +15,7 @@ def test_each_paper_shows_the_same_names(paper):
     room = getattr(lm, paper)
     for name in room.__all__:
         assert getattr(room, name) is not None
-    assert {"solve", "validate", "METHODS", "PROBLEM", "env"} <= set(room.__all__)
+    assert {"solve", "validate", "METHODS", "PROBLEM", "env"} <= set(room.__all__) <= set(dir(room))
     assert callable(room.solve) and callable(room.validate)
     with pytest.raises(AttributeError, match="nothing"):
         room.nothing  # noqa: B018

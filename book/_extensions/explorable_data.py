@@ -274,6 +274,20 @@ def chips() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def credits() -> dict[str, Any]:
+    """The same graph on more chips, the naive greedy's partition of it and the optimum."""
+    from learned_mapping import mcm
+    from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+
+    graph, package = three_branches(), ChipPackage(chips=CHIPS)
+    found = {
+        rule: mcm.solve(graph, rule, chips=CHIPS, seed=0).solution.assignment.tolist()
+        for rule in ("greedy-naive", "optimum")
+    }
+    shown = graph_json(graph, ChipModel(graph, package).op_seconds)
+    return {"graph": shown, "chips": CHIPS, "found": found, "link_bytes_per_s": package.link_bytes_per_s}
+
+
 def race() -> dict[str, Any]:
     """A graph of each family with REGAL's laws and the eigenvector's, and how thirty races of each search end."""
     from learned_mapping import regal
@@ -344,5 +358,6 @@ def claims() -> dict[str, Any]:
 
 
 MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
-    "layouts": layouts, "game": game, "alexnet": alexnet, "chips": chips, "race": race, "claims": claims,
+    "layouts": layouts, "game": game, "alexnet": alexnet, "chips": chips, "credits": credits,
+    "race": race, "claims": claims,
 }  # fmt: skip

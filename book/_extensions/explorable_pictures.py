@@ -111,7 +111,8 @@ def _stored(artifact: str, instance: str, metric: str, methods: dict[str, str], 
 
 
 PICTURES: dict[str, Callable[[Any, str], str]] = {
-    "layouts": two_layouts, "alexnet": one_layout, "game": _game, "chips": _chips, "race": _race, "claims": _claims,
+    "layouts": two_layouts, "alexnet": one_layout, "game": _game, "chips": _chips,
+    "credits": _chips, "race": _race, "claims": _claims,
     "chips-ladder": _stored(
         "mcm.fig5", "all", "improvement",
         {"random": "random search", "rl": "the policy from scratch", "finetune": "the policy, pre-trained",

@@ -24,6 +24,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "game": ("explorable", "game_rules", "game"),
     "alexnet": ("explorable", "game_rules", "alexnet"),
     "chips": ("explorable", "chip_rules", "schedule_rules", "chips"),
+    "credits": ("explorable", "chip_rules", "credits"),
     "race": ("explorable", "schedule_rules", "race"),
     "claims": ("explorable", "claims"),
 }
@@ -35,6 +36,8 @@ TITLES = {
     "where Copy and NoCopy would put the buffer.",
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
     "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
+    "credits": "A credit for each operation says which way it should go; one for the whole sample does not. "
+    "Operations with a bold arrow can move alone: click them.",
     "race": "Searches on the same graph of about fifty operations; of thirty races each, how far above the best known "
     "schedule they end. The knobs change the law of one operation.",
     "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "

@@ -11,9 +11,14 @@ when they are asked for.
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from learned_mapping.folders import use_cache
+
+if TYPE_CHECKING:
+    from learned_mapping import mcm, mmap, regal
+
+__all__ = ["mcm", "mmap", "regal"]
 
 __version__ = "0.1.0"
 
@@ -25,8 +30,8 @@ use_cache()
 os.environ.setdefault("NPROC", PARTS)
 
 
-def lazily(package: str, **homes: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose names are imported when they are asked for.
+def lazily(package: str, **homes: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are asked for.
 
     Args:
       homes: public name -> the module of the package that it stands in, or is.
@@ -38,7 +43,7 @@ def lazily(package: str, **homes: str) -> Callable[[str], Any]:
         module = import_module(f"{package}.{homes[name]}")
         return module if homes[name] == name else getattr(module, name)
 
-    return find
+    return find, lambda: sorted({*vars(import_module(package)), *homes})
 
 
-__getattr__ = lazily(__name__, mmap="mmap", mcm="mcm", regal="regal")
+__getattr__, __dir__ = lazily(__name__, mmap="mmap", mcm="mcm", regal="regal")

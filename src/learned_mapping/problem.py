@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -189,14 +189,16 @@ def solve(
     fallen = []
     for rule in rules:
         limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
-        fallen.append(problem.method(rule).run(task, np.random.default_rng(seed), limit)[0])
+        solution, _ = cast(Found, problem.method(rule).run(task, np.random.default_rng(seed), limit))
+        fallen.append(solution)
     spent = since.seconds
     if seconds is not None:
         seconds = max(seconds - spent, 0.05 * seconds)
-    limits = {"seconds": seconds, "samples": samples, "cpu": cpu, "progress": progress}
-    budget = Budget(**limits, checkpoint=checkpoint, strict=strict)
-    going_on = chosen.go_on is not None and fallen
-    outcome = chosen.go_on(task, rng, budget, fallen) if going_on else chosen.run(task, rng, budget)
+    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
+    if chosen.go_on is not None and fallen:
+        outcome: Found | Result = chosen.go_on(task, rng, budget, fallen)
+    else:
+        outcome = chosen.run(task, rng, budget)
     if isinstance(outcome, Result):
         result = outcome
     else:

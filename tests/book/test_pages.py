@@ -248,6 +248,26 @@ def test_the_game_by_mouse_and_keys(browser):
     assert browser.faults() == []
 
 
+def test_credits_by_mouse_and_keys(browser):
+    """A credit for each op leads to a faster partition; one for the sample pushes nothing."""
+    browser.size(1280)
+    browser.open("about:blank")
+    browser.open(address("mcm/why.html"))
+    results = lambda: int(said(browser, "credits").split(" results")[0])  # noqa: E731
+    begin = results()
+    for _ in range(8):
+        browser.click("#play-credits [data-do=follow]")
+    assert results() > begin and state(browser, "credits")["kind"] == "flow"
+    browser.run(
+        "const menu = document.querySelector('#play-credits select'); menu.value = 'sample';"
+        "menu.dispatchEvent(new Event('change'))"
+    )
+    pushed = "[...document.querySelectorAll('#play-credits [data-push]')].map((e) => Number(e.dataset.push))"
+    pushes = browser.run(pushed)
+    assert set(pushes) == {0} and "pushes no op" in said(browser, "credits")
+    assert browser.faults() == []
+
+
 def test_chips_by_mouse_and_keys(browser):
     """An op is dragged against the dataflow, the rule is named, FIX repairs it; keys move an op; the optimum is one."""
     browser.size(1280, 1400)

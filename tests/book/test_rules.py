@@ -22,8 +22,11 @@ sys.path.insert(0, str(PROJECT / "book" / "_extensions"))
 from explorable_data import graph_json, program_json  # noqa: E402
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory  # noqa: E402
+from learned_mapping.mcm.agent.credit import SHARP, flow_gains  # noqa: E402
 from learned_mapping.mcm.partition import make_partition  # noqa: E402
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch  # noqa: E402
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair  # noqa: E402
+from learned_mapping.mcm.searches.moves import move_arrays, single_moves  # noqa: E402
 from learned_mapping.mcm.validate import validate  # noqa: E402
 from learned_mapping.mmap.rules.actions import toy_program  # noqa: E402
 from learned_mapping.mmap.rules.play import Game  # noqa: E402
@@ -276,3 +279,26 @@ def test_beta_laws(page):
         mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
         assert abs(draws.mean() - mean) < 5 * (variance / 10_000) ** 0.5
         assert abs(draws.var() / variance - 1) < 0.15
+
+
+def test_credits_of_moves(page):
+    """The gains of all single moves by flow, and by the smooth bottleneck where the rules allow them."""
+    rng, cases, expected = np.random.default_rng(5), [], []
+    for graph, package, *_ in chip_cases(rng):
+        y = repair_batch(repair_arrays(graph), package.chips, mode="sample", rng=rng, count=1)[0]
+        model = ChipModel(graph, package)
+        latencies = model.latencies(y)
+        gains, allowed = single_moves(move_arrays(model), y, latencies)
+        exact = np.where(allowed, np.tanh(gains / SHARP), 0.0)
+        told, _ = flow_gains(model.op_seconds, y[None], latencies[None])
+        cases.append([graph_json(graph, model.op_seconds), package.chips, package.link_bytes_per_s, y.tolist()])
+        expected.append([told[0][:, ::2].tolist(), exact[:, ::2].tolist()])
+    found = ask(
+        page,
+        """(cases) => cases.map(([graph, chips, link, at]) => [
+          lm.chips.credits.flow(graph, at, chips, link), lm.chips.credits.exact(graph, at, chips, link)])""",
+        cases,
+    )
+    for ours, theirs in zip(expected, found):
+        for a, b in zip(ours, theirs):
+            assert np.allclose(a, b, rtol=1e-6, atol=1e-8)

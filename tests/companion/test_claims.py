@@ -154,7 +154,7 @@ def test_the_papers_number_agrees_with_the_stored_one():
     """Where the paper's rows, kept beside ours, can be measured by the claim's rule."""
     compared = 0
     for claim in read_claims():
-        stored = results.stored(claim.artifact) if claim.printed else None
+        stored = results.stored(claim.artifact) if claim.printed and claim.measure else None
         paper = measure(claim.measure, stored["paper"]) if stored else None
         if paper is not None:
             compared += 1

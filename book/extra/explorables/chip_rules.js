@@ -195,5 +195,34 @@
     return found;
   }
 
-  Object.assign(lm, { chips: { violations, triangles, latencies, runtime, memory, Solver, sampleRepair, fixRepair, optimum } });
+  // Credits of ops, by the rules of mcm/agent/credit.py and mcm/searches/moves.py.
+  const POWER = 8, SHARP = 0.01; // as in searches.moves and agent.credit
+
+  // Gains of an op one chip lower and one higher, [[down, up]] by op; as flow_gains, before the mean under the policy is taken off.
+  function flow(graph, at, chips, link) {
+    const loads = latencies(graph, at, chips, link), mean = loads.reduce((a, b) => a + b, 0) / chips;
+    const share = graph.seconds.reduce((a, b) => a + b, 0) / chips, excess = [0];
+    loads.forEach((t) => excess.push(excess[excess.length - 1] + (t - mean) / share));
+    const gains = graph.seconds.map((seconds, op) => {
+      const s = seconds / share, c = at[op];
+      return [c > 0 ? -2 * excess[c] * s - s * s : 0, c < chips - 1 ? 2 * excess[c + 1] * s - s * s : 0];
+    });
+    const rms = Math.sqrt(gains.flat().reduce((a, g) => a + g * g, 0) / (3 * gains.length)) || 1;
+    return gains.map((pair) => pair.map((g) => Math.tanh(g / rms)));
+  }
+
+  const moved = (at, op, side) => at.map((c, i) => (i === op ? c + side : c));
+  // The chain rule, all other ops staying: no edge runs back, none spans more than one link.
+  const allowed = (graph, at, op, side, chips) => at[op] + side >= 0 && at[op] + side < chips && graph.op_edges.every(([u, v]) => {
+    const y = moved(at, op, side);
+    return (u !== op && v !== op) || (y[u] <= y[v] && y[v] <= y[u] + 1);
+  });
+
+  function exact(graph, at, chips, link) {
+    const share = graph.seconds.reduce((a, b) => a + b, 0) / chips;
+    const worth = (x) => -Math.log(latencies(graph, x, chips, link).reduce((sum, t) => sum + (t / share) ** POWER, 0)) / POWER, now = worth(at);
+    return at.map((_, op) => [-1, 1].map((side) => (allowed(graph, at, op, side, chips) ? Math.tanh((worth(moved(at, op, side)) - now) / SHARP) : 0)));
+  }
+
+  Object.assign(lm, { chips: { violations, triangles, latencies, runtime, memory, Solver, sampleRepair, fixRepair, optimum, credits: { flow, exact, moved, allowed } } });
 })((globalThis.lm = globalThis.lm || {}));

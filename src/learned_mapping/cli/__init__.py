@@ -92,7 +92,7 @@ def _options(arguments: Sequence[str] | None) -> Any:
         return end.code if isinstance(end.code, int) else DONE
 
 
-def _discard(stream: object) -> None:
+def _discard(stream: Any) -> None:
     """From here on a stream ends in nothing, so that the interpreter's end has nothing to complain of."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -22,10 +22,14 @@ COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, sec
 class MappingLike(Protocol):
     """What the latency models read of a mapping; `learned_mapping.mmap.mapping.Mapping` has it."""
 
-    action: np.ndarray
-    offset: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
+    @property
+    def action(self) -> np.ndarray: ...
+    @property
+    def offset(self) -> np.ndarray: ...
+    @property
+    def start(self) -> np.ndarray: ...
+    @property
+    def end(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

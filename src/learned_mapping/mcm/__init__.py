@@ -9,11 +9,18 @@
 - Learning: `agent`. Every method by name: `methods`; the same problem on simulated chips: `silicon`.
 """
 
+from typing import TYPE_CHECKING
+
 from learned_mapping import lazily
 from learned_mapping.mcm.validate import validate
 
+if TYPE_CHECKING:
+    from learned_mapping.mcm import env
+    from learned_mapping.mcm.methods import METHODS, PROBLEM, Task, solve
+    from learned_mapping.mcm.partition import Partition
+
 __all__ = ["METHODS", "PROBLEM", "Partition", "Task", "env", "solve", "validate"]
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Partition="partition", Task="methods"
 )

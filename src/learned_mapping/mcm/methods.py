@@ -40,8 +40,8 @@ from learned_mapping.verdict import LISTED, Verdict
 
 SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
-ENGINE, CP_SAT = "engine", "cp-sat"
-REPAIRS = (ENGINE, CP_SAT)
+ENGINE, CP_SAT, NEAREST = "engine", "cp-sat", "cp-sat-nearest"
+REPAIRS = (ENGINE, CP_SAT, NEAREST)
 SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
 BALANCED: dict[str, Any] = {"credit": "exact", "rollouts": 10, "minibatches": 2, "epochs": 4, "learning_rate": 3e-3}
 """Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the validation graphs."""
@@ -55,7 +55,8 @@ class Task:
     Args:
       graph, package: what is partitioned, and over what.
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
-      repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops.
+      repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops;
+        ``cp-sat-nearest`` takes the valid partition that changes the fewest ops where the others FIX.
       pretraining: which of the shipped policies a trained one is.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
     """
@@ -76,11 +77,11 @@ class Task:
     @cached_property
     def repair(self) -> Repair:
         """Algorithms 1 and 2, and the nearest valid partition, on this graph and package."""
-        if self._repair == CP_SAT:
-            from learned_mapping.mcm.repair.cp_sat import cp_sat_batch
+        if self._repair == ENGINE:
+            return partial(repair_batch, self.arrays, self.model.package.chips)
+        from learned_mapping.mcm.repair.cp_sat import cp_sat_batch, nearest_batch
 
-            return partial(cp_sat_batch, self.graph, self.model.package.chips)
-        return partial(repair_batch, self.arrays, self.model.package.chips)
+        return partial(nearest_batch if self._repair == NEAREST else cp_sat_batch, self.graph, self.model.package.chips)
 
     def partition(self, assignment: np.ndarray) -> Partition:
         """Chips [N] as a partition that can draw itself."""

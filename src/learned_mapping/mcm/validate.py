@@ -124,7 +124,7 @@ def _triangle(graph: ComputationGraph, f: list[int], edges: list[tuple[int, int]
         a, b = f[u], f[v]
         if a != b and by_detour[a] >> b & 1 and not broken.full(rule):
             if a not in lengths:
-                lengths[a] = longest_path(chip_edges, a)
+                lengths[a] = longest_path(chip_edges, a) or {}
             detail = f"goes from chip {a} to chip {b}, which a path over {int(lengths[a][b])} chip edges joins too"
             broken.add(rule, (graph.op_names[u], graph.op_names[v]), detail)
 

@@ -1,8 +1,17 @@
 """Paper 1: which buffers live in fast memory, when, and at what offset (the MMapGame)."""
 
+from typing import TYPE_CHECKING
+
 from learned_mapping import lazily
 from learned_mapping.mmap.validate import validate
 
+if TYPE_CHECKING:
+    from learned_mapping.mmap import env
+    from learned_mapping.mmap.mapping import Mapping
+    from learned_mapping.mmap.methods import METHODS, PROBLEM, solve
+
 __all__ = ["METHODS", "PROBLEM", "Mapping", "env", "solve", "validate"]
 
-__getattr__ = lazily(__name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Mapping="mapping")
+__getattr__, __dir__ = lazily(
+    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Mapping="mapping"
+)

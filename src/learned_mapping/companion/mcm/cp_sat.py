@@ -10,7 +10,7 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.table import Record, assembled, frame, of_profile, rows, summaries, sweep
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
-from learned_mapping.mcm.methods import Task, solve
+from learned_mapping.mcm.methods import REPAIRS, Task, solve
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.validate import validate
@@ -19,12 +19,11 @@ CHIPS = 4
 GRAPHS = {"quick": ("lenet",), "full": ("lenet", "alexnet", "unet_3", "convlstm_1x4")}
 """Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs of op and chip."""
 MODES = ("sample", "fix", "nearest")
-REPAIRS = ("engine", "cp-sat")
-REPEATS = {"quick": 2, "full": 10}  # Repairs of each kind of candidate.
+REPEATS = {"quick": 2, "full": 10}  # Repairs of each kind of candidate,
+MANY_REPEATS = {"quick": 2, "full": 125}  # and where they change the fewest ops, which is quicker.
 REDRAWN = 0.1
 """Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is drawn whole."""
 TRUST = 0.9  # Probability that SAMPLE's distributions give the candidate's chip.
-PPO_OPS = 60  # Largest graph on which PPO learns with either repair.
 PPO_SAMPLES = {"quick": 20, "full": 120}
 
 
@@ -32,13 +31,13 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """Repairs candidates near the optimum and far from it.
 
     Args:
-      method: ``REPAIR-MODE``, of `REPAIRS` and `MODES`.
+      method: ``REPAIR-MODE``, of ``engine`` and ``cp-sat``, and of `MODES`.
       config: ``chips``, ``repeats``.
       seed: of candidates, which all methods share, and of the repairs.
 
     Returns:
-      Of ``near`` and ``far``: the share of chips kept, seconds a repair, and results per second of what comes out over
-      those of the optimum; and how many partitions were judged and are invalid.
+      Of ``near`` and ``far``: seconds a repair, and of each repair the share of chips kept and the throughput of what
+      comes out over the optimum's; and how many partitions were judged and are invalid.
     """
     repair, _, mode = method.rpartition("-")
     graph, chips, count = load_graph(instance), config["chips"], config["repeats"]
@@ -57,9 +56,9 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
         begin = time.process_time()
         repaired = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **given)
         found[f"{kind}_seconds"] = (time.process_time() - begin) / count
-        found[f"{kind}_kept"] = float(np.mean(repaired == candidates))
-        worth = [task.model.throughput(each) for each in repaired]
-        found[f"{kind}_of_optimum"] = float(np.mean(worth) / task.model.throughput(best))
+        found[f"{kind}_kept"] = np.mean(repaired == candidates, axis=1).tolist()
+        unit = task.model.throughput(best)
+        found[f"{kind}_of_optimum"] = [task.model.throughput(each) / unit for each in repaired]
         judged = [validate(graph, task.partition(each)).valid for each in repaired]
         found["validated"] += count
         found["invalid"] += judged.count(False)
@@ -81,31 +80,29 @@ def learn_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
     graphs, config = of_profile(GRAPHS, profile), {"chips": CHIPS}
-    methods = [f"{repair}-{mode}" for repair in REPAIRS for mode in MODES]
-    repeats, samples = (
-        {name: of_profile(each, profile)} for name, each in (("repeats", REPEATS), ("samples", PPO_SAMPLES))
-    )
-    runs = sweep("mcm.cp_sat", methods, graphs, config | repeats)
-    graphs = [name for name in graphs if load_graph(name).num_ops <= PPO_OPS]
+    runs = []
+    for mode in MODES:
+        repeats = {"repeats": of_profile(MANY_REPEATS if mode == "nearest" else REPEATS, profile)}
+        runs += sweep("mcm.cp_sat", [f"engine-{mode}", f"cp-sat-{mode}"], graphs, config | repeats)
+    samples = {"samples": of_profile(PPO_SAMPLES, profile)}
     return runs + sweep("mcm.cp_sat_ppo", REPAIRS, graphs, config | samples, 1 if profile == "quick" else min(seeds, 3))
 
 
 def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
-    """``KIND_kept_percent``, ``_seconds``, ``_of_optimum``, means over repairs; ``ppo_of_optimum``, ``ppo_seconds``."""
+    """``KIND_kept_percent``, ``_seconds``, ``_of_optimum`` of repairs; ``ppo_of_optimum``, ``ppo_seconds`` of PPO."""
     found, table = [], frame(records)
-    for (instance, method), runs in table.groupby(["instance", "method"], sort=False):
+    learns = table.config_samples.notna().rename("learns")
+    for (instance, method, learner), runs in table.groupby(["instance", "method", learns], sort=False):
         about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
-        if method in REPAIRS:
+        if learner:
             columns = {name: runs[name].tolist() for name in ("ppo_of_optimum", "ppo_seconds")}
             found += summaries(instance, method, columns, samples=int(runs.samples.max()), **about)
             continue
         line = runs.iloc[0]
-        values = {
-            f"{kind}_{name}": value for kind in ("near", "far") for name, value in (
-                ("kept_percent", 100 * line[f"{kind}_kept"]), ("seconds", line[f"{kind}_seconds"]),
-                ("of_optimum", line[f"{kind}_of_optimum"]),
-            )
-        }  # fmt: skip
-        found += rows(instance, method, values, **about)
+        for kind in ("near", "far"):
+            kept = [100 * share for share in line[f"{kind}_kept"]]
+            columns = {f"{kind}_kept_percent": kept, f"{kind}_of_optimum": line[f"{kind}_of_optimum"]}
+            found += summaries(instance, method, columns, **about)
+            found += rows(instance, method, {f"{kind}_seconds": line[f"{kind}_seconds"]}, **about)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
     return {**assembled(found), **counts}

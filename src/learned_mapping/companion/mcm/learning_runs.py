@@ -1,13 +1,11 @@
 """What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
 
-import time
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.mcm.classical import unconstrained_run
 from learned_mapping.companion.mcm.graphs import chips, load_graph
 from learned_mapping.companion.table import Record
 from learned_mapping.hardware.chip_package import MIB, ChipPackage
@@ -57,14 +55,6 @@ def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:
         "ops": task.graph.num_ops,
         "chips": task.model.package.chips,
     }
-
-
-def share_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """How many of ``config["samples"]`` uniform assignments are valid without a solver, and the CPU seconds of it."""
-    load_graph(instance)
-    start = time.process_time()
-    found = unconstrained_run(method, instance, config | {"chips": chips(instance)}, seed)
-    return {"valid_samples": found["valid"], "samples": found["samples"], "seconds": time.process_time() - start}
 
 
 def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:

@@ -6,6 +6,8 @@ probing, in place of the propagation of `solver`. Domains are then exact under E
 most pairs of an op and a chip, so that this is for graphs of some hundred ops.
 """
 
+from typing import Any
+
 import numpy as np
 from ortools.sat.python import cp_model
 
@@ -102,3 +104,8 @@ def cp_sat_batch(
         else:
             row[:] = fix_repair(solver, turns, y[i % len(y)], rng)
     return found
+
+
+def nearest_batch(graph: ComputationGraph, chips: int, *, mode: str, **given: Any) -> np.ndarray:
+    """`cp_sat_batch` that repairs candidates to the nearest valid partition where the mode is ``fix``."""
+    return cp_sat_batch(graph, chips, mode="nearest" if mode == "fix" else mode, **given)

@@ -6,7 +6,7 @@ It is a second, independent statement of the rules, which the tests hold the com
 """
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -49,7 +49,7 @@ class Rules:
         self.model, self.chips, self.graph, self._deadline = cp_model.CpModel(), chips, graph, deadline
         n, edges = graph.num_ops, graph.op_edges.tolist()
         new = self.model.new_bool_var
-        self.at_least = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
+        self.at_least: list[list[Any]] = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
         self.on = [[new("") for _ in range(chips)] for _ in range(n)]
         for u in range(n):
             self.hurry()
@@ -145,9 +145,11 @@ def fastest_partition(
         rules, unit = _model_of(model, start, deadline)
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False)
-    left = None if seconds is None else max(deadline - time.perf_counter(), 0.1)
-    if seconds is not None and left < PRESOLVE_SHARE * (seconds - left):
-        return CpSatOutcome(None, 0.0, 0.0, False)
+    left = None
+    if seconds is not None:
+        left = max(deadline - time.perf_counter(), 0.1)
+        if left < PRESOLVE_SHARE * (seconds - left):
+            return CpSatOutcome(None, 0.0, 0.0, False)
     found = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
     return found._replace(value=found.value * unit, bound=max(found.bound - rounded, 0.0) * unit)

@@ -156,7 +156,7 @@ def _kernel(with_memory: bool):
             words = _push(work, priority, words, np.uint64(op))
         while words:
             # The highest word with a bit, its highest bit, the first item of that bucket.
-            high = _BITS - np.uint64(leading_zeros(words))
+            high = _BITS - np.uint64(leading_zeros(words))  # type: ignore[call-arg]  # compiled
             word = work.ready[high]
             low = _BITS - np.uint64(leading_zeros(word))
             bucket = (high << np.uint64(6)) | low
