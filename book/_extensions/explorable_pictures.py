@@ -48,7 +48,8 @@ def one_layout(data: dict[str, Any], label: str) -> str:
     """The best layout."""
     program = data["program"]
     steps, room = len(program["supply_s"]), program["fast_bytes"]
-    return _svg(220, [_layout(0, 22, WIDTH, 190, data["best"], steps, room, "the best found")], label)
+    best = data["limits"][str(room // 2**20)][2]
+    return _svg(220, [_layout(0, 22, WIDTH, 190, best, steps, room, "the best found")], label)
 
 
 def bars(rows: list[tuple[str, float, str]], label: str) -> str:
@@ -81,9 +82,13 @@ def _chips(data: dict[str, Any], label: str) -> str:
 
 
 def _race(data: dict[str, Any], label: str) -> str:
-    seconds = sum(data["graph"]["seconds"])
-    rows = [("all ops on one device", seconds), ("the best known schedule", data["best_s"])]
-    return bars([(name, value, f"{value * 1e3:.2f} ms") for name, value in rows], label)
+    names = {"brkga": "BRKGA", "regal": "REGAL", "fiedler": "eigenvector"}
+    rows = []
+    for one in data["graphs"]:
+        for key, name in names.items():
+            gap = 100 * (sum(one["ends"][key]) / data["races"] / one["best_s"] - 1)
+            rows.append((f"{one['name']}: {name}", gap, f"{gap:.1f} %"))
+    return bars(rows, label)
 
 
 def _claims(data: dict[str, Any], label: str) -> str:

@@ -30,17 +30,19 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> its scripts, in the order in which they are read."""
 TITLES = {
-    "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the best mapping found does. "
-    "Each rectangle is one stay of a tensor.",
+    "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the mapping of the highest "
+    "return found does. Each rectangle is one stay of a tensor.",
     "game": "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed frames show "
     "where Copy and NoCopy would put the buffer.",
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
     "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
     "credits": "A credit for each operation says which way it should go; one for the whole sample does not. "
     "Operations with a bold arrow can move alone: click them.",
-    "race": "Four searches on the same graph of fifty operations. The knobs change the law of one operation.",
+    "race": "Searches on the same graph of about fifty operations; of thirty races each, how far above the best known "
+    "schedule they end. The knobs change the law of one operation.",
     "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
-    "beyond stands at the edge. Blue: reproduced; light blue: same direction; grey: undecided; red: not reproduced. "
+    "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
+    "direction; grey: undecided; red: not reproduced. "
     "Click a row to see what decides it.",
     "chips-ladder": "Throughput on sixteen test graphs, in naive greedy's.",
     "race-ladder": "Gap to the best known schedule on synthetic graphs, in percent; less is better.",

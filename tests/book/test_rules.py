@@ -6,6 +6,7 @@ reward, a repair that draws otherwise, a schedule of another length.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -27,6 +28,7 @@ from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch  # noq
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair  # noqa: E402
 from learned_mapping.mcm.searches.moves import move_arrays, single_moves  # noqa: E402
 from learned_mapping.mcm.validate import validate  # noqa: E402
+from learned_mapping.mmap.rules.actions import toy_program  # noqa: E402
 from learned_mapping.mmap.rules.play import Game  # noqa: E402
 from learned_mapping.mmap.searches.greedy import ThresholdRule  # noqa: E402
 from learned_mapping.programs.synthetic import random_graph  # noqa: E402
@@ -128,6 +130,25 @@ def test_going_back_and_greedy_rules(page):
     assert found == json.loads(json.dumps(expected))
 
 
+def test_all_games_of_the_toy(page):
+    """The bound of the toy is its optimum: all games, tried in Python as on the page of the problem."""
+    toy, cases, expected = toy_program(), [(8, 4.0), (5, 4.0), (12, 1.0), (8, 16.0)], []
+    for fast_bytes, rate in cases:
+        game, values = Game(toy.with_memory(fast_bytes=fast_bytes, copy_bytes_per_s=rate)), []
+        for attempt in itertools.product(range(3), repeat=toy.num_buffers):
+            game.restart()
+            if all(game.legal[action] and (game.step(action) or True) for action in attempt):
+                values.append(game.value)
+        expected.append(max(values))
+    data = {"toy": program_json(toy), "cases": cases}
+    found = ask(
+        page,
+        "({toy, cases}) => cases.map(([fastBytes, copyRate]) => lm.exhaust(toy, {fastBytes, copyRate}))",
+        data,
+    )
+    assert found == expected and found[0] == pytest.approx(2 / 3)
+
+
 def chip_cases(rng):
     for i in range(COUNT):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(5, 9)))
@@ -205,8 +226,6 @@ def test_partitions(page):
 
 def test_the_optimum_of_small_graphs(page):
     """The search by trying all finds what trying all in Python finds."""
-    import itertools
-
     rng, cases, expected = np.random.default_rng(3), [], []
     for i in range(20):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], 6)

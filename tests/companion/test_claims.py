@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
-from learned_mapping.companion import claims
+from learned_mapping.companion import claims, results
 from learned_mapping.companion.claims import Claim, Measure, count_verdicts, judge, measure, read_claims
 from learned_mapping.errors import InputError
+
+NUMBER = re.compile(r"\d+\.?\d*")
 
 
 def row(instance, method, metric, value, **extra):
@@ -134,6 +137,44 @@ def test_the_books_claims_read_and_cover_the_three_papers():
             assert low <= claim.reproduced[0] and claim.reproduced[1] <= high, f"{claim.id}: reproduced is the stricter"
 
 
+def test_the_papers_number_is_made_of_numbers_in_its_words():
+    """A diamond once stood at the mean of all programs, beside words that name one program's speedup."""
+    for claim in read_claims():
+        if claim.measure is not None:
+            assert bool(claim.printed) != bool(claim.unprinted), f"{claim.id}: either a number or why there is none"
+        if claim.printed:
+            stated, drawn = (
+                {float(n) for n in NUMBER.findall(text.replace(",", ""))} for text in (claim.number, claim.printed)
+            )
+            assert drawn - stated <= {1, 2, 4, 100}, f"{claim.id}: {drawn - stated} are not in {claim.number!r}"
+            assert drawn & stated, claim.id
+
+
+def test_the_papers_number_agrees_with_the_stored_one():
+    """Where the paper's rows, kept beside ours, can be measured by the claim's rule."""
+    compared = 0
+    for claim in read_claims():
+        stored = results.stored(claim.artifact) if claim.printed and claim.measure else None
+        paper = measure(claim.measure, stored["paper"]) if stored else None
+        if paper is not None:
+            compared += 1
+            assert claim.papers_value == pytest.approx(paper.value, rel=0.02), claim.id
+    assert compared >= 8
+
+
+def test_the_papers_number_comes_near_what_counts_as_reproduced():
+    """A threshold may be kinder than the number, and is never stricter."""
+    for claim in read_claims():
+        if claim.printed and claim.measure is not None:
+            low, high = claim.reproduced
+            assert low - 0.01 * abs(low) <= claim.papers_value <= high + 0.01 * abs(high), claim.id
+
+
+@pytest.mark.parametrize(("term", "value"), [("171 / 330", 171 / 330), ("(1 + 2) * -3", -9), ("0.01", 0.01)])
+def test_a_printed_number_is_plain_arithmetic(term, value):
+    assert Claim("x", 1, "t", "n", "mmap.x", printed=term).papers_value == value
+
+
 def test_a_claim_nobody_has_run_is_never_counted_as_reproduced(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     counts = count_verdicts(claims.judge_all())
@@ -163,6 +204,8 @@ GOOD = """claims:
         ("    text: t\n", "    text: t\n    not_testable: why\n", "claims[0]"),
         ("text: t", "texte: t", "claims[0]"),
         ("rows: {method: muzero}}", "rows: {method: muzero}, against: {method: x}}", "claims[0].measure"),
+        ("number: n", "number: n\n    printed: open('x')", "claims[0].printed"),
+        ("number: n", "number: n\n    printed: 1 / 0", "claims[0].printed"),
         ("claims:", "claims: [", "not YAML"),
     ],
 )

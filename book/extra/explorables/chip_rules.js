@@ -6,7 +6,7 @@
     const found = [];
     for (const [u, v] of graph.op_edges) {
       if (f[u] > f[v]) {
-        found.push({ rule: "acyclic", ops: [u, v], text: `Eq. 2, acyclic dataflow: ${graph.ops[u]} on chip ${f[u]} feeds ${graph.ops[v]} on chip ${f[v]}, against the ring` });
+        found.push({ rule: "acyclic", ops: [u, v], text: `Eq. 2, acyclic dataflow: ${graph.ops[u]} on chip ${f[u]} feeds ${graph.ops[v]} on chip ${f[v]}, against the dataflow` });
       }
     }
     const used = new Set(f), top = Math.max(...f);

@@ -9,23 +9,44 @@
     f.live.append(list);
     const chips = data.chips, n = graph.ops.length, links = [4, 8, 16, 32, 64, 128].map((x) => x * 1e9);
     let at = graph.ops.map(() => 0), seed = 1, best = null, held = null;
+    let scattered = null, told = "", moved = 0, last = -1, open = false; // the broken candidate, what FIX left of it, the reader's moves
     const link = slider(f.bar, { name: "link", label: "link speed", values: links, value: data.link_bytes_per_s, show: (v) => `${v / 1e9} GB/s`, change: settle });
     const memories = [2, 3, 4, 5, 6, 8, 64];
     const memory = slider(f.bar, { name: "memory", label: "memory of a chip", values: memories, value: 64, show: (v) => `${v} MiB`, change: settle });
     const random = () => { const next = lm.schedule.uniform(seed++); for (let i = 0; i < 3; i++) next(); return next; };
     const shuffled = (next) => { const order = graph.ops.map((_, i) => i); for (let i = n - 1; i > 0; i--) { const j = Math.floor(next() * (i + 1)); [order[i], order[j]] = [order[j], order[i]]; } return order; };
-    button(repairs, "repair by FIX", () => { const next = random(); at = rules.fixRepair(new rules.Solver(graph, chips), shuffled(next), at, next); settle(); }, { "data-repair": "fix" });
-    button(repairs, "draw one by SAMPLE", () => { const next = random(); at = rules.sampleRepair(new rules.Solver(graph, chips), shuffled(next), next); settle(); }, { "data-repair": "sample" });
-    button(repairs, "scatter", () => { const next = random(); at = graph.ops.map(() => Math.floor(next() * chips)); settle(); });
+    button(repairs, "scatter", () => { const next = random(); do { at = graph.ops.map(() => Math.floor(next() * chips)); } while (!broken(at).length); scattered = at.slice(); told = ""; settle(); }, { "data-scatter": true });
+    button(repairs, "repair by FIX", () => { if (broken(at).length) scattered = at.slice(); repair(at); }, { "data-repair": "fix" });
+    const again = button(repairs, "repair the same again", () => repair(scattered), { "data-repair": "again" });
+    button(repairs, "draw one by SAMPLE", () => { const next = random(); at = rules.sampleRepair(new rules.Solver(graph, chips), shuffled(next), next); told = ""; settle(); }, { "data-repair": "sample" });
     player(repairs, "random search", () => {
       const next = random(), tried = rules.sampleRepair(new rules.Solver(graph, chips), shuffled(next), next), cost = (x) => rules.runtime(graph, x, chips, link.value);
       if (broken(at).length || (!broken(tried).length && cost(tried) < cost(at))) at = tried;
+      told = "";
       settle();
       return true;
     }, 120);
-    button(challenge, "the policy's", () => { at = data.found.zeroshot.slice(); settle(); }, { "data-show": "policy" });
-    button(challenge, "the careful greedy's", () => { at = data.found["greedy-careful"].slice(); settle(); });
-    button(challenge, "show the optimum", () => { if (best) at = best.slice(); settle(); }, { "data-show": "optimum" });
+    button(challenge, "start again", () => { at = graph.ops.map(() => 0); told = ""; moved = 0; last = -1; open = false; settle(); }, { "data-start": true });
+    const ask = button(challenge, "show the answers", () => { open = true; draw(); }, { "data-answers": true });
+    const answers = [["the policy's", "policy", () => data.found.zeroshot], ["the careful greedy's", "greedy", () => data.found["greedy-careful"]], ["the optimum", "optimum", () => best || at]]
+      .map(([words, name, found]) => button(challenge, words, () => { at = found().slice(); told = ""; settle(); }, { "data-show": name }));
+
+    function repair(candidate) {
+      const next = random();
+      at = rules.fixRepair(new rules.Solver(graph, chips), shuffled(next), candidate, next);
+      told = `FIX left ${at.filter((c, op) => c === candidate[op]).length} of ${n} operations where they were. `;
+      settle();
+    }
+
+    // One move, however far and in however many steps an op goes.
+    function move(op, chip) {
+      if (chip === at[op]) return;
+      if (op !== last) moved += 1;
+      last = op;
+      told = "";
+      at[op] = chip;
+      draw();
+    }
 
     function rows(w) { return w < 520 ? 30 : 26; }
     const sram = () => memory.value * 2 ** 20;
@@ -51,7 +72,7 @@
         p.text(left - 8, y(op) + 4, name.length > 14 ? `${name.slice(0, 13)}…` : name, { "text-anchor": "end" });
         const node = p.add("g", { class: culprits.has(op) ? "lm-op lm-op-bad" : "lm-op", tabindex: 0, role: "slider", "data-op": op, "aria-label": `${name}, ${(graph.seconds[op] * 1e6).toFixed(1)} µs`, "aria-valuemin": 0, "aria-valuemax": chips - 1, "aria-valuenow": at[op], "aria-valuetext": `chip ${at[op]}` });
         node.append(lm.ui.s("rect", { x: x(op) - 24, y: y(op) - row / 2 + 2, width: 48, height: row - 4, rx: 5 }), lm.ui.s("text", { x: x(op), y: y(op) + 4, "text-anchor": "middle", class: "lm-on-node" }, (graph.seconds[op] * 1e6).toFixed(1)));
-        node.addEventListener("pointerdown", (event) => { held = { op, left, lane }; event.preventDefault(); p.svg.setPointerCapture(event.pointerId); });
+        node.addEventListener("pointerdown", (event) => { held = { op, left, lane }; last = -1; event.preventDefault(); p.svg.setPointerCapture(event.pointerId); });
       });
       const most = Math.max(...loads.filter((v) => v > 0), 1e-12);
       p.text(left - 8, bottom + 40, "µs a result", { "text-anchor": "end" });
@@ -67,10 +88,16 @@
       });
       list.replaceChildren(...faults.slice(0, 5).map((x) => h("li", { "data-rule": x.rule }, x.text)));
       const policy = data.found.zeroshot, beats = broken(policy).length ? null : throughput(policy), top = best ? throughput(best) : null;
-      if (faults.length) f.say(`${faults.length} broken: ${faults[0].text}.`);
+      again.disabled = !scattered;
+      if (top !== null && !faults.length && throughput(at) > top * 0.999999) open = true;
+      for (const made of answers) made.hidden = !open;
+      ask.hidden = open;
+      const steps = `${moved} move${moved === 1 ? "" : "s"}`;
+      const others = `${beats === null ? "The policy's partition does not fit the memory" : `The policy's best of ${data.samples} reaches ${beats.toFixed(0)}`}; ${top === null ? "no partition fits" : `the optimum ${top.toFixed(0)}, on ${new Set(best).size} of the chips`}.`;
+      if (faults.length) f.say(`${faults.length} broken: ${faults[0].text}. ${steps}. ${others}`);
       else {
         const mine = throughput(at), won = beats !== null && mine > beats * 1.000001, done = top !== null && mine > top * 0.999999;
-        f.say(`Valid. ${mine.toFixed(0)} results per second. ${done ? "This is the optimum. " : won ? "You beat the policy. " : ""}The policy's best of ${data.samples} has ${beats === null ? "no room for it" : beats.toFixed(0)}, the optimum ${top === null ? "does not exist" : top.toFixed(0)}.`);
+        f.say(`${told}Valid. ${mine.toFixed(0)} results per second after ${steps}. ${done ? "This is the optimum. " : won ? "More than the policy's. " : ""}${others}`);
       }
       f.write({ at: at.join(""), link: link.value / 1e9, memory: memory.value });
     }
@@ -82,7 +109,7 @@
       if (!held) return;
       const box = p.svg.getBoundingClientRect(), scale = p.svg.viewBox.baseVal.width / box.width;
       const chip = Math.max(0, Math.min(chips - 1, Math.floor(((event.clientX - box.left) * scale - held.left) / held.lane)));
-      if (chip !== at[held.op]) { at[held.op] = chip; draw(); }
+      move(held.op, chip);
     });
     for (const kind of ["pointerup", "pointercancel"]) p.svg.addEventListener(kind, () => { if (held) { held = null; draw(); } });
     p.svg.addEventListener("keydown", (event) => {
@@ -90,8 +117,7 @@
       const next = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -chips, End: chips }[event.key];
       if (op === undefined || next === undefined) return;
       event.preventDefault();
-      at[op] = Math.max(0, Math.min(chips - 1, at[op] + next));
-      draw();
+      move(Number(op), Math.max(0, Math.min(chips - 1, at[op] + next)));
       p.svg.querySelector(`[data-op="${op}"]`).focus();
     });
     const known = f.read();

@@ -20,7 +20,7 @@
       draw();
     }
 
-    // The axis: 0 where the claim starts to point its own way, 1 where the paper's number is reached.
+    // The axis: 0 where the claim starts to point its own way, 1 where it counts as reproduced.
     function axis(c) {
       const [low, high] = c.reproduced, [least, most] = c.same;
       const zero = low !== null ? least : most, one = low !== null ? low : high;
@@ -34,9 +34,9 @@
       where.set(Math.min(at + 1, rows.length));
       const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, left = wide ? 210 : 166, size = wide ? 12 : 10, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
       p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
-      for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "the paper's number →", "start"]]) {
+      for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "reproduced from here →", "start"]]) {
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
-        p.text(x(v), 15, wide ? words : words.replace("points ", "").replace(" number", ""), { "text-anchor": anchor, "font-size": size });
+        p.text(x(v), 15, wide ? words : words.replace("points ", "").replace(" from here", ""), { "text-anchor": anchor, "font-size": size });
       }
       p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number", { "font-size": size });
       rows.forEach((c, i) => {
@@ -53,6 +53,11 @@
             put("circle", { cx: x(map(c.measured[0])), cy: y, r: 5, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
           }
         }
+        if (map && c.printed === null) g.append(lm.ui.s("title", {}, `No diamond: ${c.unprinted}.`));
+        if (c.measured && c.printed === null) { // on the side where nothing is drawn
+          const right = map && Math.min(...c.measured.map(map)) < -0.6;
+          words(x(right ? 2.95 : -1.45), "no number", { class: "lm-undecided", "text-anchor": right ? "end" : "start" });
+        }
         if (!c.measured) words(x(-1.45), c.verdict.replace(" here", ""), { class: "lm-undecided" });
       });
       const c = rows[at];
@@ -61,7 +66,7 @@
       const show = (m) => (m ? `${Number(m[0].toPrecision(4))} [${Number(m[1].toPrecision(4))}, ${Number(m[2].toPrecision(4))}]` : "–");
       detail.append(
         h("p", {}, h("strong", {}, c.text)),
-        h("p", {}, `The paper: ${c.number}.${c.printed === null ? "" : ` By the claim's rule: ${Number(c.printed.toPrecision(4))}.`}`),
+        h("p", {}, `The paper: ${c.number}. ${c.printed === null ? `No diamond: ${c.unprinted}.` : `In the unit of the measure: ${Number(c.printed.toPrecision(4))}.`}`),
         h("p", {}, `Measured: ${show(c.measured)}.${c.method ? ` Our own ${c.method}: ${show(c.ours)}.` : ""} `, h("a", { href: c.link, "data-table": c.artifact }, `See ${c.artifact}`)),
       );
       f.say(`Claim ${at + 1} of ${rows.length}: ${c.verdict}.`);

@@ -9,9 +9,10 @@
     const scores = h("div", { class: "lm-picture" }), trees = h("div", { class: "lm-picture", hidden: true });
     f.live.append(scores, trees);
     const q = lm.ui.picture(scores, 118, "returns"), r = lm.ui.picture(trees, 230, "the agent's search tree");
-    let game = null, kept = [], watching = false, greedy = 0;
-    const which = select(f.bar, "program", [["perceptron", "a perceptron's training step, 34 buffers"], ["toy", "the toy of six buffers"]], () => { kept = []; begin(); });
-    const capacity = slider(f.bar, { name: "capacity", label: "fast memory", values: data.capacities, value: 3, show: (v) => `${v} MiB`, change: () => { kept = []; begin(); } });
+    const toyBytes = (mib) => Math.max(1, Math.round((data.toy.fast_bytes * mib) / 3));
+    let game = null, kept = [], watching = false, greedy = 0, optimum = null;
+    const which = select(f.bar, "program", [["perceptron", "a perceptron's training step, 34 buffers"], ["toy", "the toy of six buffers"]], () => { capacity.tell(); kept = []; begin(); });
+    const capacity = slider(f.bar, { name: "capacity", label: "fast memory", values: data.capacities, value: 3, show: (v) => (which.value === "toy" ? `${toyBytes(v)} bytes` : `${v} MiB`), change: () => { kept = []; begin(); } });
     const bandwidth = slider(f.bar, { name: "bandwidth", label: "copy speed", values: data.bandwidths, value: 1, show: (v) => `${v} ×`, change: () => { kept = []; begin(); } });
     const buttons = NAMES.map((name, action) => button(actions, name, () => play(action), { "data-action": action }));
     const moves = slider(below, { name: "moves", label: "move", min: 0, max: 0, value: 0, change: (v) => { game.back(0); kept.slice(0, v).forEach((a) => game.step(a)); show(); } });
@@ -37,14 +38,15 @@
     const isToy = () => which.value === "toy";
     const program = () => (isToy() ? data.toy : data.program);
     function settings() {
-      const share = capacity.value / 3, base = program();
-      return { fastBytes: isToy() ? Math.max(1, Math.round(base.fast_bytes * share)) : Math.round(capacity.value * 2 ** 20), copyRate: base.copy_bytes_per_s * bandwidth.value };
+      const base = program();
+      return { fastBytes: isToy() ? toyBytes(capacity.value) : Math.round(capacity.value * 2 ** 20), copyRate: base.copy_bytes_per_s * bandwidth.value };
     }
 
     function begin() {
       watching = false;
       game = new lm.Game(program(), settings());
       greedy = lm.greedy(program(), settings()).value;
+      optimum = isToy() ? lm.exhaust(program(), settings()) : null;
       kept.forEach((a) => { if (!game.over && game.outcomes[a].legal) game.step(a); });
       show();
     }
@@ -102,13 +104,13 @@
     }
 
     function drawScores() {
-      const { width } = q.clear(), known = isToy() ? null : data.best[`${capacity.value} ${bandwidth.value}`];
-      const percent = (v) => (v === null ? "not known for the toy" : `${(100 * v).toFixed(1)} %`);
+      const { width } = q.clear(), known = isToy() ? [optimum, optimum] : data.best[`${capacity.value} ${bandwidth.value}`];
+      const percent = (v) => `${(100 * v).toFixed(1)} %`;
       const atHome = !isToy() && capacity.value === 3 && bandwidth.value === 1;
       const rows = [
         { name: "you", value: game.value, mark: true, kind: "lm-bar-mine" }, { name: "greedy", value: greedy },
-        { name: "the agent", value: atHome ? data.agent.value : null, text: "plays at 3 MiB, 1 ×" },
-        { name: "edit-search", value: known ? known[0] : null }, { name: "proven bound", value: known ? known[1] : null, kind: "lm-bar-bound" },
+        { name: "the agent", value: atHome ? data.agent.value : null, text: isToy() ? "has not played the toy" : "plays at 3 MiB, 1 ×" },
+        { name: isToy() ? "all games tried" : "edit-search", value: known[0] }, { name: "proven bound", value: known[1], kind: "lm-bar-bound" },
       ];
       ladder(q, rows.map((row) => ({ ...row, text: row.text && row.value === null ? row.text : percent(row.value) })), { top: 2, width, left: 100, most: 1 });
     }

@@ -234,5 +234,20 @@
     return games[1].value > games[0].value ? games[1] : games[0];
   }
 
-  Object.assign(lm, { Game, greedy, COPY, NO_COPY, DROP });
+  // The best return of all games of a small program without alias groups.
+  function exhaust(program, settings) {
+    const game = new Game(program, settings);
+    return (function most() {
+      if (game.over) return game.value;
+      const at = game.moves.length, values = [0, 1, 2].filter((a) => game.outcomes[a].legal).map((a) => {
+        game.step(a);
+        const value = most();
+        game.back(at);
+        return value;
+      });
+      return Math.max(...values);
+    })();
+  }
+
+  Object.assign(lm, { Game, greedy, exhaust, COPY, NO_COPY, DROP });
 })((globalThis.lm = globalThis.lm || {}));

@@ -5,8 +5,10 @@ by the rows of the methods it names. Where their interval lies on both sides of 
 *undecided*. Where there are no such rows, or a learner has learned less than `LEARNERS` asks for, it is *not yet run*.
 """
 
+import ast
 import html
 import math
+import operator
 import os
 import random
 from collections import Counter
@@ -32,7 +34,6 @@ LEARNERS: dict[str, dict[str, float]] = {
     "muzero-no-backup": {"games_worth": 200, "updates": 1000},
     "rl": {"updates": 20},
     "rl-sample-credit": {"updates": 20},
-    "rl-balanced": {"updates": 20},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},
     "regal": {"updates": 1000},
@@ -63,6 +64,7 @@ OVER: dict[str, Callable[[list[float]], float]] = {
 }
 """How the values of several instances become one."""
 MAX_CLAIMS = 1000
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,15 @@ class Claim:
     """How many instances the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
+    printed: str = (
+        ""  # The paper's number in the unit of the measure, from the numbers in `number`, such as "171 / 330".
+    )
+    unprinted: str = ""  # Why the paper has no such number.
+
+    @property
+    def papers_value(self) -> float | None:
+        """The value of `printed`; None where there is none."""
+        return _value(ast.parse(self.printed, mode="eval").body) if self.printed else None
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,7 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
 
 
 def _claim(node: Node) -> Claim:
-    optional = ("measure", "reproduced", "same_direction", "not_testable", "instances", "ours")
+    optional = ("measure", "reproduced", "same_direction", "not_testable", "instances", "ours", "printed", "unprinted")
     cells = node.object(("id", "paper", "text", "number", "artifact"), optional)
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
@@ -149,12 +160,36 @@ def _claim(node: Node) -> Claim:
         parts["measure"] = _measure(cells["measure"])
     else:
         parts["not_testable"] = cells["not_testable"].string()
+    if "printed" in cells:
+        parts["printed"] = _printed(cells["printed"])
+    if "unprinted" in cells:
+        parts["unprinted"] = cells["unprinted"].string()
     if "ours" in cells:
         parts["ours"] = _words(cells["ours"])
     if "instances" in cells:
         parts["instances"] = cells["instances"].integer(1, MAX_CLAIMS)
     names = ("id", "text", "number", "artifact")
     return Claim(paper=cells["paper"].integer(1, 3), **{name: cells[name].string() for name in names}, **parts)
+
+
+def _value(term: ast.expr) -> float:
+    """The value of a term of plain arithmetic; raises `ValueError` for any other."""
+    match term:
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](_value(left), _value(right))
+    raise ValueError("neither a number nor a sum, difference, product or quotient of numbers")
+
+
+def _printed(node: Node) -> str:
+    try:
+        _value(ast.parse(str(node.value), mode="eval").body)
+    except (ValueError, SyntaxError, ZeroDivisionError, RecursionError) as fault:
+        node.fail(str(fault))
+    return str(node.value)
 
 
 def _measure(node: Node) -> Measure:

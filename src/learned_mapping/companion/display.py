@@ -8,6 +8,7 @@ from typing import Any
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Artifact, find_artifact
+from learned_mapping.companion.captions import caption
 
 
 class Html(str):
@@ -52,6 +53,8 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
         day,
     ]
+    if not result["validated"]:  # a drawing: there was nothing to solve
+        parts = [*parts[:2], day]
     if artifact is not None:
         changed = results.staleness(result)
         meaning = f"changed since: {', '.join(changed)}" if changed else "its methods still do the same"
@@ -96,12 +99,12 @@ def table(
         down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
         across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
         found = {key[1:]: _cell(cells[key]) for key in keys}
-        pieces.append(grid(metric.replace("_", " "), down, across, found, key=key))
+        pieces.append(grid(caption(metric), down, across, found, key=key))
     return Html("".join(pieces))
 
 
 def grid(
-    caption: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str], *, key: bool = False
+    title: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str], *, key: bool = False
 ) -> Html:
     """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower. The book folds
     long tables, but for those that are `key` to their page."""
@@ -113,7 +116,7 @@ def grid(
         + "</tr>"
         for name in down
     )
-    return simple_table(caption, head_row(["", *map(_label, across)]), body, key=key)
+    return simple_table(title, head_row(["", *map(_label, across)]), body, key=key)
 
 
 def head_row(names: Iterable[str]) -> str:
