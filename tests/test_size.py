@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1280,
-    "src/learned_mapping/companion": 9540,
+    "src/learned_mapping/companion": 9680,  # 9,540 before captions were words and rows had reasons
     "src/learned_mapping/hardware": 1230,
     "src/learned_mapping/learning": 360,
     "src/learned_mapping/mcm": 4260,  # 4,180 before the policy had a credit for each op
@@ -16,8 +16,8 @@ MOST = {
     "src/learned_mapping/regal": 4570,
     "src/learned_mapping/tpu": 2330,
     "data/builders": 6300,
-    "book/_extensions": 1500,
-    "tests": 21_300,  # 20,300 before every public primitive had its cost
+    "book/_extensions": 1520,
+    "tests": 21_400,  # 20,300 before every public primitive had its cost
 }
 
 
