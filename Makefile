@@ -1,4 +1,4 @@
-# make book | test | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | clean
+# make book | test | test-all | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ JOBS ?= 2
 
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: book test fuzz browser-test notebooks pdf lab reproduce bench lint lock clean
+.PHONY: book test test-all fuzz browser-test notebooks pdf lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,7 +16,11 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile  # so that no two workers compile the same
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"  # so that no two workers compile the same
+
+# With the tests that take minutes, such as that of every knob of every page.
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 fuzz: $(STAMP)
 	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py

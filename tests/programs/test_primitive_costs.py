@@ -113,7 +113,9 @@ def test_every_primitive_of_the_installed_jax_has_its_rule():
 
 
 OPAQUE = {"call_exported", "cudnn_fusion", "ffi_call", "io_callback", "pure_callback", "spsolve"}
-"""Calls of code that JAX does not see, and a library's sparse solver: the only primitives of unknown cost."""
+OPAQUE |= {"global_array_to_host_local_array", "host_local_array_to_global_array"}
+"""Calls of code that JAX does not see, a library's sparse solver, and what passes arrays between hosts, of which this
+process may know or not: the only primitives of unknown cost."""
 
 
 def test_primitives_without_a_public_name_have_their_rules_too():

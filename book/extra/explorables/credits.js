@@ -7,12 +7,12 @@
   lm.explorables.credits = function (root, data) {
     const { frame, select, button, s } = lm.ui, graph = data.graph, chips = data.chips, link = data.link_bytes_per_s, n = graph.ops.length;
     const f = frame(root, "credits"), p = f.picture((w) => 40 + (w < 520 ? 30 : 26) * n + 96, "credits of ops"), place = [];
-    let at = data.found["greedy-naive"].slice(), kind = "flow";
+    let at = data.begin.slice(), kind = "flow";
     graph.order.forEach((op, i) => { place[op] = i; });
     p.svg.setAttribute("role", "group");
     const menu = select(f.bar, "credit", [["flow", "flow, for each op"], ["exact", "exact, for each op"], ["sample", "one for the sample"]], (value) => { kind = value; draw(); });
     button(f.bar, "follow the largest", () => { const best = largest(); if (best) at = moved(at, ...best); draw(); }, { "data-do": "follow" });
-    button(f.bar, "begin anew", () => { at = data.found["greedy-naive"].slice(); draw(); });
+    button(f.bar, "begin anew", () => { at = data.begin.slice(); draw(); });
     const throughput = (x) => 1 / lm.chips.runtime(graph, x, chips, link);
 
     function largest() {
@@ -33,7 +33,8 @@
       }
       p.text(left - 8, bottom + 40, "µs a result", { "text-anchor": "end" });
       graph.ops.forEach((name, op) => {
-        const [down, up] = gains[op], push = up - down, side = push > 0 ? 1 : -1, able = Math.abs(push) > 0.01 && allowed(graph, at, op, side, chips);
+        const [down, up] = gains[op], push = Math.max(up, down, 0) * (up >= down ? 1 : -1), side = push > 0 ? 1 : -1; // no arrow where both lose
+        const able = Math.abs(push) > 0.01 && allowed(graph, at, op, side, chips);
         const x = left + (at[op] + 0.5) * lane, y = 26 + row * (place[op] + 0.5), reach = Math.min(lane / 2, 18 + (lane / 2) * Math.min(Math.abs(push), 1));
         p.text(left - 8, y + 4, name.length > 14 ? `${name.slice(0, 13)}…` : name, { "text-anchor": "end" });
         if (Math.abs(push) > 0.01) p.add("path", { d: `M${x} ${y}H${x + side * reach}m${-side * 6} -5l${side * 6} 5l${-side * 6} 5`, class: able ? "lm-edge lm-edge-bad" : "lm-edge", fill: "none" });

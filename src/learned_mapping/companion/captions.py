@@ -24,6 +24,7 @@ CAPTIONS = {
     "gap_percent": "Gap to the best known or the bound, in percent; less is better",
     "gap_ratio": "Gap divided by the baseline's; below 1 is better",
     "graphs_above_careful": "Graphs on which the careful greedy is beaten",
+    "graphs_above_start": "Graphs on which CP-SAT beats its start",
     "identity": "Cycles of a mapping written by us, in those of the compiler's own",
     "identity_percent": "Largest difference between the compiler's mapping, written by us, and its own run, in percent",
     "identity_programs": "Programs for which the compiler's mapping was written by us",
