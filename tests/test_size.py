@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4570,
     "src/learned_mapping/tpu": 2330,
     "data/builders": 6300,
-    "book/_extensions": 1520,
+    "book/_extensions": 1540,
     "tests": 21_400,  # 20,300 before every public primitive had its cost
 }
 
