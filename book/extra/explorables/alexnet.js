@@ -80,7 +80,7 @@
       for (const r of [0, most]) q.text(left - 4, y(r) + 4, `${(100 * r).toFixed(0)} %`, { "text-anchor": "end" });
       q.add("path", { d: curve(copyPrice.value).map(([v, r], i) => `${i ? "L" : "M"}${x(v).toFixed(1)} ${y(r).toFixed(1)}`).join(""), class: "lm-line lm-line-1" });
       q.add("circle", { cx: x(price.value), cy: y(value), r: 5, class: "lm-dot-1" });
-      q.text(left, top + tall + 16, "greedy's return; → the price, each step 1.3 times the last");
+      q.text(left, top + tall + 16, "↑ greedy's return; → price, in steps of 1.3 times");
     }
 
     const link = f.read();

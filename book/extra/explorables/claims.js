@@ -32,9 +32,9 @@
 
     function draw() {
       where.set(Math.min(at + 1, rows.length));
-      const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, left = wide ? 210 : 166, size = wide ? 12 : 10, w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
+      const { width } = p.clear(`${rows.length} claims`), wide = width >= 600, size = wide ? 12 : 10, left = 14 + 0.59 * size * Math.max(...data.claims.map((c) => c.id.split(".")[1].length)), w = width - left - 14, x = (v) => left + (w * (Math.max(-1.5, Math.min(3, v)) + 1.5)) / 4.5, bottom = 44 + 15 * rows.length;
       p.add("rect", { x: x(1), y: 26, width: x(3) - x(1), height: bottom - 26, class: "lm-good" });
-      for (const [v, words, anchor] of [[0, "points the same way →", "middle"], [1, "reproduced from here →", "start"]]) {
+      for (const [v, words, anchor] of [[0, "points the same way →", wide ? "middle" : "end"], [1, "reproduced from here →", "start"]]) {
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
         p.text(x(v), 15, wide ? words : words.replace("points ", "").replace(" from here", ""), { "text-anchor": anchor, "font-size": size });
       }

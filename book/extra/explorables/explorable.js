@@ -31,7 +31,12 @@
         return { width, height: tall };
       },
       add(tag, attributes, ...children) { const made = s(tag, attributes, ...children); svg.append(made); return made; },
-      text(x, y, words, more) { return this.add("text", { x, y, ...more }, words); },
+      // Words that would reach over the right edge begin further left.
+      text(x, y, words, more) {
+        const made = this.add("text", { x, y, ...more }, words), width = svg.viewBox.baseVal.width;
+        if (!(more && more["text-anchor"]) && x + 9 * words.length > width) made.setAttribute("x", Math.max(0, Math.min(x, width - made.getComputedTextLength() - 2)));
+        return made;
+      },
     };
   }
 

@@ -33,7 +33,7 @@
       const { width, height } = p.clear(), narrow = width < 520, w = narrow ? width : width / 2 - 10, tall = narrow ? height / 2 - 44 : height - 50;
       const a = panel(0, 22, w, tall, "the compiler's layout", data.compiler);
       const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, `the highest return: ${data.speedup.toFixed(2)} times as fast`, data.best);
-      p.text(0, height - 6, `time → ${data.steps} instructions; upwards: ${mebibytes(data.fast_bytes)} of fast memory`);
+      p.text(0, height - 6, `→ ${data.steps} instructions; ↑ ${mebibytes(data.fast_bytes)} of fast memory`);
       f.say(`Instruction ${state.step} of ${data.steps}: the compiler holds ${mebibytes(a)} in fast memory, the mapping of the highest return ${mebibytes(b)}.`);
     }
 

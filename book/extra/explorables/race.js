@@ -103,7 +103,7 @@
     // A dot for the end of each race, and the mean of those shown.
     function drawMany() {
       const { width } = m.clear(), left = narrow(width) ? 92 : 170, w = width - left - 60, lanes = LANES.filter(([k]) => at.ends[k]), most = Math.max(1, ...lanes.flatMap(([k]) => at.ends[k].map(gap))), x = (v) => left + (w * gap(v)) / most;
-      m.text(4, 14, `${ended} of ${data.races} races, ${limit} evaluations each: a dot is where one ends`, { class: "lm-strong" });
+      m.text(4, 14, `${ended} of ${data.races} races${narrow(width) ? "" : `, ${limit} evaluations each`}: a dot where each ends`, { class: "lm-strong" });
       lanes.forEach(([k, words, line], i) => {
         const y = 40 + 34 * i, ends = at.ends[k].slice(0, ended);
         m.text(left - 8, y + 4, narrow(width) ? words.split(" ").at(-1) : words, { "text-anchor": "end" });
@@ -114,7 +114,7 @@
         m.add("line", { x1: x(mean), x2: x(mean), y1: y - 13, y2: y + 13, class: `lm-line ${line}` });
         m.text(left + w + 6, y + 4, `${gap(mean).toFixed(1)} %`);
       });
-      m.text(left, 144, `gap to the best known: 0 to ${most.toFixed(0)} %; the stroke is the mean`);
+      m.text(left, 144, `gap to the best known, to ${most.toFixed(0)} %; stroke: mean`);
     }
 
     // Who ends ahead of BRKGA: in how many races, and by the mean.
@@ -144,7 +144,7 @@
 
     function drawPlan() {
       const { width } = g.clear(), done = decode(problem, runs[shown].best.chromosome, true), left = 46, w = width - left - 8, x = (s) => left + (w * s) / done.makespan;
-      g.text(left, 12, `the best schedule of ${LANES.find(([k]) => k === shown)[1]}: ${(done.makespan * 1e3).toFixed(3)} ms`, { class: "lm-strong" });
+      g.text(left, 12, `${narrow(width) ? "" : "the best schedule of "}${LANES.find(([k]) => k === shown)[1]}: ${(done.makespan * 1e3).toFixed(3)} ms`, { class: "lm-strong" });
       for (let d = 0; d < data.devices; d++) {
         g.text(left - 4, 36 + d * 30, `dev. ${d}`, { "text-anchor": "end" });
         g.add("rect", { x: left, y: 20 + d * 30, width: w, height: 24, class: "lm-room" });
@@ -157,7 +157,7 @@
       g.text(left, 92, "its chromosome: affinity for device 0, device 1");
       for (let i = 0; i < n; i++) for (let d = 0; d < data.devices; d++) g.add("rect", { x: left + (w * i) / n, y: 98 + d * 12, width: w / n - 0.5, height: 11, class: "lm-gene", "fill-opacity": (0.08 + 0.92 * entries[i * data.devices + d]).toFixed(2) });
       const most = Math.max(...done.profile.map(([, , bytes]) => bytes));
-      g.text(left, 142, `memory of each device over time; the most is ${(done.peak / 2 ** 20).toFixed(1)} MiB`);
+      g.text(left, 142, `memory of each device over time, to ${(done.peak / 2 ** 20).toFixed(1)} MiB`);
       for (let d = 0; d < data.devices; d++) {
         let last = 0;
         const points = [[left, 250]];
