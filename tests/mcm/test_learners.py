@@ -10,7 +10,7 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent import checkpoints
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.methods import LEARNERS, solve
+from learned_mapping.mcm.methods import BALANCED, LEARNERS, solve
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import random_graph
@@ -18,12 +18,13 @@ from learned_mapping.programs.synthetic import random_graph
 
 @pytest.fixture
 def small_policy(tmp_path, monkeypatch):
-    """An untrained policy in place of the shipped one, small enough to compile fast."""
-    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda pretraining=0: tmp_path / "chips.npz")
-    monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16, "epochs": 2})
-    config = agent_config("quick")
-    parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
-    checkpoints.save_policy(tmp_path / "chips.npz", config, parameters, {})
+    """Untrained policies in place of the shipped ones, small enough to compile fast."""
+    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda pretraining=0, begun=False: tmp_path / f"{begun}.npz")
+    monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16})
+    for begun, settings in ((False, {"epochs": 2}), (True, BALANCED)):
+        config = agent_config("quick", begun=begun, **settings)
+        parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
+        checkpoints.save_policy(checkpoints.checkpoint_path(begun=begun), config, parameters, {})
 
 
 def test_every_method_is_valid_and_repeats(small_policy):

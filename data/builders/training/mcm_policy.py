@@ -1,6 +1,7 @@
 """Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5 validation graphs.
 
     python -m builders.training.mcm_policy --seed 0 --out checkpoints/mcm/chips-0.npz
+    python -m builders.training.mcm_policy --seed 0 --balanced --out checkpoints/mcm/moves-0.npz
 
 A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are never read.
 """
@@ -14,23 +15,31 @@ from pathlib import Path
 
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.folders import build_folder
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choose
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.methods import BALANCED, FOLLOW, Task
+from learned_mapping.mcm.searches.even_cut import Start
 
 from .command import go_on, say
 
 
-def env_of(name: str) -> PartitionEnv:
-    """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model."""
-    return PartitionEnv(ChipModel(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name))))
+def env_of(name: str, balanced: bool = False) -> PartitionEnv:
+    """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model.
+
+    Where samples begin at partitions, training never goes on from a best one: near-balanced draws alone leave
+    something to gain in every batch.
+    """
+    task = Task(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name)))
+    return PartitionEnv(task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if balanced else None)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Pre-train the policy of paper 2.")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
+    parser.add_argument("--balanced", action="store_true", help="the policy of moves from near-balanced partitions")
     parser.add_argument("--profile", choices=tuple(SIZES), default="full")
     parser.add_argument("--samples", type=int, help="partitions judged (default: the profile's)")
     parser.add_argument("--seed", type=int, default=0)
@@ -38,19 +47,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, help="folder of the unfinished run (default: in build/)")
     chosen = parser.parse_args(arguments)
     samples = SAMPLES[chosen.profile] if chosen.samples is None else chosen.samples
-    work = chosen.work or build_folder() / "mcm-training" / f"{chosen.profile}-{chosen.seed}"
-    config = agent_config(chosen.profile)
-    training = agent_config(chosen.profile, **SETTINGS)
-    makers = [partial(env_of, name) for name in graphs.names("train")]
+    kind, own = ("moves", {**BALANCED, "begun": True}) if chosen.balanced else ("chips", {})
+    settings = {} if chosen.balanced else SETTINGS
+    work = chosen.work or build_folder() / "mcm-training" / f"{kind}-{chosen.profile}-{chosen.seed}"
+    config = agent_config(chosen.profile, **own)
+    training = agent_config(chosen.profile, **own, **settings)
+    makers = [partial(env_of, name, chosen.balanced) for name in graphs.names("train")]
     agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
     if not go_on(agent, work, every=20, minutes=chosen.minutes):
         say(f"{agent.iterations} of {agent.total} iterations done; the same call goes on")
         return 4
-    validation = [env_of(name) for name in graphs.names("validation")]
+    validation = [env_of(name, chosen.balanced) for name in graphs.names("validation")]
     best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say)
     facts = {
         "set": "mcm-graphs", "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
-        **SETTINGS,
+        **settings,
         "iteration": best, "scores": rows,
     }  # fmt: skip
     save_policy(chosen.out, config, agent.snapshots[best], facts)

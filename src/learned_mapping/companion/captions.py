@@ -52,6 +52,7 @@ CAPTIONS = {
     "ops": "Operations",
     "over_careful": "Throughput, in the careful greedy's",
     "over_optimum": "Throughput, as a share of the optimum's",
+    "over_optimum_after_1000": "Throughput after 1,000 samples, as a share of the optimum's",
     "over_spectral_percent": "Improvement over the eigenvector's search, in percent",
     "part_seconds": "Seconds of each part",
     "pearson": "Correlation of the predicted and the measured run time (Pearson)",

@@ -171,7 +171,7 @@ def _learn(
         policy = make_policy(agent_config(profile, begun=balanced, **changes))
         learned = new_learned(policy, rng)
     else:
-        config, parameters = shipped(task.pretraining)
+        config, parameters = shipped(task.pretraining, balanced)
         policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
@@ -226,6 +226,8 @@ LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
     "rl-balanced-frozen": ("the same start, moves and repair without learning: its control", FROZEN, True, {}),
     "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False, {}),
     "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False, {}),
+    "zeroshot-balanced": ("the policy of moves, trained on other graphs, sampled as it is", ZERO_SHOT, True, {}),
+    "finetune-balanced": ("the policy of moves, trained on other graphs, PPO goes on", FINE_TUNED, True, {}),
 }
 """Name -> description, how it starts, whether it begins about the even cut, and settings that differ."""
 
@@ -321,7 +323,7 @@ class Partitioning(Problem):
         from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 
         pretrained = method in LEARNERS and LEARNERS[method][1] not in (SCRATCH, FROZEN)
-        return checkpoint_path(task.pretraining) if pretrained else None
+        return checkpoint_path(task.pretraining, LEARNERS[method][2]) if pretrained else None
 
     def beside(self, task: Task) -> tuple[str, dict[str, float]]:
         """The careful greedy rule; the optimum where it is cheap, else the bound."""

@@ -339,12 +339,18 @@ class Scheduling(Problem):
 PROBLEM = Scheduling()
 
 
-def solve(instance: Instance, method: str, **limits: Any) -> Result:
-    """Schedules `instance` (graph, devices, objective); limits and errors as in `problem.solve`.
+def solve(instance: Instance | ComputationGraph, method: str, *, objective: str = "runtime", **limits: Any) -> Result:
+    """Schedules `instance`; limits and errors as in `problem.solve`.
+
+    Args:
+      instance: a graph with devices and objective, or a graph alone, which is scheduled on two default devices.
+      method: a name of `METHODS`.
+      objective: ``runtime`` or ``memory``, of a graph alone.
 
     The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
-    return problem.solve(PROBLEM, instance, method, **limits)
+    task = PROBLEM.task(instance, objective) if isinstance(instance, ComputationGraph) else instance
+    return problem.solve(PROBLEM, task, method, **limits)
 
 
 def floor(instance: Instance) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from learned_mapping.mmap.agent import env_games
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.rules.actions import DROP
 from mmap_games import hard_program
 
 
@@ -33,3 +35,14 @@ def test_both_play_and_see_the_same(seed: int) -> None:
         device.step(actions)
     np.testing.assert_array_equal(device.resets, kernel.resets)
     assert not bool(device._states.overflow.any())
+
+
+def test_compiling_makes_no_move():
+    """Catches a game that is a move on, and a first move whose compilation a budget pays for."""
+    games = EnvGames(hard_program(5, 20), 3)
+    games.compile()
+    compiled, fresh = env_games._step_all._cache_size(), EnvGames(hard_program(5, 20), 3)
+    np.testing.assert_array_equal(games.cursor, fresh.cursor)
+    np.testing.assert_array_equal(games.vector, fresh.vector)
+    games.step(np.full(3, DROP))
+    assert env_games._step_all._cache_size() == compiled

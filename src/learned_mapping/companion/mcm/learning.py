@@ -32,15 +32,15 @@ from learned_mapping.companion.table import (
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_digest, checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.methods import BALANCED, LEARNERS
+from learned_mapping.mcm.methods import BALANCED, FINE_TUNED, LEARNERS, ZERO_SHOT
 
 INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
     "random", "sa", "sa-balanced", "climb", "rl", "rl-sample-credit", "rl-balanced", "rl-balanced-frozen", "zeroshot",
-    "finetune",
+    "finetune", "zeroshot-balanced", "finetune-balanced",
 )  # fmt: skip
-UNTRAINED = tuple(method for method in SEARCHES if method not in ("zeroshot", "finetune"))
+UNTRAINED = tuple(method for method in SEARCHES if not method.startswith(("zeroshot", "finetune")))
 """Those that start from no policy trained before."""
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
 QUICK_GRAPHS = ("gru_writer_1x6",)
@@ -62,6 +62,8 @@ CONTRASTS = (
     ("rl-balanced", "sa"),
     ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"),
     ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "rl-sample-credit"), ("finetune", "zeroshot"),
+    ("zeroshot", "rl"), ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
+    ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose."""
 CLASSES = {
@@ -74,10 +76,10 @@ CLASSES = {
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
     """What a run of a method keeps of the trained policy it starts from, another for each of the first seeds; nothing
     for all other methods."""
-    if method not in ("zeroshot", "finetune"):
+    if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
-    return {"pretraining": pretraining, "checkpoint": checkpoint_digest(pretraining)}
+    return {"pretraining": pretraining, "checkpoint": checkpoint_digest(pretraining, LEARNERS[method][2])}
 
 
 def sweep_of(task: str, method: str, name: str, config: Record, seeds: int) -> list[Run]:
@@ -90,13 +92,13 @@ def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list
     """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
     if method not in LEARNERS or method.endswith("-frozen"):
         return []
-    _, _, balanced, settings = LEARNERS[method]
+    _, kind, balanced, settings = LEARNERS[method]
     changes = (BALANCED if balanced else {}) | {"begun": balanced} | settings
     rollouts = agent_config(records[0]["config"].get("network", "full"), **changes).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts
-    found = {"updates": 0 if method == "zeroshot" else updates}
+    found = {"updates": 0 if kind == ZERO_SHOT else updates}
     if checkpoint_of(method):
-        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path())[1]["facts"]["samples"])
+        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"])
     return rows(instance, method, found, n=len(records))
 
 

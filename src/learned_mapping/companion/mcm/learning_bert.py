@@ -25,7 +25,7 @@ GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
 SEARCHES = (
     "random", "sa", "random-balanced", "sa-balanced", "climb", "rl", "rl-sample-credit", "zeroshot", "finetune",
-    "rl-balanced", "rl-balanced-frozen", "class-search",
+    "rl-balanced", "rl-balanced-frozen", "zeroshot-balanced", "finetune-balanced", "class-search",
 )  # fmt: skip
 SAMPLES = {"quick": 20, "full": 430, "paper": 800}  # The paper's second level is reached after 423, its last after 607.
 REACHED_AFTER = 423  # What learning from scratch reaches with so many samples is a level too: the paper's second.
@@ -38,6 +38,8 @@ CONTRASTS = (
     ("finetune", "rl-sample-credit"), ("zeroshot", "rl"),
     ("finetune", "zeroshot"), ("finetune", "random"), ("finetune", "sa"), ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "random-balanced"), ("rl-balanced", "sa-balanced"), ("rl-balanced", "climb"),
+    ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
+    ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
     ("class-search", "random-balanced"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose; with `EARLY_SAMPLES` too, where both have them."""

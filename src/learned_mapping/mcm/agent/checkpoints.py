@@ -22,14 +22,14 @@ AGENT = "mcm-ppo"
 PRETRAININGS = 3  # Policies trained with different seeds; the first serves where nobody says which.
 
 
-def checkpoint_path(pretraining: int = 0) -> Path:
-    """The shipped file of a training."""
-    return data_folder() / "checkpoints" / "mcm" / f"chips-{pretraining}.npz"
+def checkpoint_path(pretraining: int = 0, begun: bool = False) -> Path:
+    """The shipped file of a training: of the policy over chips, or of that of moves from a partition (`begun`)."""
+    return data_folder() / "checkpoints" / "mcm" / f"{'moves' if begun else 'chips'}-{pretraining}.npz"
 
 
-def checkpoint_digest(pretraining: int = 0) -> str:
+def checkpoint_digest(pretraining: int = 0, begun: bool = False) -> str:
     """16 hexadecimal digits of a shipped file; empty where there is none."""
-    path = checkpoint_path(pretraining)
+    path = checkpoint_path(pretraining, begun)
     return file_sha256(path)[:16] if path.exists() else ""
 
 
@@ -56,10 +56,10 @@ def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
     return config, parameters
 
 
-def shipped(pretraining: int = 0) -> tuple[AgentConfig, Any]:
+def shipped(pretraining: int = 0, begun: bool = False) -> tuple[AgentConfig, Any]:
     """The shipped policy of a training; raises `InputError` where its file is missing."""
-    path = checkpoint_path(pretraining)
+    path = checkpoint_path(pretraining, begun)
     if not path.exists():
-        command = f"python -m builders.training.mcm_policy --seed {pretraining} --out {path}"
+        command = f"python -m builders.training.mcm_policy --seed {pretraining} {'--balanced ' * begun}--out {path}"
         raise InputError(path, "", f"there is no trained policy; make it in the folder data with: {command}")
     return load_policy(path)

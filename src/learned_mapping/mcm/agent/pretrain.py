@@ -25,9 +25,10 @@ SAMPLES = {"quick": 400, "full": 20_000, "paper": 20_000}
 SNAPSHOTS = {"quick": 2, "full": 20, "paper": 200}  # Copies kept, by profile, beside the untrained one.
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
-SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2}
-"""Gentler than on one graph, so that a policy stays as wide as fine-tuning needs it. With ten epochs on each graph it
-is soon sure of itself; hence two, and more weight on its entropy."""
+SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2, "op_weight": 1.0}
+"""Gentler than on one graph, so that a policy over chips stays as wide as fine-tuning needs it. With ten epochs on each
+graph, or ten times the weight on the ops' credits, it is soon sure of itself. The policy of moves has a prior that keeps
+it wide, and needs none of this."""
 SNAPSHOT, LEARNED = "snapshot", "learned"
 
 

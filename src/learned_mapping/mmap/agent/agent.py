@@ -137,6 +137,8 @@ class MMapAgent:
             self._loop.compile(self.games, self.learner.average, temperatures)
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
+            if self.config.true_dynamics:
+                games.compile()
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])

@@ -204,6 +204,13 @@ class EnvGames(Games):
         with env.exact():
             self._show(look(self._env, self._tables, self._states))
 
+    def compile(self) -> None:
+        """Compiles a move and a restart for so many games; the games stay where they are."""
+        before = self._states
+        self.step(np.full(len(self), DROP))
+        self.restart(())
+        self.go_on(before)
+
     def step(self, actions: np.ndarray) -> None:
         with env.exact():
             self._states, seen = _step_all(self._env, self._tables, self._states, np.asarray(actions, np.int32))

@@ -1,0 +1,62 @@
+"""The paper's policy at the paper's own size, Section 5.1: what it costs on one core, and what it reaches.
+
+Eight GraphSAGE layers of 128, ten epochs, 4,000 samples, beside the small network of all other tables with as many.
+"""
+
+from collections.abc import Sequence
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mcm.learning import INSTANCE, MODE_GRAPHS, QUICK_GRAPHS
+from learned_mapping.companion.mcm.learning_bert import GRAPH
+from learned_mapping.companion.mcm.learning_bert import INSTANCE as BERT
+from learned_mapping.companion.mcm.levels import best_so_far
+from learned_mapping.companion.table import Record, assembled, grouped, of_profile, ratio_rows, summaries, sweep
+
+SIZES = {"rl": "full", "rl, 8 x 128": "paper"}
+"""Row of the table -> the network's size."""
+SAMPLES = {"quick": 40, "full": 4000}
+FEWER = {"quick": 20, "full": 1000}
+"""Samples after which both are compared too: what the other tables have."""
+RULES = ("greedy-naive", "optimum")
+BERT_SEEDS = 1
+"""Runs on BERT: one of the large network takes most of an hour."""
+
+
+def plan_size(profile: str, seeds: int) -> list[Run]:
+    """Rules once, both sizes by seed; ``quick`` leaves BERT out."""
+    runs, samples = [], of_profile(SAMPLES, profile)
+    for name in QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]:
+        runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
+        for arm, network in SIZES.items():
+            runs += sweep("mcm.solve", ["rl"], [name], {"samples": samples, "network": network, "arm": arm}, seeds)
+    if profile != "quick":
+        runs += sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
+        for arm, network in SIZES.items():
+            config = {"samples": samples, "network": network, "arm": arm}
+            runs += sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
+    return runs
+
+
+def assemble_size(profile: str, records: Sequence[Record]) -> Record:
+    """By graph: throughput over the naive greedy and the optimum, after `FEWER` samples too, CPU seconds, their ratio.
+
+    On BERT all is measured, so the value after fewer samples is the best measurement, with its noise.
+    """
+    groups, found = grouped(records), []
+    fewer = of_profile(FEWER, profile)
+    scores: dict[str, dict[str, list[float]]] = {arm: {} for arm in SIZES}
+    for (name, method), here in groups.items():
+        if method not in SIZES:
+            continue
+        naive, best = (groups[name, rule][0]["result"]["throughput"] for rule in RULES)
+        ends = [record["result"]["throughput"] for record in here]
+        early = [best_so_far(record["result"]["curve"], fewer)[-1] for record in here]
+        columns = {f"over_optimum_after_{fewer}": [value / best for value in early]}
+        columns |= {"over_optimum": [value / best for value in ends], "improvement": [value / naive for value in ends]}
+        columns["seconds"] = [record["result"]["seconds"] for record in here]
+        found += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
+        if name != GRAPH:
+            scores[method][name] = ends
+    small, large = SIZES
+    found += ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
+    return assembled(found, valid=(record["result"]["valid"] for record in records))
