@@ -56,3 +56,24 @@ def test_every_name_stands_once():
     """A second entry of one name would silently take the place of the first."""
     names = re.findall(r"^(\S+):$", sentences.PATH.read_text(encoding="utf-8"), re.M)
     assert len(names) == len(set(names)) == len(sentences.read())
+
+
+MOST_WORDS, MEAN_WORDS, MOST_NUMBERS = 40, 22, 2
+NUMBER = re.compile(r"\{[^}]*\}|(?<![\w`.{])[-+−]?\.?\d[\d,]*(?:\.\d+)?")
+
+
+def parted(text: str) -> list[str]:
+    """The sentences of a text; a colon or semicolon before a new clause counts as an end."""
+    plain = " ".join(text.replace("**", "").split())
+    return re.split(r"(?<=[.!?;:])\s+(?=[A-Z`*0-9\"({])", plain)
+
+
+def test_they_can_be_read_aloud():
+    """No sentence has more than two numbers, nor more words than one breath; intervals belong in tables."""
+    said = [line for entry in SENTENCES.values() for case in entry["cases"] for line in parted(case["text"])]
+    faults = [line for line in said if len(line.split()) > MOST_WORDS]
+    for line in said:
+        plain = re.sub(r"`[^`]*`|(Figure|Tables?|Section|[Pp]aper) \d+", "", line)
+        faults += [line] * (len(NUMBER.findall(plain)) > MOST_NUMBERS)
+    assert faults == []
+    assert sum(len(line.split()) for line in said) / len(said) <= MEAN_WORDS

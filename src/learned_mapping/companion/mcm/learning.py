@@ -61,7 +61,7 @@ CONTRASTS = (
     ("rl-balanced", "climb"), ("climb", "rl-balanced-frozen"), ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "sa"),
     ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"),
-    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "rl-sample-credit"), ("finetune", "zeroshot"),
+    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "zeroshot"),
     ("zeroshot", "rl"), ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
     ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
 )  # fmt: skip

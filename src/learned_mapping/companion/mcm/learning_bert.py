@@ -34,8 +34,7 @@ EARLY = ("finetune", "random-balanced", "class-search")
 EARLY_SAMPLES = 84
 """A fifth of `REACHED_AFTER`: what is had so early is judged without noise, which a level of measurements is not."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("rl", "rl-sample-credit"), ("finetune", "rl"),
-    ("finetune", "rl-sample-credit"), ("zeroshot", "rl"),
+    ("rl", "random"), ("rl", "sa"), ("rl", "rl-sample-credit"), ("finetune", "rl"), ("zeroshot", "rl"),
     ("finetune", "zeroshot"), ("finetune", "random"), ("finetune", "sa"), ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "random-balanced"), ("rl-balanced", "sa-balanced"), ("rl-balanced", "climb"),
     ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),

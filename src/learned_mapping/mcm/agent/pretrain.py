@@ -27,8 +27,8 @@ FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
 SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2, "op_weight": 1.0}
 """Gentler than on one graph, so that a policy over chips stays as wide as fine-tuning needs it. With ten epochs on each
-graph, or ten times the weight on the ops' credits, it is soon sure of itself. The policy of moves has a prior that keeps
-it wide, and needs none of this."""
+graph, or ten times the weight on the ops' credits, it is soon sure of itself. The policy of moves has a prior that
+keeps it wide, and needs none of this."""
 SNAPSHOT, LEARNED = "snapshot", "learned"
 
 

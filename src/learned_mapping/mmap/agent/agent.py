@@ -262,7 +262,10 @@ class MMapAgent:
                 if stop():
                     break
                 self._reanalyse()
-            losses = [self.learner.step(self._batch(self.config.imitation)) for _ in range(self.config.updates)]
+            for _ in range(self.config.updates):
+                if self.budget.limit_s is not None and stop():
+                    break
+                losses.append(self.learner.step(self._batch(self.config.imitation)))
         self.iterations += 1
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
