@@ -1,0 +1,143 @@
+"""The tables of the stored sets, as the page on data shows them: sizes, families, chips, the compiler's mappings."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from learned_mapping.companion.datasets.manifest import Manifest, families, size_rows
+from learned_mapping.companion.datasets.registry import SETS, stored_manifests
+from learned_mapping.companion.datasets.verify import stored_bytes
+from learned_mapping.companion.display import Html, head_row, number, simple_table
+from learned_mapping.companion.figures.mmap_results import buffers_figure
+from learned_mapping.programs.json_io import read_json
+
+SPLITS = ("train", "validation", "test", "all")
+
+
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], words: Sequence[int] = ()) -> Html:
+    """A table whose columns `words` may break."""
+    body = "".join(
+        "<tr>" + "".join(f"<td{' class=lm-wrap' if i in words else ''}>{c}</td>" for i, c in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return simple_table(title, head_row(head), body)
+
+
+def _names_by_split(manifest: Manifest) -> dict[str, list[str]]:
+    """Split -> names of its items; ``all`` for a set that is not split."""
+    names: dict[str, list[str]] = {}
+    for item in manifest.items:
+        names.setdefault(item.split or "all", []).append(item.name)
+    return {split: names[split] for split in SPLITS if split in names}
+
+
+def sets_table() -> Html:
+    """What is stored: a row per set, with its splits, size and digest."""
+    rows = [
+        [
+            f"<code>{name}</code>", SETS[name].about,
+            ", ".join(f"{split} {number(len(names))}" for split, names in _names_by_split(manifest).items()),
+            f"{stored_bytes(name) / 1e6:.2f}", f"<code>{manifest.digest[:16]}</code>",
+        ]
+        for name, manifest in stored_manifests().items()
+    ]  # fmt: skip
+    return _table("The stored sets", ["set", "", "items", "MB", "digest"], rows, words=(1, 2))
+
+
+def buffers(figure: dict[str, Any]) -> Figure:
+    """The buffers of each program, and the paper's where it gives them; `figure` is the result ``mmap.fig9``."""
+    rows, printed = figure["rows"], {row["instance"]: row["value"] for row in figure["paper"]}
+    names = [row["instance"] for row in rows]
+    return buffers_figure(
+        names, [row["value"] for row in rows], [row["family"] for row in rows],
+        paper_range=(printed["smallest"], printed["largest"]),
+        paper_buffers={name: count for name, count in printed.items() if name in names},
+    )  # fmt: skip
+
+
+def size_table(name: str, fact: str = "ops") -> Html:
+    """Least, median and most of a fact of a set's items, by split."""
+    rows = [
+        [row["split"], *(number(int(row[key])) for key in ("items", "least", "median", "most"))]
+        for row in size_rows(stored_manifests()[name], fact)
+    ]
+    return _table(f"{name}: {fact}", ["split", "graphs", "least", "median", "most"], rows)
+
+
+def family_table(name: str) -> Html:
+    """The families of a set and how many graphs each has, by split."""
+    rows = [
+        [split, number(len(counts)), ", ".join(f"{family} {number(n)}" for family, n in counts.items())]
+        for split, counts in families(stored_manifests()[name]).items()
+    ]
+    return _table(f"{name}: families", ["split", "families", "graphs of each"], rows, words=(2,))
+
+
+def chips_table(name: str = "mcm-graphs") -> Html:
+    """By split: the chips of its graphs, and medians of how far the greedy rules are above the optimum."""
+    manifest, rows = stored_manifests()[name], []
+    for split, names in _names_by_split(manifest).items():
+        facts = [manifest.item(item).facts for item in names]
+        exact = [entry for entry in facts if entry["exact"]]
+        chips = [entry["chips"] for entry in facts]
+        above = [[entry[f"greedy_{rule}_above_percent"] for entry in exact] for rule in ("naive", "careful")]
+        counts = ", ".join(f"{c}: {chips.count(c)}" for c in sorted(set(chips)))
+        rows.append([split, counts, f"{len(exact)} of {len(facts)}", *(f"{np.median(part):.1f}" for part in above)])
+    head = ["split", "chips: graphs", "optimum known", "greedy above it, %", "careful greedy above it, %"]
+    return _table(f"{name}: the chips", head, rows, words=(1,))
+
+
+def careful_table(name: str) -> Html:
+    """By kind of graph: graphs, ops, chips, and the throughput of the optimum over the careful greedy's."""
+    manifest, rows = stored_manifests()[name], []
+    for kind in dict.fromkeys(item.facts["kind"] for item in manifest.items):
+        facts = [item.facts for item in manifest.items if item.facts["kind"] == kind]
+        above = [1 + entry["greedy_careful_above_percent"] / 100 for entry in facts]
+        ranges = [f"{min(v):g} to {max(v):g}" for v in ([f["ops"] for f in facts], [f["chips"] for f in facts])]
+        rows.append([kind, len(facts), *ranges, f"{min(above):.2f} to {max(above):.2f}"])
+    return _table(name, ["", "graphs", "ops", "chips", "optimum over careful greedy"], rows)
+
+
+def noise_table(name: str = "regal-traced") -> Html:
+    """The sets that noise makes of a set's graphs, by split."""
+    members = {kind: entry["members"] for kind, entry in stored_manifests()[name].facts["augmented"].items()}
+    rows = [[kind, *(number(counts[split]) for split in SPLITS[:3])] for kind, counts in members.items()]
+    return _table(f"{name}: with noise", ["set", *SPLITS[:3]], rows)
+
+
+def filter_table(name: str = "regal-synthetic") -> Html:
+    """What the filter kept of the candidates, by family."""
+    table = stored_manifests()[name].facts["candidates_by_family"]
+    rows = [[family, number(row["candidates"]), f"{row['kept_percent']:.1f}"] for family, row in table.items()]
+    return _table(f"{name}: the filter", ["family", "candidates", "kept, %"], rows)
+
+
+def broken_rules_table(name: str = "compiled") -> Html:
+    """By rule of the game: in how many programs the compiler's mapping breaks it, and how often."""
+    items = [item.facts for item in stored_manifests()[name].items]
+    placed, rows = sum(entry["compiler_buffers_in_cmem"] for entry in items), []
+    for rule in sorted({rule for entry in items for rule in entry["broken_rules"]}):
+        counts = [entry["broken_rules"].get(rule, 0) for entry in items]
+        programs = f"{sum(count > 0 for count in counts)} of {len(items)}"
+        rows.append([rule, programs, number(sum(counts)), f"{1000 * sum(counts) / placed:.1f}"])
+    head = ["rule", "programs", "violations", "per 1,000 buffers in CMEM"]
+    return _table("The compiler's mappings under the game's rules", head, rows, words=(0,))
+
+
+def checks_table(name: str = "compiled") -> Html:
+    """Held-out placements and full compilations, program by program, beside the stored latencies."""
+    manifest, rows = stored_manifests()[name], []
+    for program, record in read_json(SETS[name].path / "checks.json", "checks").value["programs"].items():
+        stored, cells = manifest.item(program).facts, [program, "", "", "", "", ""]
+        if record.get("savings_correlation") is not None:
+            error, correlation = 100 * record["weighted_error"], record["savings_correlation"]
+            cells[1:4] = number(record["placements"]), f"{error:.1f}", f"{correlation:.3f}"
+        compiled = {"compiler_cycles": "compiled_cycles", "slow_cycles": "compiled_slow_cycles"}
+        for column, (ours, theirs) in enumerate(compiled.items(), 4):
+            if record.get(theirs):
+                cells[column] = f"{100 * (stored[ours] / record[theirs] - 1):+.1f}"
+        rows.append(cells)
+    head = ["program", "placements", "error, %", "correlation of savings", "its mapping, %", "all in HBM, %"]
+    return _table("The tables against the compiler", head, rows, words=(0,))
