@@ -54,7 +54,7 @@ lint: $(STAMP)
 
 # Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu and cuda
 # add stands in files of their own, since nobody else is to download it.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --extra dev --extra cluster --universal --python-version 3.11 \
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra book --extra dev --extra cluster --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q
 lock: $(STAMP)
 	$(COMPILE) -o requirements.lock

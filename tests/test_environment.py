@@ -18,7 +18,10 @@ CONDA_PYTHON = "3.11.9"
 def direct_requirements() -> dict[str, Requirement]:
     """What pyproject.toml asks for, without the extras that are a user's choice."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    texts = [
+        *project["dependencies"],
+        *(t for extra in ("book", "dev") for t in project["optional-dependencies"][extra]),
+    ]
     return {canonicalize_name(Requirement(text).name): Requirement(text) for text in texts}
 
 
@@ -76,7 +79,7 @@ def test_no_address_of_an_index(name):
 def test_a_plain_install_pulls_no_extra():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     plain = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
-    for extra in ("cuda", "tpu", "cluster"):
+    for extra in ("book", "cuda", "tpu", "cluster"):
         for text in project["optional-dependencies"][extra]:
             requirement = Requirement(text)
             assert canonicalize_name(requirement.name) not in plain or requirement.extras, f"{extra}: {text}"

@@ -13,23 +13,57 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.errors import InputError
+
+FOLDER = Path(__file__).resolve().parent
+
+
+@functools.cache
+def checkout() -> Path | None:
+    """The checkout of this project that the package runs from; None where it is installed by itself, also inside a
+    folder of another project."""
+    for folder in FOLDER.parents:
+        file = folder / "pyproject.toml"
+        if file.is_file() and b'\nname = "learned-mapping"\n' in file.read_bytes():
+            return folder
+    return None
+
 
 def project_folder() -> Path:
-    """The checkout this package runs from; the current folder when it is installed elsewhere."""
-    for folder in Path(__file__).resolve().parents:
-        if (folder / "pyproject.toml").is_file():
-            return folder
-    return Path.cwd()
+    """The checkout.
+
+    Raises:
+      InputError: there is none.
+    """
+    folder = checkout()
+    if folder is None:
+        fault = "needs a checkout of the project; an installed package has the methods and their networks"
+        raise InputError("LEARNED_MAPPING_DATA", "", f"is not set: what is stored, and making it anew, {fault}")
+    return folder
 
 
 def data_folder() -> Path:
-    """Datasets and stored results: ``LEARNED_MAPPING_DATA``, or ``data/`` of the checkout."""
+    """Datasets and stored results: ``LEARNED_MAPPING_DATA``, or ``data/`` of the checkout.
+
+    Raises:
+      InputError: there is neither.
+    """
     return Path(os.environ.get("LEARNED_MAPPING_DATA") or project_folder() / "data")
 
 
+def networks_folder() -> Path:
+    """Trained networks, a folder for each paper: those of `data_folder`, or what an installed package brings along."""
+    if checkout() is None and not os.environ.get("LEARNED_MAPPING_DATA"):
+        return FOLDER / "networks"
+    return data_folder() / "checkpoints"
+
+
 def build_folder() -> Path:
-    """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, or ``build/`` of the checkout."""
-    return Path(os.environ.get("LEARNED_MAPPING_BUILD") or project_folder() / "build")
+    """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, ``build/`` of the checkout, or the user's cache."""
+    chosen, folder = os.environ.get("LEARNED_MAPPING_BUILD"), checkout()
+    if chosen or folder:
+        return Path(chosen or folder / "build")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "learned-mapping"
 
 
 def kept_while_unchanged(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
@@ -42,7 +76,6 @@ def kept_while_unchanged(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
     return lambda path: known(path, path.stat().st_mtime_ns if path.exists() else None)
 
 
-FOLDER = Path(__file__).resolve().parent
 FOLDERS_KEPT = 4  # Of earlier states, so that two branches do not compile in turns.
 
 
@@ -54,6 +87,12 @@ def code_digest(folder: Path = FOLDER) -> str:
         if b"numba" in text:
             hasher.update(str(path.relative_to(folder)).encode() + b"\0" + text)
     return hasher.hexdigest()[:16]
+
+
+def is_compiled() -> bool:
+    """Whether an earlier use has left compiled functions where this one looks for them."""
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull))
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def use_cache(folder: Path = FOLDER) -> None:

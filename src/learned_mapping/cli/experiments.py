@@ -9,10 +9,12 @@ from learned_mapping.cli.output import print_json, print_table, report, steps_pr
 from learned_mapping.companion.runs import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
+from learned_mapping.folders import data_folder
 
 
 def artifacts(options: Any) -> int:
     """Lists the artifacts with the state of their stored results."""
+    data_folder()  # complains where there is none
     from learned_mapping.companion.ledger import entries
 
     rows = entries()
@@ -41,6 +43,7 @@ def _age(created: str | None) -> str:
 
 def make(options: Any) -> int:
     """Regenerates artifacts, one after the other; one that fails or is not finished does not stop the others."""
+    data_folder()  # complains where there is none
     if bool(options.ids) == options.all:
         raise InputError("make", "", "give artifact ids, or --all")
     if (options.only or options.instances) and (options.all or len(set(options.ids)) > 1):

@@ -15,7 +15,7 @@ import numpy as np
 from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, MissingNetworkError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.device_pair import GIB, DevicePair
 from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
@@ -97,7 +97,7 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
 
 
 def checkpoint_folder() -> Path:
-    return data_folder() / "checkpoints" / "regal"
+    return networks_folder() / "regal"
 
 
 def learner_for(instance: Instance, network: str | None = None, prefix: str = "") -> Learner:

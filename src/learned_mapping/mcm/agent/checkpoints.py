@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import networks_folder
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
 from learned_mapping.mcm.agent.ppo import make_policy
@@ -24,7 +24,7 @@ PRETRAININGS = 3  # Policies trained with different seeds; the first serves wher
 
 def checkpoint_path(pretraining: int = 0, begun: bool = False) -> Path:
     """The shipped file of a training: of the policy over chips, or of that of moves from a partition (`begun`)."""
-    return data_folder() / "checkpoints" / "mcm" / f"{'moves' if begun else 'chips'}-{pretraining}.npz"
+    return networks_folder() / "mcm" / f"{'moves' if begun else 'chips'}-{pretraining}.npz"
 
 
 def checkpoint_digest(pretraining: int = 0, begun: bool = False) -> str:

@@ -21,7 +21,7 @@ from scipy.special import softmax
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, MissingNetworkError
-from learned_mapping.folders import data_folder
+from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.forward import Parameters, instance_logits, read_network, write_network
@@ -123,7 +123,7 @@ def _read(path: Path) -> Policy:
 
 def policy_path(objective: str, network: str | None = None) -> Path:
     """The file of the trained network of this name, or of the one that serves the objective."""
-    return data_folder() / "checkpoints" / "regal" / f"reinforce-{network or SERVES[objective]}.npz"
+    return networks_folder() / "regal" / f"reinforce-{network or SERVES[objective]}.npz"
 
 
 def policy_for(instance: Instance, network: str | None = None) -> Policy:

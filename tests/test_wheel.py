@@ -1,0 +1,103 @@
+"""What a stranger installs: the wheel alone, in a folder that is somebody else's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).resolve().parents[1]
+MOST_PACKAGES = 45
+LMAP = "import sys; from learned_mapping.cli import main; sys.exit(main())"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with the wheel's content, inside a project that is not this one and has a folder ``data``."""
+    home = tmp_path_factory.mktemp("stranger")
+    (home / "pyproject.toml").write_text('[project]\nname = "theirs"\n')
+    (home / "data").mkdir()
+    (home / "data" / "manifest.json").write_text("theirs")
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", home, PROJECT]
+    subprocess.run(wheel, check=True, capture_output=True)
+    for left in (PROJECT / "build" / "lib", *(PROJECT / "build").glob("bdist.*")):
+        shutil.rmtree(left)
+    with zipfile.ZipFile(next(home.glob("*.whl"))) as packed:
+        packed.extractall(home / "site")
+    return home / "site"
+
+
+def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """The wheel's own `lmap`; without the site packages' .pth files, by which this checkout would come first."""
+    installed = Path(metadata.distribution("numpy").locate_file(""))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LEARNED_MAPPING")}
+    environment |= {"PYTHONPATH": f"{site}{os.pathsep}{installed}", "XDG_CACHE_HOME": str(site.parent / "cache")}
+    command = [sys.executable, "-S", "-c", LMAP, *arguments]
+    return subprocess.run(command, cwd=site.parent, env=environment, capture_output=True, text=True)
+
+
+def test_it_brings_every_network(site):
+    """Catches a learner of papers 2 or 3 that only a checkout can run."""
+    stored = {
+        p.relative_to(PROJECT / "data" / "checkpoints").as_posix(): p for p in PROJECT.glob("data/checkpoints/*/*")
+    }
+    brought = {
+        p.relative_to(site / "learned_mapping" / "networks").as_posix()
+        for p in site.glob("learned_mapping/networks/*/*")
+    }
+    assert brought == {name for name in stored if name.endswith((".npz", ".json"))}
+    assert (site / "learned_mapping" / "py.typed").exists()
+
+
+@pytest.mark.parametrize("command", [("artifacts",), ("data", "verify"), ("make", "mcm.fig5")])
+def test_what_needs_a_checkout_says_so(site, command):
+    """Catches the files of whoever's folder it is, taken for ours."""
+    before = sorted(site.parent.rglob("data/**"))
+    done = lmap(site, *command)
+    assert done.returncode == 2 and done.stdout == ""
+    assert re.fullmatch(
+        r"lmap: LEARNED_MAPPING_DATA: is not set: .* needs a checkout of the project; .*\n", done.stderr
+    )
+    assert sorted(site.parent.rglob("data/**")) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("regal", "GRAPH", "--method", "regal", "--samples", "300"),
+        ("mcm", "GRAPH", "--method", "zeroshot", "--chips", "4", "--samples", "20"),
+        ("mmap", "PROGRAM", "--method", "muzero", "--seconds", "20"),
+    ],
+)
+def test_it_solves(site, arguments):
+    """Catches a method that asks for what an install has not."""
+    files = {"GRAPH": "data/graphs/lstm_4_steps.json.gz", "PROGRAM": "data/programs/lstm.json.gz"}
+    arguments = [str(PROJECT / files[a]) if a in files else a for a in arguments]
+    done = lmap(site, "solve", *arguments, "--out", "out.json")
+    assert done.returncode == 0, done.stderr
+    assert "lmap: the first use compiles" in done.stderr or arguments[0] != "regal"
+
+
+def test_a_plain_install_is_small():
+    """Catches a package of the book's, or of the tests', that everybody would have to install."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    waiting, known = list(project["dependencies"]), set()
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonicalize_name(requirement.name)
+        if name in known or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        known.add(name)
+        waiting += metadata.requires(name) or []
+    assert len(known) + 1 <= MOST_PACKAGES, sorted(known)
