@@ -18,6 +18,7 @@ FLOORS = (
     ("tpu",),
     ("learning",),
     ("mmap", "mcm", "regal"),
+    ("gym",),
     ("companion",),
     ("cli",),
 )

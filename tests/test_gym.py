@@ -1,0 +1,94 @@
+"""The three problems as gymnasium sees them: by its own checker, and by the validators."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import learned_mapping as lm
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.rules.instance import Instance
+from mmap_games import hard_program
+
+gymnasium = pytest.importorskip("gymnasium")
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+import learned_mapping.gym  # noqa: E402
+
+GRAPH = random_graph(np.random.default_rng(0), "layered", 24)
+INSTANCES = {
+    "MMap": {"instance": hard_program(1, 30)},
+    "Chips": {"instance": GRAPH, "chips": 4},
+    "Regal": {"instance": GRAPH, "evaluations": 200},
+}
+
+
+def made(kind: str, **more):
+    return gymnasium.make(f"learned_mapping/{kind}-v0", **INSTANCES[kind], **more)
+
+
+@pytest.mark.parametrize("kind", INSTANCES)
+@pytest.mark.parametrize("seed", range(3))
+def test_its_own_checker_finds_nothing(kind, seed):
+    """Spaces, seeds, types and pictures, as gymnasium's checker asks for them."""
+    env = made(kind, render_mode="rgb_array")
+    env.action_space.seed(seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*infinity.*|.*different render modes.*")
+        check_env(env.unwrapped)
+    assert env.unwrapped.render().shape[2] == 3
+
+
+def test_a_random_player_returns_what_the_validator_says():
+    """A hundred games of four programs, to the last digit; rewards sum to it."""
+    for seed in range(100):
+        program = hard_program(seed % 4, 20)
+        env = gymnasium.make("learned_mapping/MMap-v0", instance=program)
+        rng, total, over = np.random.default_rng(seed), 0.0, False
+        _, info = env.reset(seed=seed)
+        while not over:
+            _, reward, over, cut, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+            total += reward
+            assert not cut
+        verdict = lm.mmap.validate(program, env.unwrapped.solution)
+        assert verdict.valid and verdict.costs["return"] == info["return"]
+        assert total == pytest.approx(info["return"], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_chips_and_schedules_cost_what_the_validators_say(seed):
+    for kind, validate, cost in (("Chips", lm.mcm.validate, "throughput"), ("Regal", lm.regal.validate, "makespan_s")):
+        env = made(kind)
+        env.action_space.seed(seed)
+        env.reset(seed=seed)
+        _, reward, over, _, info = env.step(env.action_space.sample())
+        verdict = validate(GRAPH, env.unwrapped.solution)
+        assert over and verdict.valid and np.isfinite(reward)
+        assert verdict.costs[cost] == pytest.approx(info.get("throughput", info.get("cost")), rel=1e-12)
+
+
+def test_an_illegal_action_changes_nothing_and_an_endless_game_is_cut_off():
+    program = hard_program(2, 30)
+    env = gymnasium.make("learned_mapping/MMap-v0", instance=program)
+    seen, info = env.reset(seed=0)
+    while info["action_mask"].all():
+        seen, _, _, _, info = env.step(2)
+    illegal = int(np.flatnonzero(~info["action_mask"])[0])
+    for _ in range(learned_mapping.gym.PATIENCE * program.num_buffers):
+        again, reward, over, cut, _ = env.step(illegal)
+        np.testing.assert_array_equal(again, seen)
+        assert reward == 0.0 and not over
+        if cut:
+            break
+    assert cut
+
+
+def test_an_objective_and_devices_of_ones_own():
+    instance = Instance(GRAPH, DevicePair(devices=3), "memory")
+    env = gymnasium.make("learned_mapping/Regal-v0", instance=instance, evaluations=200)
+    env.reset(seed=1)
+    _, reward, *_ = env.step(env.action_space.sample())
+    assert reward < 0 and lm.regal.validate(GRAPH, env.unwrapped.solution, instance.pair).valid
