@@ -3,7 +3,8 @@
     python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
       --out runs/regal
 
-With ``--start`` the first weights are those of a policy that this trained before, on other graphs.
+With ``--start`` the first weights are those of a policy that this trained before, on other graphs, or of one that cloned
+a rule (`regal_clone`); what begins at a rule is named ``cloned``.
 
 Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
 lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
@@ -108,17 +109,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    start, before, digest = None, 0, ""
+    start, before, digest, kind = None, 0, "", "reinforce" if chosen.attributes == "all" else "printed-attributes"
     if chosen.start is not None:
         policy, said = read_policy(chosen.start)
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
         start, before = policy.parameters, said["updates"]
+        kind = "cloned" if said.get("cloned") else kind
     own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
     own["attributes"] = chosen.attributes
     config = ReinforceConfig(**RECIPES[chosen.data], **own)
     agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
     watch = Watch(chosen.data, chosen.seed)
-    stem = f"{'reinforce' if chosen.attributes == 'all' else 'printed-attributes'}-{chosen.data}-{chosen.seed}"
+    stem = f"{kind}-{chosen.data}-{chosen.seed}"
     state = chosen.out / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(chosen.out / f"{stem}.jsonl", agent.iterations)

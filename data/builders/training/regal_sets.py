@@ -16,13 +16,16 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
 from learned_mapping.regal.agent.learner import Learner, Variant
-from learned_mapping.regal.agent.rollouts import uniform_cost
+from learned_mapping.regal.agent.policy import BINS
+from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, floor
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.levels import freed_bytes, rank_share
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
+from learned_mapping.regal.searches.random_numbers import stream
 
 from .. import regal_synthetic_graphs as synthetic
 from .. import regal_traced_graphs as traced
@@ -54,6 +57,9 @@ ROOM = 1.002
 LOOKED_AT = 480
 """Graphs taken of the training split for learning by reward, from the first on; traced ones with noise, every topology
 once or twice."""
+RULE_EVALUATIONS, RULE_ROOM = 2020, 0.985
+"""Peak memory is learned on graphs on which `rule_bins` gets to this share of what uniform mutants get to, in so many
+evaluations: on the others no law of the action space is known to help."""
 LEARNING_ROOM = 1.02
 """A graph on which 1,060 uniform evaluations come this close to what no schedule can beat has nothing to teach it."""
 
@@ -182,9 +188,35 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
         if graph.num_ops > largest_ops or topology_digest(graph) in tested:
             continue
         instance = Instance(graph, objective=objective)
-        if uniform_cost(instance.arrays, (index,), 1060, 1) > LEARNING_ROOM * floor(instance):
-            found.append(instance)
+        if uniform_cost(instance.arrays, (index,), 1060, 1) <= LEARNING_ROOM * floor(instance):
+            continue
+        if objective == "memory":
+            laws = np.stack([rule_bins(instance, features(instance)), uniform_bins(instance)])
+            ruled, uniform = rollouts(instance.arrays, laws, BINS, stream(index, 5), RULE_EVALUATIONS)
+            if ruled > RULE_ROOM * uniform:
+                continue
+        found.append(instance)
     return found
+
+
+def uniform_bins(instance: Instance) -> np.ndarray:
+    """[N, d + 1, 2] int8, the bins of uniform laws."""
+    return np.full((instance.graph.num_ops, instance.pair.devices + 1, 2), BINS.index(1.0), np.int8)
+
+
+def rule_bins(instance: Instance, seen: Features) -> np.ndarray:
+    """[N, d + 1, 2] int8, the bins of a written law for peak memory on two devices.
+
+    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees; its affinity for the device of
+    its side of the Fiedler vector is Beta(2, 1), and for the other Beta(1, 2).
+    """
+    bins, rank = uniform_bins(instance), rank_share(freed_bytes(instance))
+    side = seen.nodes[:, NODE_FEATURES.index("eigenvector_2")] > 0
+    for device in (0, 1):
+        bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(2.0)
+    parameters = np.stack([1 + 7 * rank, 8 - 7 * rank], axis=1)
+    bins[:, -1] = np.abs(np.log(parameters)[..., None] - np.log(BINS)).argmin(axis=-1)
+    return bins
 
 
 def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:

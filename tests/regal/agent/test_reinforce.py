@@ -134,7 +134,7 @@ def test_the_papers_attributes_alone_stay_alone(instances):
     for module, names in (("node_encoder/mlp_0", NODE_FEATURES), ("edge_encoder/mlp_0", EDGE_FEATURES)):
         moved = np.abs(np.asarray(agent.parameters[module]["w"])).sum(axis=1) > 0
         assert np.array_equal(moved, np.isin(names, PRINTED))
-    batch = agent._batch([0])
+    batch = agent.batch([0])
     policy = Policy(jax.tree.map(np.asarray, agent.parameters), "runtime", "x", 0)
     seen = probabilities(agent.parameters, batch)[: agent.sizes[0]]
     np.testing.assert_allclose(policy.probabilities(instances[0]), seen, atol=1e-4)

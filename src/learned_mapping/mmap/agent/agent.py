@@ -262,10 +262,13 @@ class MMapAgent:
                 if stop():
                     break
                 self._reanalyse()
+            timed = self.budget.limit_s is not None
             for _ in range(self.config.updates):
-                if self.budget.limit_s is not None and stop():
+                if timed and stop():
                     break
                 losses.append(self.learner.step(self._batch(self.config.imitation)))
+                if timed:
+                    jax.block_until_ready(losses[-1])  # else updates wait in a queue that no clock sees
         self.iterations += 1
         if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
             self.evaluate()
