@@ -126,13 +126,12 @@ def plan_fig5(
 
 
 def plan_headroom(profile: str, seeds: int) -> list[Run]:
-    """As `plan_fig5`; ``quick`` does not open the set."""
-    return plan_fig5(profile, seeds, graphs.HEADROOM)
+    """As `plan_fig5`; ``quick`` does not open the set. What starts from a policy trained before is in Figure 5."""
+    return plan_fig5(profile, seeds, graphs.HEADROOM, searches=UNTRAINED)
 
 
 def plan_fresh(profile: str, seeds: int) -> list[Run]:
-    """As `plan_fig5`, on the set that was opened once after everything was fixed on validation graphs; what starts from
-    a policy trained before is in Figure 5."""
+    """As `plan_headroom`, on the set that was opened once after everything was fixed on validation graphs."""
     return plan_fig5(profile, seeds, graphs.FRESH, searches=UNTRAINED)
 
 
