@@ -9,12 +9,11 @@ from learned_mapping.companion.figures.mmap_results import (
     curves,
     drop_backup,
     learning,
-    network,
-    paper_network,
     return_against_latency,
     returns,
     speedups,
 )
+from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.companion.mmap.facts import assemble_fig4
 from learned_mapping.style import svg_text
 
@@ -99,7 +98,7 @@ def test_the_network_is_drawn_from_its_shapes():
         for (part, name), shape in shapes.items()
     ]
     rows.append(row("p", "network", "parameters_total", 99_999, sees={"map": 128, "live": 40}))
-    text = svg_text(network(rows))
+    text = svg_text(schematic("mmap.fig4 network", rows))
     for expected in ("545 to 11", "11 to 12", "reward: 15 to 16", "policy: 18 to 3", "value: 18 to 19", "168 numbers",
                      "map 128", "tensor: 22 x 5", "place: 21 x 12", "3,000 parameters", "99,999"):  # fmt: skip
         assert expected in text
@@ -109,10 +108,10 @@ def test_the_papers_network_is_drawn_from_its_modules():
     """Would catch a box with a number that is typed, and the light network in its place."""
     rows = assemble_fig4("full", [])["rows"]
     total = next(r["value"] for r in rows if (r["method"], r["metric"]) == ("paper network", "parameters_total"))
-    text = svg_text(paper_network(rows))
+    text = svg_text(schematic("mmap.fig4 paper network", rows))
     for expected in (f"{total:,}", "10 convolutions, 5 to 32", "3 residual blocks: 256, 512, 256", "policy: 512 to 3"):
         assert expected in text, expected
-    assert svg_text(network(rows)) != text
+    assert svg_text(schematic("mmap.fig4 network", rows)) != text
 
 
 def test_drop_backup_shows_dead_ends_where_there_are_any():

@@ -6,10 +6,10 @@ import pytest
 from learned_mapping.companion.figures.regal import (
     improvement_by_limit,
     improvement_histogram,
-    method,
     painted_law,
     preference,
 )
+from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.style import svg_text
@@ -58,6 +58,6 @@ def test_the_method_shows_the_weights():
     names = {"node_encoder": 10, "edge_encoder": 2000, "message_forward": 3, "message_backward": 4, "node_update": 5,
              "head_0_a": 6, "head_0_b": 7}  # fmt: skip
     rows = [{"instance": k, "metric": "parameters", "value": v} for k, v in names.items()]
-    figure = method({"rows": [*rows, {"instance": "rounds", "metric": "rounds", "value": 5}]})
+    figure = schematic("regal.fig1", [*rows, {"instance": "rounds", "metric": "rounds", "value": 5}])
     text = " ".join(t.get_text() for t in figure.axes[0].texts)
     assert "messages: 7 weights" in text and "2,000" in text and "priority: 13 weights" in text and "5 rounds" in text

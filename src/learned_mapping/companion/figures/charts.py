@@ -1,4 +1,4 @@
-"""What charts share: a colour per method, panels, bars and curves with intervals, schematics of boxes and arrows."""
+"""What charts share: a colour per method, panels, bars and curves with intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
-from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
+from learned_mapping.style import PALETTE, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -119,41 +118,3 @@ def curve(axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style
 def write_beside(axes: Axes, text: str, x: float, y: float) -> None:
     """Small text to the right of the end of a bar."""
     axes.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
-
-
-class Canvas:
-    """Boxes with a title and some lines, and arrows between them, on axes in inches."""
-
-    def __init__(self, height: float):
-        self.figure, self.axes = new_figure(height=height)
-        self.axes.set(xlim=(0, COLUMN_INCHES), ylim=(0, height))
-        self.axes.set_axis_off()
-
-    def box(
-        self, x: float, y: float, width: float, height: float, title: str, words: str, colour: str, size: float = 7.8
-    ) -> None:
-        """A box around (x, y); its words are in the middle where there is no title."""
-        corner = (x - width / 2, y - height / 2)
-        look = {"boxstyle": "round,pad=0,rounding_size=0.05", "facecolor": "white", "edgecolor": colour}
-        self.axes.add_patch(FancyBboxPatch(corner, width, height, linewidth=1.3, **look))
-        centred = {"ha": "center", "va": "center"}
-        self.axes.text(x, y + height / 2 - 0.17, title, **centred, weight="bold", color=colour, fontsize=1.15 * size)
-        self.axes.text(x, y - 0.14 * bool(title), words, **centred, fontsize=size, linespacing=1.35)
-
-    def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] = (0, 0), **text) -> None:
-        """A line through the points, with a head at the last."""
-        *way, last = points
-        if len(way) > 1:
-            self.axes.plot(*zip(*way), color=INK, linewidth=1.1, solid_capstyle="butt")
-        look = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.1}
-        self.axes.annotate("", last, way[-1], arrowprops=look)
-        if words:
-            self.axes.text(*at, words, **{"ha": "center", "va": "center", "fontsize": 7.8, **text})
-
-    def frame(self, left: float, bottom: float, right: float, top: float, title: str) -> None:
-        """A dashed frame with its title at the upper left."""
-        look = {"facecolor": "none", "edgecolor": PALETTE[7], "linestyle": "--", "linewidth": 0.9}
-        shape = "round,pad=0,rounding_size=0.06"
-        self.axes.add_patch(FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape, **look))
-        look = {"ha": "left", "va": "center", "fontsize": 8, "color": PALETTE[7], "weight": "bold"}
-        self.axes.text(left + 0.08, top - 0.13, title, **look)

@@ -1,4 +1,4 @@
-"""Results of paper 1 as figures: rewards, speed, the compiler, costs; the data and the network."""
+"""Results of paper 1 as figures: rewards, speed, the compiler, costs; the data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
-from learned_mapping.companion.figures.charts import ROW_INCHES, Canvas, Rows, bars, by, method_colour, name_rows
+from learned_mapping.companion.figures.charts import ROW_INCHES, Rows, bars, by, method_colour, name_rows
 from learned_mapping.programs.program import Program
-from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, Picture, new_figure
+from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, new_figure
 
 RETURN = "return (share of the possible saving)"
 ROOM = 0.2
@@ -23,8 +23,6 @@ LUMINANCE, PALE = (0.299, 0.587, 0.114), 0.6
 """Of red, green and blue; and from where on a bar's number is dark."""
 STAGES = colormaps["Blues"]
 """From the first games of a training to its last."""
-HIDDEN = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
-"""How the letter of the hidden state is written."""
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
 
@@ -334,100 +332,3 @@ def _log_sizes(axes: Axes) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-class _Parts:
-    """The parts of the agent's network of one size, from the rows of `mmap.fig4`, in words."""
-
-    def __init__(self, rows: Rows, method: str):
-        self.rows = [row for row in rows if row["method"] == method]
-        self.shapes = {(row["part"], row["module"]): row["shapes"] for row in charts.of(self.rows, "parameters")}
-        self.weights = {key: shapes["w"] for key, shapes in self.shapes.items() if "w" in shapes}
-        (self.whole,) = charts.of(self.rows, "parameters_total")
-
-    def count(self, part: str) -> str:
-        return f"{sum(row['value'] for row in self.rows if row.get('part') == part):,} parameters"
-
-    def layers(self, part: str, *names: str) -> str:
-        shapes = {name.removesuffix("_out"): self.weights[part, name] for name in names}
-        return "\n".join("{}: {:,} to {:,}".format(name, *shape) for name, shape in shapes.items())
-
-    def tables(self) -> str:
-        """The sizes of the learned tables of ids and places."""
-        (found,) = [shapes for shapes in self.shapes.values() if "place_table" in shapes]
-        lines = ["{}: {:,} x {}".format(name, *found[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")]
-        return "\n".join([*lines, "place: {:,} x {}, added".format(*found["place_table"])])
-
-
-def network(rows: Rows) -> Picture:
-    """What is seen at the left, the three networks with the shapes of their weights, and what they give at the right.
-
-    Args:
-      rows: of `mmap.fig4`; the light network is drawn.
-    """
-    parts = _Parts(rows, "network")
-    sees = parts.whole["sees"]
-    seen = [f"{name} {numbers}" for name, numbers in sees.items()]
-    words = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, len(seen), 3))
-    draw, grey, size = Canvas(3.9), PALETTE[7], 7.0
-    draw.box(1.0, 2.9, 1.9, 1.25, "observation", f"{sum(sees.values())} numbers\n{words}", grey, size)
-    draw.box(1.0, 1.2, 1.9, 1.25, "ids, embedded", parts.tables(), grey, size)
-    for title, part, names, y in (
-        ("representation", "representation", ("first", "second"), 3.2),
-        ("dynamics", "dynamics", ("first", "second", "reward_out"), 1.95),
-        ("prediction", "prediction", ("first", "policy_out", "value_out"), 0.6),
-    ):
-        text = f"{parts.layers(part, *names)}\n{parts.count(part)}"
-        draw.box(3.6, y, 1.9, 1.05, title, text, PALETTE[2 if part == "representation" else 0], size)
-    draw.arrow((1.95, 3.1), (2.65, 3.2))
-    draw.arrow((1.95, 1.4), (2.3, 1.4), (2.3, 2.9), (2.65, 2.9))
-    draw.arrow((4.55, 3.2), (5.15, 3.2))
-    draw.axes.text(5.3, 3.2, "h", **HIDDEN)
-    draw.arrow((5.3, 3.05), (5.3, 1.95), (4.55, 1.95), words="with an action", at=(5.36, 2.45), fontsize=7, ha="left")
-    draw.arrow((5.3, 1.95), (5.3, 0.6), (4.55, 0.6))
-    draw.axes.text(5.36, 1.3, f"{parts.whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
-    return draw.figure
-
-
-def paper_network(rows: Rows) -> Picture:
-    """The paper's figure 4: the image's ResNet, the embeddings, how they are joined, and what stands behind it.
-
-    Args:
-      rows: of `mmap.fig4`; the network of the paper's size is drawn.
-    """
-    parts = _Parts(rows, "paper network")
-    weights, layers, count = parts.weights, parts.layers, parts.count
-
-    def blocks(part: str) -> str:
-        hidden, found = weights[part, "block_0_0"], [name for of, name in weights if of == part]
-        number = sum(name.startswith("block_") and name.endswith("_0") for name in found)
-        return f"{number} residual blocks: {hidden[0]:,}, {hidden[1]:,}, {hidden[0]:,}"
-
-    image = [weights["representation", f"stage_{stage}"] for stage in range(2)]
-    convolutions = sum(name.startswith("stage_") for of, name in weights if of == "representation")
-    seen = parts.whole["sees"]
-    others = [name for name in seen if ("representation", name) in weights]
-    drawn = ", ".join(f"{name} {numbers}" for name, numbers in seen.items() if name not in others)
-    half = -(-len(others) // 2)
-    lines = [", ".join(f"{name} {seen[name]}" for name in part) for part in (others[:half], others[half:])]
-    draw, grey, blue, green, size = Canvas(4.3), PALETTE[7], PALETTE[0], PALETTE[2], 7.0
-    words = f"{drawn}\n{convolutions} convolutions, {image[0][2]} to {image[0][3]},\nthen {image[1][3]} channels"
-    draw.box(1.05, 3.65, 2.0, 1.1, "memory: a ResNet", words, grey, size)
-    width = weights["representation", others[0]][1]
-    draw.box(1.05, 2.3, 2.0, 1.1, "other parts: a layer each", "\n".join([*lines, f"to {width} each"]), grey, size)
-    draw.box(1.05, 0.85, 2.0, 1.2, "ids, embedded", parts.tables(), grey, size)
-    words = "\n".join([layers("representation", "join"), blocks("representation"), count("representation")])
-    draw.box(3.75, 3.65, 2.1, 0.95, "joined", words, green, size)
-    words = [layers("dynamics", "join"), blocks("dynamics"), layers("dynamics", "reward_0", "reward_out")]
-    draw.box(3.75, 2.3, 2.1, 1.3, "dynamics", "\n".join([*words, count("dynamics")]), blue, size)
-    words = [blocks("prediction"), layers("prediction", "policy_0", "policy_out", "value_0", "value_out")]
-    draw.box(3.75, 0.8, 2.1, 1.3, "prediction", "\n".join([*words, count("prediction")]), blue, size)
-    draw.arrow((2.05, 3.65), (2.7, 3.65))
-    for y in (2.3, 0.85):
-        draw.arrow((2.05, y), (2.35, y), (2.35, 3.55), (2.7, 3.55))
-    draw.arrow((4.8, 3.65), (5.4, 3.65))
-    draw.axes.text(5.55, 3.65, "h", **HIDDEN)
-    draw.arrow((5.55, 3.5), (5.55, 2.3), (4.8, 2.3), words="with an action", at=(5.61, 2.9), fontsize=7, ha="left")
-    draw.arrow((5.55, 2.3), (5.55, 0.8), (4.8, 0.8))
-    draw.axes.text(5.61, 1.5, f"{parts.whole['value']:,}\nparameters in all", ha="left", va="center", fontsize=7)
-    return draw.figure

@@ -1,6 +1,5 @@
-"""Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; REGAL itself."""
+"""Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; laws."""
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from learned_mapping.companion.figures.charts import (
-    Canvas,
     Row,
     bars,
     curve,
@@ -23,7 +21,7 @@ from learned_mapping.companion.figures.charts import (
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.draw import drawing
 from learned_mapping.regal.searches.brkga import MutantLaw
-from learned_mapping.style import INK, PALETTE, new_figure
+from learned_mapping.style import INK, new_figure
 
 DATASET_TITLES = {
     "traced-runtime": "traced graphs,\nrunning time",
@@ -200,36 +198,6 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     marks = [Line2D([], [], color=method_colour(name), linestyle=style, label=words[name]) for name, _, style in lines]
     figure.legend(handles=marks, loc="outside lower center", ncols=3)
     return figure
-
-
-def method(result: dict[str, Any]) -> Figure:
-    """Figure 1: from a graph to a schedule, with the number of weights of each part of the network.
-
-    Args:
-      result: of `regal.fig1`.
-    """
-    weights = {row["instance"]: row["value"] for row in of(result["rows"], "parameters")}
-    (rounds,) = [row["value"] for row in of(result["rows"], "rounds")]
-
-    def count(start: str) -> str:
-        return f"{sum(value for name, value in weights.items() if name.startswith(start)):,.0f} weights"
-
-    boxes = (
-        ("graph", "costs of ops and\ntensors, smooth\nvectors of the graph", PALETTE[7]),
-        ("encoders", f"ops: {count('node_enc')}\nuses: {count('edge_enc')}", PALETTE[0]),
-        (f"{rounds} rounds", f"messages: {count('message')}\nupdate: {count('node_upd')}", PALETTE[0]),
-        ("heads", f"alpha, beta of affinities\nand priority: {count('head')}", PALETTE[0]),
-        ("Beta laws", "one for every entry\nof a chromosome", PALETTE[4]),
-        ("BRKGA", "draws mutants from\nthe laws, keeps the\nbest schedule", PALETTE[2]),
-    )
-    draw = Canvas(3.3)
-    centres = [(1.13, 2.48), (3.4, 2.48), (5.67, 2.48), (5.67, 0.82), (3.4, 0.82), (1.13, 0.82)]
-    for box, centre in zip(boxes, centres):
-        draw.box(*centre, 1.77, 1.02, *box)
-    for (x0, y0), (x1, y1) in itertools.pairwise(centres):
-        right, up = 0.93 * np.sign(x1 - x0), 0.55 * np.sign(y1 - y0)
-        draw.arrow((x0 + right, y0 + up), (x1 - right, y1 - up))
-    return draw.figure
 
 
 def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:
