@@ -205,6 +205,8 @@ def in_processes(
         for child in active_children():
             if child not in others:
                 child.kill()
+        for *_, pool in under_way.values():
+            pool.shutdown()
 
 
 def on_cluster(
