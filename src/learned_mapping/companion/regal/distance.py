@@ -8,7 +8,6 @@ was chosen.
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -16,8 +15,7 @@ from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
 from learned_mapping.companion.regal.methods import asked, brought, network_named, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import outcome
-from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
-from learned_mapping.companion.statistics import geometric_mean
+from learned_mapping.companion.regal.tables import mean_costs, outcomes
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
@@ -136,32 +134,24 @@ def _serves(record: Record, dataset: str) -> bool:
 
 def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
     table = outcomes(records)
-    costs, facts = costs_of(table), table.drop_duplicates("graph", keep="last").set_index("graph")
+    mean, facts = mean_costs(table), table.drop_duplicates("graph", keep="last").set_index("graph")
     refused = {r["method"]: r["result"]["refused"] for r in records if r["result"]["refused"]}
-    plain = costs["brkga"]
-    room = [graph for graph in plain if geometric_mean(plain[graph]) > ROOM * facts.floor[graph]]
-    common = {"graphs": len(room), "without_room": len(plain) - len(room)}
-    common |= {"median_ops": float(np.median(facts.ops[room]))} if room else {}
-    best = best_known({method: {graph: found[graph] for graph in room} for method, found in costs.items()})
-    mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
-
-    def over(method: str, baseline: str) -> list[float]:
-        return [mean[method][graph] / mean[baseline][graph] for graph in room]
-
+    leaves = mean.brkga > ROOM * facts.floor[mean.index]
+    common = {"graphs": int(leaves.sum()), "without_room": int((~leaves).sum())}
+    mean, best = mean[leaves], table.groupby("graph").cost.min()
+    common |= {"median_ops": float(facts.ops[mean.index].median())} if len(mean) else {}
     trained = {method: seeds for (_, method), seeds in training_seeds(records).items()}
     for method in METHODS:
         more = common | trained.get(method, {})
         if method in refused:
             yield row(instance, method, "refused", True, says=refused[method], **more)
-        elif room and method in costs:
-            gaps = [mean[method][graph] / best[graph] for graph in room]
-            yield gap_row(instance, method, "gap_percent", gaps, **more)
-            if method == "brkga":
-                continue
-            yield gap_row(instance, method, "improvement_percent", over(method, "brkga"), below=True, **more)
-            if method in trained and "spectral-law" in mean:
-                spectral = over(method, "spectral-law")
-                yield gap_row(instance, method, "over_spectral_percent", spectral, below=True, **more)
+        elif len(mean) and method in mean:
+            yield gap_row(instance, method, "gap_percent", mean[method] / best[mean.index], **more)
+            baselines = {"improvement_percent": "brkga", "over_spectral_percent": "spectral-law"}
+            for metric, baseline in baselines.items():
+                learned = method in trained or metric == "improvement_percent"
+                if method != "brkga" and learned and baseline in mean:
+                    yield gap_row(instance, method, metric, mean[method] / mean[baseline], below=True, **more)
 
 
 OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga", "regal-imitation")}
@@ -205,16 +195,12 @@ def assemble_outside(profile: str, records: list[Record]) -> Record:
     of all graphs, of connected ones and of those in parts; and graph by graph ``graph_improvement_percent``."""
     table, found = outcomes(records), []
     for objective, here in table.groupby("instance", sort=False):
-        costs = costs_of(here)
-        whole = here.drop_duplicates("graph").set_index("graph").connected
-        plain = {graph: geometric_mean(runs) for graph, runs in costs.pop("brkga").items()}
-        for method, known in costs.items():
-            ratios = {graph: float(geometric_mean(runs) / plain[graph]) for graph, runs in known.items()}
-            parts = {"all": list(ratios), "connected": list(whole[whole].index), "parts": list(whole[~whole].index)}
-            for name, graphs in parts.items():
-                chosen = [ratios[graph] for graph in graphs]
-                about = {"below": True, "graphs": len(graphs), "seeds": len(next(iter(known.values())))}
-                found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", chosen, **about))
+        mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
+        for method in mean.columns.drop("brkga"):
+            ratios, runs = mean[method] / mean.brkga, here[here.method == method].groupby("graph").size()
+            for name, mine in (("all", ratios), ("connected", ratios[whole]), ("parts", ratios[~whole])):
+                about = {"below": True, "graphs": len(mine), "seeds": int(runs.iloc[0])}
+                found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about))
             for graph, ratio in ratios.items():
                 found.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
     return assembled(found + updates_rows(records), valid=table.valid)
