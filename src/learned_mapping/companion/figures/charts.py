@@ -67,6 +67,44 @@ def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, lis
     return figure, list(grid.flat[:count])
 
 
+def facets(
+    groups: Mapping[str, Any], head: float, each: float, columns: int = 2, *, loc: str = "center", **kwargs: Any
+) -> tuple[Figure, list[tuple[Axes, str, Any]]]:
+    """A panel titled by its name for each group: the figure, and (axes, name, what the group holds).
+
+    Args:
+      groups: name -> what is drawn in its panel.
+      head, each: inches of height for what all share, and for each row of panels.
+      columns: panels side by side, at most.
+      loc, kwargs: of the titles; as in `new_figure`.
+    """
+    rows = -(-len(groups) // min(columns, len(groups)))
+    figure, panels = new_panels(len(groups), columns, height=head + each * rows, **kwargs)
+    for axes, name in zip(panels, groups):
+        axes.set_title(name, loc=loc)
+    return figure, [(axes, *group) for axes, group in zip(panels, groups.items())]
+
+
+def finish(
+    figure: Figure, across: str = "", upwards: str = "", *, loc: str = "outside upper center", ncols: int = 4
+) -> Figure:
+    """The words that all panels share, and one legend of what is labelled in any of them."""
+    figure.supxlabel(across, fontsize=9.5) if across else None
+    figure.supylabel(upwards, fontsize=9.5) if upwards else None
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc=loc, ncols=ncols)
+    return figure
+
+
+def plain_ticks(axes: Axes, ticks: Sequence[float]) -> None:
+    """These ticks across alone, thousands separated."""
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
+
+
 def name_rows(axes: Axes, names: Sequence[str], *, small: bool = False) -> None:
     """A name for each of the places 0, 1, ... from the top down."""
     axes.set_yticks(range(len(names)), names)

@@ -1,7 +1,6 @@
 """Results of paper 1 as figures: rewards, speed, the compiler, costs; the data."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -30,14 +29,6 @@ def _of(rows: Rows, metric: str) -> Rows:
     return [row for row in charts.of(rows, metric) if row["instance"] != "all"]
 
 
-def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, Any]) -> Figure:
-    """The words that all panels share, and the legend above."""
-    figure.supxlabel(across, fontsize=9.5)
-    figure.supylabel(upwards, fontsize=9.5)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4)
-    return figure
-
-
 def curves(
     rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
 ) -> Figure:
@@ -52,33 +43,26 @@ def curves(
     """
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
     longer = by(_of(rows, "longer"), "instance") if metric == "return" else {}
-    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.4 * -(-len(programs) // 2))
-    handles: dict[str, Any] = {}
-    for axes, (instance, shown) in zip(panels, programs.items()):
+    figure, panels = charts.facets(programs, 0.6, 2.4)
+    for axes, instance, shown in panels:
         goes_on = longer.get(instance, [])
         right = max(row["curve"]["x"][-1] for row in (*shown, *goes_on))
-        for row in shown:
-            points, colour = row["curve"], method_colour(row["method"])
-            reached = np.array(points["y"]) > 0
-            if not reached.any():
+        for row in (*shown, *goes_on):
+            later, look = row["metric"] == "longer", {"colour": method_colour(row["method"]), "label": row["method"]}
+            look |= {"label": f"{row['method']}, longer", "style": "-."} if later else {}
+            names = ("x", "y", "y", "y") if later else ("x", "y", "low", "high")
+            points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in names]
+            x, y, low, high = (each[points[1] > 0] for each in points)
+            if not len(y):
                 continue
-            x, y, low, high = (np.array(points.get(name, points["y"]))[reached] for name in ("x", "y", "low", "high"))
-            if row["n"] == 1:  # a rule is done within moments: its result as a level from there on
-                (line,) = axes.plot(x, y, color=colour)
-                axes.plot([x[-1], right], [y[-1]] * 2, color=colour, linestyle=":")
-            else:
-                line = charts.curve(axes, x, y, low, high, colour=colour)
-            handles.setdefault(row["method"], line)
-        for row in goes_on:
-            x, y = (np.array(row["curve"][name]) for name in ("x", "y"))
-            (line,) = axes.plot(x[y > 0], y[y > 0], color=method_colour(row["method"]), linestyle="-.")
-            handles.setdefault(f"{row['method']}, longer", line)
+            charts.curve(axes, x, y, low, high, **look)
+            if row["n"] == 1 and not later:  # a rule is done within moments: its result as a level from there
+                axes.plot([x[-1], right], [y[-1]] * 2, color=look["colour"], linestyle=":")
         if bounds and instance in bounds:
-            handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
+            axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2, label="bound")
         axes.set_xscale("log")
         axes.set_xlim(right=right)
-        axes.set_title(instance)
-    return _margins(figure, x_label, RETURN, handles)
+    return charts.finish(figure, x_label, RETURN)
 
 
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
@@ -88,9 +72,8 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     """
     rows = _of(rows, "return")
     programs, methods = by(rows, "instance"), charts.distinct(rows, "method")
-    height = 0.7 + (0.5 + 0.26 * len(methods)) * -(-len(programs) // 2)
-    figure, panels = charts.new_panels(len(programs), height=height, sharey=True, sharex=True)
-    for axes, (instance, shown) in zip(panels, programs.items()):
+    figure, panels = charts.facets(programs, 0.7, 0.5 + 0.26 * len(methods), sharey=True, sharex=True)
+    for axes, instance, shown in panels:
         places = [methods.index(row["method"]) for row in shown]
         bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
         for place, row in zip(places, shown):
@@ -105,7 +88,7 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
         if bounds and instance in bounds:
             axes.axvline(bounds[instance], color=INK, linestyle="--", linewidth=1.2)
         name_rows(axes, methods)
-        axes.set(xlim=(0, 1.02), title=instance)
+        axes.set(xlim=(0, 1.02))
     figure.supxlabel("return; dashed: no game can do better; rings: the paper's numbers", fontsize=9.5)
     return figure
 
@@ -163,8 +146,7 @@ def speedups(rows: Rows, methods: tuple[str, str]) -> Figure:
         axes.annotate(row["instance"], (1.0, place), (-5 if left else 5, -0.5), **look)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("speedup over the compiler's mapping")
-    figure.legend(loc="outside upper center", ncols=1)
-    return figure
+    return charts.finish(figure, ncols=1)
 
 
 def return_against_latency(rows: Rows) -> Figure:
@@ -205,25 +187,17 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
       trainings: as `companion.mmap.runs.trainings` returns them.
       levels: program -> what reaches which return without learning; drawn across.
     """
-    programs = charts.distinct(trainings, "program")
-    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.6 * -(-len(programs) // 2))
-    handles: dict[str, Any] = {}
-    for axes, program in zip(panels, programs):
-        for record in (record for record in trainings if record["program"] == program):
-            colour = method_colour(record["method"])
+    figure, panels = charts.facets(by(trainings, "program"), 0.6, 2.6)
+    for axes, program, records in panels:
+        for record in records:
             for column, style in (("cold", "-"), ("best", ":")):
                 points = [(row["cpu_s"], row[column]) for row in record["curve"] if row[column] is not None]
-                (line,) = axes.plot(*np.array(points).reshape(-1, 2).T, style, color=colour)
-                handles.setdefault(record["method"], line)
+                look = {"color": method_colour(record["method"]), "label": record["method"]}
+                axes.plot(*np.array(points).reshape(-1, 2).T, style, **look)
         for name, value in levels.get(program, {}).items():
-            level = axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2)
-            handles.setdefault(name, level)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_title(program)
-    return _margins(figure, "CPU seconds", RETURN, handles)
+            axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2, label=name)
+        _log_sizes(axes, (1, 3), "{x:g}")
+    return charts.finish(figure, "CPU seconds", RETURN)
 
 
 def latency_table(program: Program, instruction: str) -> Figure:
@@ -265,8 +239,7 @@ def two_prices(rows: Rows) -> Figure:
     axes.axhline(1.0, color=INK, linewidth=0.8)
     axes.axvline(1.0, color=INK, linewidth=0.8)
     axes.set(xlabel="speedup by our latency model", ylabel="speedup by the compiler's cycles")
-    figure.legend(loc="outside upper center", ncols=4)
-    return figure
+    return charts.finish(figure)
 
 
 def buffers_figure(
@@ -326,9 +299,9 @@ def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
     return figure
 
 
-def _log_sizes(axes: Axes) -> None:
-    """A logarithmic scale across, its ticks written as whole numbers."""
+def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.0f}") -> None:
+    """A logarithmic scale across, its ticks written as plain numbers."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter(StrMethodFormatter(form))
     axes.xaxis.set_minor_formatter(NullFormatter())
