@@ -1,9 +1,11 @@
 """What charts share: a colour per method, panels, bars and curves with intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,26 +15,7 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
-METHOD_COLOURS = {
-    "muzero": "#0072B2", "muzero-demonstration": "#004C7A",
-    "learning-only": "#56B4E9", "muzero-frozen": "#595959", "search-only": "#E69F00", "policy head": "#56B4E9",
-    "evolution-logits": "#E69F00", "evolution-policy": "#D55E00", "evolution-warm": "#8C6D31",
-    "edit-search": "#6E3B09", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
-    "random": "#999999", "bound": "#222222", "xla": "#222222", "heuristic": "#595959",
-    "prod": "#004C7A", "edit-search-prod": "#222222", "greedy-tuned-prod": "#009E73",
-    "rl-sample-credit": "#9DB7C9", "climb": "#6E3B09",
-    "rl": "#56B4E9", "rl-balanced": "#004C7A", "rl-balanced-frozen": "#222222", "zeroshot": "#CC79A7",
-    "finetune": "#0072B2",
-    "sa": "#E69F00", "sa-balanced": "#E69F00", "random-balanced": "#595959", "class-search": "#882255",
-    "greedy-naive": "#D55E00", "greedy-careful": "#009E73",
-    "even-cut": "#8FBFA8", "informed-cut": "#CC79A7", "informed-optimum": "#CC79A7", "optimum": "#222222",
-    "unconstrained": "#595959", "cp-sat": "#8C6D31",
-    "regal": "#0072B2", "regal-average": "#56B4E9", "regal-untrained": "#9DB7C9",
-    "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
-    "list-scheduler": "#2F4B7C", "gp-list": "#8E7CC3", "gas": "#E58FB5", "idrs": "#D9A8C6",
-    "spectral-law": "#8C6D31", "spectral-local-search": "#4F3A12", "constant-law": "#B8A47E",
-    "regal-imitation": "#CC79A7", "regal-imitation-local-search": "#7B1E57", "priority-law": "#6B5B95",
-}  # fmt: skip
+METHOD_COLOURS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("colours.yml").read_text())
 
 
 def method_colour(method: str) -> str:
