@@ -7,8 +7,7 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import builder, stored_manifest
-from learned_mapping.companion.regal.distance import members
-from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
 from learned_mapping.companion.regal.runs import schedule_limited
 from learned_mapping.companion.regal.tables import assemble_test
 from learned_mapping.companion.statistics import resampled_means

@@ -12,20 +12,19 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
+from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.companion.regal.graphs import graph_of, members
 from learned_mapping.companion.regal.methods import asked, brought, network_named, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import outcome
 from learned_mapping.companion.regal.tables import mean_costs, outcomes
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.policy import SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
 
-STORED = "regal-distance"
 METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
 DISTANCES: dict[str, dict[str, str]] = {
@@ -42,21 +41,6 @@ GRAPHS = {"quick": 2, "full": 8, "paper": 8}  # Of each set, from the first on.
 EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
 SEEDS = {"quick": 1, "full": 3, "paper": 5}  # Of the search, at most.
 ROOM = 1.002  # Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
-
-
-def members(name: str) -> tuple[str, ...]:
-    """The members of a set of graphs, in order; raises `InputError` where there is none of this name."""
-    found = tuple(item.facts["member"] for item in stored_manifest(STORED).items if item.facts["set"] == name)
-    if not found:
-        raise InputError("set", "", f"no set of graphs is named {name!r}")
-    return found
-
-
-def graph_of(name: str, member: str) -> ComputationGraph:
-    """A graph of a set; raises `InputError` where there is none, or its file is damaged."""
-    if member not in members(name):
-        raise InputError("member", member, f"is not in the set {name}")
-    return read_graph(SETS[STORED].path / name / f"{member}.json.gz")
 
 
 def plan_distance(profile: str, seeds: int) -> list[Run]:
