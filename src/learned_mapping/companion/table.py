@@ -44,6 +44,14 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     return groups
 
 
+def by(found: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
+    """Value of a key, or values of several -> the rows or records that have it, in their order."""
+    groups: dict[Any, list[Any]] = {}
+    for each in found:
+        groups.setdefault(each[keys[0]] if len(keys) == 1 else tuple(each[key] for key in keys), []).append(each)
+    return groups
+
+
 def sweep(
     task: str, methods: Iterable[str], instances: Iterable[str], config: Record | None = None, seeds: int = 1
 ) -> list[Run]:

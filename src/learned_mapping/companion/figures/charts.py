@@ -28,14 +28,6 @@ def distinct(rows: Iterable[Row], key: str) -> list[Any]:
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
-    """Value of a key, or values of several -> the rows that have it, in their order."""
-    found: dict[Any, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys), []).append(row)
-    return found
-
-
 def of(rows: Iterable[Row], metric: str) -> list[Row]:
     """The rows of a metric."""
     return [row for row in rows if row["metric"] == metric]

@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
-from learned_mapping.companion.figures.charts import Row, Rows, by
+from learned_mapping.companion.figures.charts import Row, Rows
 from learned_mapping.companion.figures.schematics import Canvas
+from learned_mapping.companion.table import by
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, Picture
 

@@ -11,7 +11,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
-from learned_mapping.companion.figures.charts import ROW_INCHES, Rows, bars, by, method_colour, name_rows
+from learned_mapping.companion.figures.charts import ROW_INCHES, Rows, bars, method_colour, name_rows
+from learned_mapping.companion.table import by
 from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, new_figure
 

@@ -9,7 +9,6 @@ from matplotlib.lines import Line2D
 
 from learned_mapping.companion.figures.charts import (
     bars,
-    by,
     curve,
     distinct,
     errors,
@@ -20,6 +19,7 @@ from learned_mapping.companion.figures.charts import (
     of,
     plain_ticks,
 )
+from learned_mapping.companion.table import by
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.draw import drawing
 from learned_mapping.regal.searches.brkga import MutantLaw

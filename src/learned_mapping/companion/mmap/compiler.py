@@ -19,7 +19,7 @@ from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest, replayed
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson, runs_of_agent
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
@@ -258,69 +258,78 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
     A program counts once it has prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
-    made: list[Row] = []
-    searched = [record for record in records if not record["config"].get("candidate")]
-    there = {(r["instance"], r["method"]) for r in searched if not r["result"]["failed"]}
-    records, searched = (
-        [r for r in each if {(r["instance"], method) for method in (HBM, XLA, SEARCH)} <= there]
-        for each in (records, searched)
-    )
-    groups = {key: found[0]["result"] for key, found in grouped(searched).items()}
-    checks = read_checks(SETS["compiled"].path / CHECKS)
-    speeds: dict[tuple[str, str], list[float]] = {}
-    for name in dict.fromkeys(record["instance"] for record in records):
-        own = groups[name, XLA]
-        digest = {"program": program_digest(name)}
-        found = {m: result for (n, m), result in groups.items() if n == name and not result["failed"]}
-        prods = {PRODS[m]: _better(result, own) for m, result in found.items() if m in PRODS}
-        for method, result in {**found, **prods}.items():
-            values = {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
-            if method not in prods:
-                made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, n=1, **digest)
-                about = {each: result[each] for each in ("placed", "copies", "left", "worst")}
-                made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **about))
-            if method in prods:
-                ours = next(found[m] for m in found if PRODS.get(m) == method)
-                fits = (ours["fast_bytes"] or 0) <= load(name)[0].fast_bytes
-                values["speedup_packed"] = values["speedup"] if fits else 1.0
-            for metric, value in values.items():
-                made.append(row(name, method, metric, value, n=1, **digest))
-                if method != XLA:
-                    speeds.setdefault((method, metric), []).append(value)
-        for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
-            full = checks.get(name, {}).get(key)
-            if full and method in found:
-                made.append(row(name, method, "identity", found[method]["cycles"] / full, n=1, compiled=full))
-    for (method, metric), values in speeds.items():
-        made.append(summary_row("all", method, metric, values, statistic=np.mean))
+    needed, whole = {HBM, XLA, SEARCH}, [record for record in records if not record["config"].get("candidate")]
+    there = {(r["instance"], r["method"]) for r in whole if not r["result"]["failed"]}
+    names = [n for n in dict.fromkeys(r["instance"] for r in records) if {(n, method) for method in needed} <= there]
+    records, searched = ([r for r in each if r["instance"] in names] for each in (records, whole))
+    groups = {key: group[0]["result"] for key, group in grouped(searched).items() if not group[0]["result"]["failed"]}
+    checks, made = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
+    for name in names:
+        made += program_rows(name, {m: found for (n, m), found in groups.items() if n == name}, checks.get(name, {}))
+    speeds = by((r for r in made if r["metric"].startswith("speedup") and r["method"] != XLA), "method", "metric")
+    identity = [100 * abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
+    for (method, metric), found in speeds.items():
+        values = [each["value"] for each in found]
+        made.append(mean_row("all", method, metric, values))
         if (method, metric) == (HBM, "speedup"):
             made.append(row("all", HBM, "speedup_max", max(values), n=len(values)))
-    exact = [abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
-    if exact:
-        identity = {"identity_percent": 100 * max(exact), "identity_programs": len(exact)}
-        made += rows("all", XLA, identity, n=len(exact))
-    for record in searched:
-        if record["method"] == AGENT:
-            learner = [trained(record["instance"], record["config"], record["seed"])]
-            made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
+    if identity:
+        numbers = {"identity_percent": max(identity), "identity_programs": len(identity)}
+        made += rows("all", XLA, numbers, n=len(identity))
+    for record in [record for record in searched if record["method"] == AGENT]:
+        learner = [trained(record["instance"], record["config"], record["seed"])]
+        made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
     made += agreement_rows(made) + candidate_rows(records, groups) + same_program_rows(made)
-    capacity = {name: load(name)[0].fast_bytes for name in {record["instance"] for record in records}}
-    for method in ("all", *dict.fromkeys(record["method"] for record in searched)):
-        mine = [r for r in (records if method == "all" else searched) if method in ("all", r["method"])]
-        counts = {
-            "mappings": len(mine),
-            "failed": sum(bool(r["result"]["failed"]) for r in mine),
-            "left": sum(bool(r["result"].get("left")) for r in mine),
-            "overflowed": sum((r["result"].get("fast_bytes") or 0) > capacity[r["instance"]] for r in mine),
-            "programs": len({r["instance"] for r in mine}),
-        }
-        made += rows("all", method, counts)
+    made += rows("all", "all", counts(records))
+    for method, mine in by(searched, "method").items():
+        made += rows("all", method, counts(mine))
     return assembled(made) | counted(records)
 
 
-def _better(result: Record, own: Record) -> Record:
-    """The better of a mapping and the compiler's own, by each of the measures."""
-    return {cycles: min(result[cycles], own[cycles]) for cycles in MEASURES.values()}
+def program_rows(name: str, found: dict[str, Record], full: Record) -> list[Row]:
+    """The rows of a program.
+
+    Args:
+      found: method -> what its record says; the compiler's own is among them.
+      full: cycles of the compiler's normal run, where they are known.
+    """
+    own, about, made = found[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
+
+    def speedups(result: Record) -> dict[str, float]:
+        return {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
+
+    for method, result in found.items():
+        made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about)
+        more = {each: result[each] for each in ("placed", "copies", "left", "worst")}
+        made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
+        made += rows(name, method, speedups(result), **about)
+    for method in [method for method in found if method in PRODS]:
+        values = speedups({cycles: min(found[method][cycles], own[cycles]) for cycles in MEASURES.values()})
+        fits = (found[method]["fast_bytes"] or 0) <= capacity(name)
+        values["speedup_packed"] = values["speedup"] if fits else 1.0
+        made += rows(name, PRODS[method], values, **about)
+    for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
+        if full.get(key) and method in found:
+            made.append(row(name, method, "identity", found[method]["cycles"] / full[key], n=1, compiled=full[key]))
+    return made
+
+
+@functools.cache
+def capacity(name: str) -> int:
+    """Bytes of a program's fast memory."""
+    return load(name)[0].fast_bytes
+
+
+def counts(records: Sequence[Record]) -> dict[str, int]:
+    """How many mappings were priced, failed, were not expressed whole, or need more fast memory than there is."""
+    told = [(record["instance"], record["result"]) for record in records]
+    return {
+        "mappings": len(told),
+        "failed": sum(bool(result["failed"]) for _, result in told),
+        "left": sum(bool(result.get("left")) for _, result in told),
+        "overflowed": sum((result.get("fast_bytes") or 0) > capacity(name) for name, result in told),
+        "programs": len({name for name, _ in told}),
+    }
 
 
 def agreement_rows(made: Sequence[Row]) -> list[Row]:
@@ -346,13 +355,11 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
 def same_program_rows(made: Sequence[Row]) -> list[Row]:
     """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of the plain one on the
     same programs."""
-    speed = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "speedup_stalled"}
-    names = [name for name, method in speed if method == ON_PRICES and name != "all"]
-    found = []
-    for method in (PRODS[SEARCH], PRODS[ON_PRICES]) if names else ():
-        values = [speed[name, method] for name in names]
-        found.append(row("all", method, "speedup_stalled_same", float(np.mean(values)), n=len(values)))
-    return found
+    stalled = [r for r in made if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
+    names = {r["instance"] for r in stalled if r["method"] == ON_PRICES}
+    shown = by((r for r in stalled if r["instance"] in names), "method")
+    means = {m: [r["value"] for r in shown[m]] for m in (PRODS[SEARCH], PRODS[ON_PRICES]) if m in shown}
+    return [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
 
 
 def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
