@@ -51,9 +51,7 @@ class DataSet:
     def require_extra(self) -> None:
         """Raises `InputError` where the build needs an optional dependency that is not installed."""
         if self.needs_extra == "tpu":
-            from learned_mapping.tpu.compiler import require_compiler
-
-            require_compiler()
+            builder("tpu.compiler").require_compiler()
 
 
 def builder(name: str) -> ModuleType:
