@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from companion.run_functions import FUNCTIONS, runs_of
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.records import (
     append_record,
@@ -19,12 +20,6 @@ from learned_mapping.companion.records import (
 )
 from learned_mapping.companion.runs import RunsFailedError, execute
 from learned_mapping.errors import InputError
-
-FUNCTIONS = "companion.run_functions"
-
-
-def runs_of(function: str, seeds: range, **config) -> list[Run]:
-    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
 
 
 def test_digest_keys_every_part_and_no_order():
