@@ -25,9 +25,7 @@ class Extracted:
 
     program: Program
     fast: np.ndarray  # [B] bool, which buffers the compiler itself put into fast memory.
-    compiler: (
-        CompilerMapping  # Where and when: the compiler's own solution (`mapping` makes a mapping of the game of it).
-    )
+    compiler: CompilerMapping  # Where and when: its own solution, of which `mapping` makes the game's.
     slow_cycles: float  # Cycles with everything in HBM, by the tables.
     compiler_cycles: float  # Cycles under the compiler's own mapping, by the tables.
     compiled_cycles: float | None

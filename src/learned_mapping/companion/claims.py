@@ -111,7 +111,7 @@ class Claim:
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
     printed: str = ""
-    """The paper's number in the unit of the measure, from the numbers in `number`, such as "171 / 330"."""
+    """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
     unprinted: str = ""  # Why the paper has no such number.
 
     @property

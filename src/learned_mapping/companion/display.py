@@ -71,7 +71,7 @@ def _rates(machine: dict[str, Any]) -> str:
 
 
 def caption(metric: str) -> str:
-    """The caption of a metric's table, from ``captions.yml``; a metric of one plain word is its own."""
+    """The caption of a metric's table, from ``captions.yml``; a plain word is its own."""
     plain = metric.replace("_", " ")
     return read_table("captions.yml").get(metric, plain[:1].upper() + plain[1:])
 

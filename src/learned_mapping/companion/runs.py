@@ -147,7 +147,7 @@ def execute(
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """The environment that a worker process is started with; libraries read it when they are first imported."""
+    """The environment that a worker process is started with, for libraries read it when imported."""
     before = dict(os.environ)
     os.environ.update(SINGLE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip())
     try:

@@ -79,7 +79,7 @@ def _peak_bytes() -> int:
 
 
 def begin() -> None:
-    """What a worker process does first: it ends with its parent, which ends it after Ctrl-C too, and prints nothing."""
+    """What a worker process does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Drawings of boxes and arrows: ``schematics.yml`` has places and words, the rows of a result the numbers in them."""
+"""Boxes and arrows: ``schematics.yml`` has places and words, the rows of a result the numbers."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from learned_mapping.companion.figures.charts import Rows, of
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 
 COLOURS = dict(zip(("learned", "judged", "solved", "given", "drawn"), (PALETTE[i] for i in (0, 1, 2, 7, 4))))
-"""What a box stands for -> its colour: what learns, judges, solves, is given, or is a distribution."""
+"""What a box stands for -> its colour: it learns, judges, solves, is given, or a distribution."""
 CENTRED = {"ha": "center", "va": "center"}
 FONT = 7.8  # Points.
 
@@ -81,7 +81,7 @@ def schematic(name: str, rows: Rows) -> Figure:
 
 
 def _of_profiles(rows: Rows) -> dict[str, str]:
-    """Metric -> ``3 (8)``: the number of the first profile among the rows, in brackets that of `paper` if another."""
+    """Metric -> ``3 (8)``: the number of the first profile, in brackets that of `paper` if another."""
     found: dict[str, list[Any]] = {}
     first = rows[0]["instance"]
     for row in rows:
@@ -110,7 +110,7 @@ def _method(rows: Rows) -> dict[str, str]:
 
 
 def _policy(rows: Rows) -> dict[str, str]:
-    """Paper 2's Figure 3: GraphSAGE, T iterations of Eq. 7, the policy network, and what of it goes to the solver."""
+    """Paper 2's Figure 3: GraphSAGE, T iterations of Eq. 7 with the policy network, and the value."""
     counts = {row["module"]: row["value"] for row in rows if "module" in row and row["instance"] == rows[0]["instance"]}
     parts = {"sage_weights": ("encoder", "sage_"), "value_weights": ("value",), "policy_weights": ("policy_",)}
     weights = {
@@ -122,7 +122,7 @@ def _policy(rows: Rows) -> dict[str, str]:
 
 
 def _laws(rows: Rows) -> dict[str, str]:
-    """Paper 3's Figure 1: from a graph to a schedule, with the number of weights of each part of the network."""
+    """Paper 3's Figure 1: from a graph to a schedule, with the weights of each part of the network."""
     parts = ("node_enc", "edge_enc", "message", "node_upd", "head")
     counts = of(rows, "parameters")
     (rounds,) = of(rows, "rounds")
@@ -161,7 +161,7 @@ class _Parts:
 
 
 def _light(rows: Rows) -> dict[str, str]:
-    """Paper 1's Figure 4, the light network: what is seen at the left, three networks, and what they give."""
+    """Paper 1's Figure 4, the light network: what is seen, three networks, and what they give."""
     parts, layers = _Parts(rows, "network"), {
         "representation": ("first", "second"),
         "dynamics": ("first", "second", "reward_out"),
@@ -175,7 +175,7 @@ def _light(rows: Rows) -> dict[str, str]:
 
 
 def _residual(rows: Rows) -> dict[str, str]:
-    """Paper 1's Figure 4, the paper's: the image's ResNet, the embeddings, how they are joined, what stands behind."""
+    """Paper 1's Figure 4: the image's ResNet, the embeddings, how they are joined, what follows."""
     parts = _Parts(rows, "paper network")
     weights, layers, seen = parts.weights, parts.layers, parts.whole["sees"]
     image = [weights["representation", f"stage_{stage}"] for stage in range(2)]

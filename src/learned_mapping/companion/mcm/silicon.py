@@ -46,7 +46,7 @@ INFORMED: dict[str, Callable[[SiliconModel], np.ndarray]] = {
     ),
     "informed-optimum": lambda model: optimum(_with_costs(model, model.silicon.op_seconds)),
 }
-"""They plan with the op times of the silicon, which nobody could know; all other methods with the analytical model."""
+"""They plan with the silicon's op times, which nobody could know; all others with the model's."""
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum", *INFORMED)
 SEARCHES = ("random", "sa", "random-balanced", "class-search")
 SAMPLERS = ("near-balanced", "near-optimal", "uniform")

@@ -37,7 +37,7 @@ FEATURES: dict[str, tuple[str, Callable[[Program], np.ndarray], str]] = {
     "demand": ("s", lambda p: p.buffer_demand_s, "seconds the copy engine needs for it"),
     "benefit": ("s", lambda p: p.initial_benefit_s, "seconds its instruction saves with it alone in fast memory"),
 }  # fmt: skip
-"""Table 1: name and unit of each feature, its column ([B], of the live range [B, 2]), and its meaning."""
+"""Table 1: name and unit of each feature, its column, [B] or [B, 2], and its meaning."""
 STATISTICS = ("min", "median", "mean", "max")
 ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""

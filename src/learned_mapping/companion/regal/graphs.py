@@ -30,11 +30,11 @@ SYNTHETIC_OPS = {
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
 UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
-"""The data sets of the test graphs that chose nothing, and of those at growing distance from the training graphs."""
+"""The data sets of the test graphs that chose nothing, and of those at growing distance."""
 
 
 def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
-    """The members of a set of graphs of a data set, in order; raises `InputError` where there is none of this name."""
+    """The members of a set of graphs, in order; raises `InputError` where there is no such set."""
     found = tuple(item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name)
     if not found:
         raise InputError("set", "", f"no set of graphs is named {name!r}")

@@ -1,12 +1,13 @@
 """Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs.
 
-`regal.test` is Table 1 again, on test sets on which nothing was ever chosen: all 98 topologies of `traced`'s test
-split, of five families that no training graph has, each with noise; one in ten of the 1,000 test graphs of
-`synthetic`. The sixteen graphs of each kind in `regal.table1` were looked at while methods were developed.
+`regal.test` is Table 1 again, on test sets on which nothing was ever chosen: all 98 topologies of
+`traced`'s test split, of five families that no training graph has, each with noise; one in ten of
+the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `regal.table1` were looked
+at while methods were developed.
 
-`regal.limit` is running time where memory binds. The paper gives both devices 16 GiB, which no graph here fills; here
-the limit of a graph lies between the least peak that a search for memory finds and the peak of the fastest list
-schedule, a `LIMIT_SHARE` of the way up.
+`regal.limit` is running time where memory binds. The paper gives both devices 16 GiB, which no
+graph here fills; here the limit of a graph lies between the least peak that a search for memory
+finds and the peak of the fastest list schedule, a `LIMIT_SHARE` of the way up.
 """
 
 import itertools
