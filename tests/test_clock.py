@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,22 +13,20 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import TABLE
 from learned_mapping.companion.records import read_records
+from learned_mapping.companion.table import by
 from learned_mapping.companion.worker import perform
 
 MIXED = 1.15
 """The rates of the cores that performed the runs of one row may differ by so much."""
 
 
-def mixed_rows(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, float, float]]:
+def mixed_rows(records: Iterable[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
     """Of runs that a clock limits: instance, method, least and largest rate, of each group whose rates mix by more than
     `MIXED`. Runs of a group share instance, method and limit; those without a rate are left out."""
-    rates: dict[tuple[str, str, float], list[float]] = {}
-    for record in records:
-        if "rate" in record and "seconds" in record["config"]:
-            method = record["config"].get("arm", record["method"])
-            rates.setdefault((record["instance"], method, record["config"]["seconds"]), []).append(record["rate"])
-    groups = ((*key[:2], min(found), max(found)) for key, found in rates.items())
-    return [group for group in groups if group[3] > MIXED * group[2]]
+    clocked = [{**r, **r["config"]} for r in records if "rate" in r and "seconds" in r["config"]]
+    groups = by([{"arm": r["method"]} | r for r in clocked], "instance", "arm", "seconds")
+    rates = {key: [run["rate"] for run in runs] for key, runs in groups.items()}
+    return [(*key[:2], min(found), max(found)) for key, found in rates.items() if max(found) > MIXED * min(found)]
 
 
 @pytest.fixture

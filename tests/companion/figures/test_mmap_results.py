@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
 from learned_mapping.companion.figures.mmap_results import (
+    buffers_figure,
     curves,
     drop_backup,
     learning,
     return_against_latency,
     returns,
+    sizes_figure,
     speedups,
 )
 from learned_mapping.companion.figures.schematics import schematic
@@ -128,3 +131,24 @@ def test_a_training_is_a_line_beside_what_does_not_learn():
     assert [len(axes.lines) for axes in figure.axes] == [5, 4]
     assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:2]] == [[0.5], [0.2, 0.6]]
     assert figure.axes[0].lines[-1].get_ydata()[0] == 0.9 and figure.axes[0].get_xscale() == "log"
+
+
+def test_a_bar_per_workload_with_its_number():
+    """Would catch a bar that is not its workload's, a number left out, and a picture that differs from run to run."""
+    figure = buffers_figure(
+        ["small", "large"], [200, 9000], ["b", "a"], paper_range=(169, 16_490), paper_buffers={"large": 9084}
+    )
+    (axes,) = figure.axes
+    assert [patch.get_width() for patch in axes.patches if patch.get_height() == 0.72] == [200, 9000]
+    assert [text.get_text() for text in axes.texts] == ["200", "9,000"]
+    assert axes.get_xscale() == "log" and axes.get_xlim()[0] < 169 and axes.get_xlim()[1] > 16_490
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
+    text = svg_text(figure)
+    assert text == svg_text(figure) and "16,490" in text
+
+
+def test_shares_end_at_one():
+    """Would catch a curve that is not the share of members at most that large."""
+    figure = sizes_figure({"train": np.array([40, 10, 20, 10])})
+    x, y = figure.axes[0].lines[0].get_data()
+    assert list(x) == [10, 10, 10, 20, 40] and list(y) == [0, 0.25, 0.5, 0.75, 1.0]
