@@ -15,7 +15,6 @@ FLOORS = (
     ("programs",),
     ("problem",),
     ("hardware",),
-    ("tpu",),
     ("learning",),
     ("mmap", "mcm", "regal"),
     ("gym",),

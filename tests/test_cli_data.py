@@ -49,7 +49,8 @@ def data(tmp_path, monkeypatch):
     """A data folder with one set, built."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "SETS", {each.name: each for each in (TOY, TPU)})
-    monkeypatch.setattr(registry, "builder", lambda name: ToyModule)
+    real = registry.builder
+    monkeypatch.setattr(registry, "builder", lambda name: ToyModule if name == "toy" else real(name))
     registry.build_in(TOY, TOY.path)
     return tmp_path / "data"
 
@@ -118,7 +119,7 @@ def test_bad_usage_is_one_line(capsys, data, arguments, said):
 
 def test_a_missing_extra_is_one_line_and_nothing_is_built(capsys, data, monkeypatch):
     """Would catch the first of two sets rebuilt before the second turns out to be impossible."""
-    from learned_mapping.tpu import compiler as tpu_compiler
+    from learned_mapping_builders.tpu import compiler as tpu_compiler
 
     nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(tpu_compiler, "importlib", nothing)

@@ -13,19 +13,19 @@ from typing import Any
 from learned_mapping.companion.datasets.manifest import Item, Manifest, file_sha256
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.folders import data_folder
-from learned_mapping.mmap.compiler import mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import expect_schema, read_json, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
-from learned_mapping.tpu.compiler import V4, Compilation, compile_for_tpu
-from learned_mapping.tpu.extract import Extracted, assemble
-from learned_mapping.tpu.hlo_program import HloProgram, hlo_program
-from learned_mapping.tpu.latency_tables import Prices, plan
-from learned_mapping.tpu.pricing import price_in_stages
 
+from .tpu.compiler import V4, Compilation, compile_for_tpu
+from .tpu.extract import Extracted, assemble
+from .tpu.hlo_program import HloProgram, hlo_program
+from .tpu.latency_tables import Prices, plan
+from .tpu.mapping import mapping_of_compiler
+from .tpu.pricing import price_in_stages
 from .workloads import WORKLOADS, function_and_arguments
 
 PRICES = "prices.json.gz"

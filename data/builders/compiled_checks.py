@@ -17,15 +17,17 @@ import numpy as np
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
-from learned_mapping.tpu.compiler import (
+
+from .compiled import PRICES, read_prices
+from .tpu.compiler import (
     V4,
     Compilation,
     CompilerError,
     compile_for_tpu,
 )
-from learned_mapping.tpu.extract import total_cycles
-from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import (
+from .tpu.extract import total_cycles
+from .tpu.hlo_program import hlo_program
+from .tpu.latency_tables import (
     Priceable,
     Prices,
     Subset,
@@ -34,9 +36,7 @@ from learned_mapping.tpu.latency_tables import (
     plan,
     subset_key,
 )
-from learned_mapping.tpu.pricing import price
-
-from .compiled import PRICES, read_prices
+from .tpu.pricing import price
 from .workloads import WORKLOADS, function_and_arguments
 
 FULL_SECONDS = 300.0

@@ -7,6 +7,15 @@ import signal
 import time
 from pathlib import Path
 
+from learned_mapping.companion.artifact import Run
+
+FUNCTIONS = "companion.run_functions"
+
+
+def runs_of(function: str, seeds: range, **config) -> list[Run]:
+    """A run of a function of this file for each seed."""
+    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
+
 
 def square(method: str, instance: str, config: dict, seed: int) -> dict:
     return {"square": seed**2, "pid": os.getpid(), "threads": os.environ.get("OMP_NUM_THREADS")}

@@ -7,16 +7,10 @@ import sys
 
 import pytest
 
-from learned_mapping.companion.artifact import Run
+from companion.run_functions import runs_of
 from learned_mapping.companion.records import read_record
 from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, execute
 from learned_mapping.errors import InputError
-
-FUNCTIONS = "companion.run_functions"
-
-
-def runs_of(function: str, seeds: range, **config) -> list[Run]:
-    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
 
 
 def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):

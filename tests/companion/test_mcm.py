@@ -24,7 +24,7 @@ OF_CODE = ("mcm.fig1", "mcm.fig3", "mcm.fig4")
 
 @pytest.mark.parametrize("name", IDS)
 def test_plans_ask_for_what_exists(name):
-    """Catches a renamed method or graph, and two runs under one key."""
+    """Catches a renamed method or graph."""
     artifact = find_artifact(name)
     known = {*PROBLEM.methods(), *classical.ENGINES, *classical.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
@@ -33,7 +33,6 @@ def test_plans_ask_for_what_exists(name):
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs or artifact.parts or name in OF_CODE
-        assert len({run.digest for run in runs}) == len(runs)
         assert {run.method for run in runs} <= known
         for name in {run.instance for run in runs} - {
             "six-ops",

@@ -7,6 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders.tpu.compiler import V4, Compilation, CompilerError
+from learned_mapping_builders.tpu.extract import assemble
+from learned_mapping_builders.tpu.hlo import parse_module
+from learned_mapping_builders.tpu.hlo_program import hlo_program
+from learned_mapping_builders.tpu.latency_tables import plan, subset_key
+from learned_mapping_builders.tpu.price import Price, PriceCache, known_prices, source
+from learned_mapping_builders.tpu.runs import play_on_prices, refined
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.figures.mmap_results import latency_table, two_prices
@@ -15,16 +22,8 @@ from learned_mapping.companion.mmap.compiler import (
     PROGRAMS,
     assemble_compiler,
     plan_compiler,
-    play_on_prices,
-    refined,
 )
 from learned_mapping.companion.results import select
-from learned_mapping.tpu.compiler import V4, Compilation, CompilerError
-from learned_mapping.tpu.extract import assemble
-from learned_mapping.tpu.hlo import parse_module
-from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import plan, subset_key
-from learned_mapping.tpu.price import Price, PriceCache, known_prices, source
 
 DATA = Path(__file__).parents[1] / "tpu" / "data"
 
@@ -184,9 +183,9 @@ def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
             raise CompilerError("the TPU compiler failed: x")
         return Price({"all": answer[0]}, answer[1], (), 0, 1, 0.0)
 
-    monkeypatch.setattr("learned_mapping.companion.mmap.compiler.price", price)
+    monkeypatch.setattr("learned_mapping_builders.tpu.runs.price", price)
     monkeypatch.setattr(
-        "learned_mapping.companion.mmap.compiler.with_stalls",
+        "learned_mapping_builders.tpu.runs.with_stalls",
         lambda program, mapping, price: {"stalled_cycles": price.total},
     )
     config = {"rounds": 5, "seconds": 0.05, "headroom": 0.125}

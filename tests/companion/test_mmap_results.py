@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import TABLE, find_artifact, reported
+from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.mmap import facts as mmap_facts
 from learned_mapping.companion.mmap import runs as mmap_runs
 from learned_mapping.companion.mmap import runs as training
@@ -54,14 +54,6 @@ def table3() -> dict:
 
 def value(result: dict, **keys) -> float:
     return results.value(result, **keys)
-
-
-@pytest.mark.parametrize("name", [name for name, *_ in TABLE if name.startswith("mmap.")])
-def test_plans_are_of_distinct_runs(name):
-    """Catches a run planned twice, and a profile that cannot be planned."""
-    for profile in ("quick", "full", "paper"):
-        plan = find_artifact(name).plan(profile, 2)
-        assert len({run.digest for run in plan}) == len(plan)
 
 
 def test_prod_is_the_better_of_both_run_for_run():

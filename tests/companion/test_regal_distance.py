@@ -13,11 +13,10 @@ from learned_mapping.companion.regal.distance import (
     DISTANCES,
     METHODS,
     assemble_distance,
-    graph_of,
-    members,
     plan_distance,
     schedule_set,
 )
+from learned_mapping.companion.regal.graphs import graph_of, members
 from learned_mapping.errors import InputError
 
 topology_digest = builder("topology").topology_digest

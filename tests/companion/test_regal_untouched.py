@@ -7,9 +7,9 @@ import pytest
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import builder, stored_manifest
-from learned_mapping.companion.regal import limit, untouched
-from learned_mapping.companion.regal.distance import members
-from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
+from learned_mapping.companion.regal.runs import schedule_limited
+from learned_mapping.companion.regal.tables import assemble_test
 from learned_mapping.companion.statistics import resampled_means
 from learned_mapping.regal.methods import schedule_costs
 from learned_mapping.regal.rules.instance import Instance
@@ -51,7 +51,7 @@ def test_rows_by_hand():
          "result": {"graphs": {g: {"cost": c, "valid": True} for g, c in zip("ab", costs)}}}
         for method, costs in (("brkga", (1.21, 1.0)), ("gp-dfs", (1.0, 1.0)))
     ]  # fmt: skip
-    made = untouched.assemble_test("full", records)
+    made = assemble_test("full", records)
     assert made["validated"] == 4 and made["invalid"] == 0
     gap = results.select(made, method="brkga", metric="gap_percent")[0]
     assert (
@@ -80,6 +80,6 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
 
 def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():
     config = {"graphs": ["random-dag-40"], "share": 0.25, "evaluations": 500}
-    rules, evolved = (limit.schedule_limited(m, "synthetic-runtime", config, 0) for m in ("list-scheduler", "brkga"))
+    rules, evolved = (schedule_limited(m, "synthetic-runtime", config, 0) for m in ("list-scheduler", "brkga"))
     assert not rules["graphs"]["random-dag-40"]["fits"] and evolved["graphs"]["random-dag-40"]["fits"]
     assert rules["graphs"]["random-dag-40"]["limit_bytes"] == evolved["graphs"]["random-dag-40"]["limit_bytes"]

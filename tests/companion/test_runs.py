@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from learned_mapping.companion.artifact import Run
+from companion.run_functions import FUNCTIONS, runs_of
+from learned_mapping.companion.artifact import PROFILES, TABLE, Run, find_artifact
 from learned_mapping.companion.records import (
     append_record,
     faults,
@@ -19,12 +20,6 @@ from learned_mapping.companion.records import (
 )
 from learned_mapping.companion.runs import RunsFailedError, execute
 from learned_mapping.errors import InputError
-
-FUNCTIONS = "companion.run_functions"
-
-
-def runs_of(function: str, seeds: range, **config) -> list[Run]:
-    return [Run(f"{FUNCTIONS}:{function}", "random", "toy", config, seed) for seed in seeds]
 
 
 def test_digest_keys_every_part_and_no_order():
@@ -47,6 +42,14 @@ def test_a_configuration_that_is_not_json_is_refused():
         Run("m:f", "random", "toy", {"a": {1, 2}}, 0)
     with pytest.raises(ValueError):
         Run("m:f", "random", "toy", {"a": float("nan")}, 0)
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in TABLE])
+def test_plans_are_of_distinct_runs(name):
+    """Catches a run planned twice, and a profile that cannot be planned."""
+    for profile in PROFILES:
+        plan = find_artifact(name).plan(profile, 2)
+        assert len({run.digest for run in plan}) == len(plan)
 
 
 def test_done_runs_are_not_redone(tmp_path):

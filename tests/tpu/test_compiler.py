@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from learned_mapping.tpu.compiler import _complete
+from learned_mapping_builders.tpu.compiler import _complete
 
 MODULE = """HloModule m, is_scheduled=true
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders.tpu.compiler import V4, Compilation
+from learned_mapping_builders.tpu.extract import assemble, extract
+from learned_mapping_builders.tpu.hlo import parse_module
+from learned_mapping_builders.tpu.hlo_program import hlo_program
+from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.compiler import V4, Compilation
-from learned_mapping.tpu.extract import assemble, extract
-from learned_mapping.tpu.hlo import parse_module
-from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import plan, subset_key
 
 DATA = Path(__file__).parent / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders.tpu.compiler import parse_allocations
+from learned_mapping_builders.tpu.hlo import leaves, parse_module
+from learned_mapping_builders.tpu.hlo_program import hlo_program, placements
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.compiler import parse_allocations
-from learned_mapping.tpu.hlo import leaves, parse_module
-from learned_mapping.tpu.hlo_program import hlo_program, placements
 
 DATA = Path(__file__).parent / "data"
 

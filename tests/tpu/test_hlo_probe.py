@@ -6,10 +6,9 @@ import gzip
 from pathlib import Path
 
 import pytest
-
-from learned_mapping.tpu.compiler import V4
-from learned_mapping.tpu.hlo import leaves, parse_module
-from learned_mapping.tpu.hlo_probe import Probe, ProbeModule, Unprobeable, signature
+from learned_mapping_builders.tpu.compiler import V4
+from learned_mapping_builders.tpu.hlo import leaves, parse_module
+from learned_mapping_builders.tpu.hlo_probe import Probe, ProbeModule, Unprobeable, signature
 
 DATA = Path(__file__).parent / "data"
 NONE: frozenset = frozenset()

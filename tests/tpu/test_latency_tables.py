@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from learned_mapping.tpu.hlo import parse_module
-from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import (
+from learned_mapping_builders.tpu.hlo import parse_module
+from learned_mapping_builders.tpu.hlo_program import hlo_program
+from learned_mapping_builders.tpu.latency_tables import (
     complete_table,
     infer_prices,
     plan,

@@ -12,24 +12,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders.tpu import pricing
+from learned_mapping_builders.tpu.compiler import GENERATIONS, V4, Allocation, Compilation, CompilerError
+from learned_mapping_builders.tpu.extract import assemble, total_cycles
+from learned_mapping_builders.tpu.hlo import leaves, parse_module
+from learned_mapping_builders.tpu.hlo_mapping import write_mapping
+from learned_mapping_builders.tpu.hlo_program import TRANSPARENT, hlo_program, placements
+from learned_mapping_builders.tpu.mapping import mapping_of_compiler
+from learned_mapping_builders.tpu.price import (
+    PriceCache,
+    check,
+    generation_of,
+    placed,
+    price,
+    price_key,
+    source,
+    with_stalls,
+)
+from learned_mapping_builders.tpu.stays import compiler_mapping
 
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.compiler import mapping_of_compiler
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.mapping import write_mapping as write_mapping_file
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
-from learned_mapping.tpu import pricing
-from learned_mapping.tpu.compiler import GENERATIONS, V4, Allocation, Compilation, CompilerError
-from learned_mapping.tpu.extract import assemble, total_cycles
-from learned_mapping.tpu.hlo import leaves, parse_module
-from learned_mapping.tpu.hlo_mapping import write_mapping
-from learned_mapping.tpu.hlo_program import TRANSPARENT, hlo_program, placements
-from learned_mapping.tpu.price import PriceCache, check, generation_of, placed, price, price_key, source, with_stalls
-from learned_mapping.tpu.stays import compiler_mapping
 
 DATA = Path(__file__).parent / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
@@ -259,7 +268,7 @@ def test_prices_outlive_the_process_that_was_killed_while_it_wrote_them(tmp_path
 
 def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
     """Would catch a stall counted in the wrong unit, or missing."""
-    from learned_mapping.tpu.price import Price
+    from learned_mapping_builders.tpu.price import Price
 
     names = origin.program.instruction_names
     slow = all_dropped(origin.program)
@@ -332,8 +341,7 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
     """Identity on a small step: written by us and compiled whole, priced alone, and by the normal compiler."""
     import jax
     import jax.numpy as jnp
-
-    from learned_mapping.tpu.compiler import compile_for_tpu
+    from learned_mapping_builders.tpu.compiler import compile_for_tpu
 
     def function(x, w1, w2):
         return jnp.tanh(jnp.tanh(x @ w1) @ w2).sum(axis=0)

@@ -3,8 +3,8 @@
     python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
       --out runs/regal
 
-With ``--start`` the first weights are those of a policy that this trained before, on other graphs, or of one that cloned
-a rule (`regal_clone`); what begins at a rule is named ``cloned``.
+With ``--start`` the first weights are those of a policy that this trained before, on other graphs, or of one that
+cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``.
 
 Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
 lies beside them; the same command goes on where an interrupted one stopped, to the same bits.

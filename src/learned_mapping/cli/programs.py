@@ -112,24 +112,24 @@ def extract(options: Any) -> int:
     hlo_out = check_out(options.hlo, HLO_ENDINGS, []) if options.hlo else None
     if mapping_out is not None and mapping_out.absolute() == out.absolute():
         raise InputError(options.mapping, "", "would overwrite the program")
+    from learned_mapping.companion.datasets.registry import builder
     from learned_mapping.programs.formats import write_program
     from learned_mapping.programs.trace.user_function import beside, load_example
-    from learned_mapping.tpu.compiler import GENERATIONS, require_compiler
-    from learned_mapping.tpu.extract import extract as extract_program
 
-    require_compiler()
+    compiler = builder("tpu.compiler")
+    compiler.require_compiler()
 
     name = options.function.rpartition(":")[2]
     counted = steps_progress("pricing placements", "placement")
     with beside(options.function), redirect_stdout(sys.stderr), counted as progress:
         example = load_example(options.function, options.arg)
-        extracted = extract_program(
+        extracted = builder("tpu.extract").extract(
             example.function,
             example.args,
             name=name,
             donate=example.donated,
             cycles=options.cycles,
-            generation=GENERATIONS[options.generation],
+            generation=compiler.GENERATIONS[options.generation],
             progress=progress,
         )
     write_program(out, extracted.program)
@@ -138,10 +138,10 @@ def extract(options: Any) -> int:
 
         write_bytes(hlo_out, extracted.hlo.encode())
     if mapping_out is not None:
-        from learned_mapping.mmap.compiler import mapping_of_compiler
         from learned_mapping.mmap.mapping import write_mapping
 
-        write_mapping(mapping_out, mapping_of_compiler(extracted.program, extracted.compiler), extracted.program)
+        mapping = builder("tpu.mapping").mapping_of_compiler(extracted.program, extracted.compiler)
+        write_mapping(mapping_out, mapping, extracted.program)
     told = {
         "name": name,
         "buffers": extracted.program.num_buffers,
@@ -172,15 +172,14 @@ def extract(options: Any) -> int:
 def price(options: Any) -> int:
     """Has the TPU compiler price mappings of a program, beside everything in HBM and its own mapping."""
     from learned_mapping.companion.datasets import compiled
+    from learned_mapping.companion.datasets.registry import builder
     from learned_mapping.folders import build_folder
     from learned_mapping.mmap.mapping import all_dropped, read_mapping
     from learned_mapping.mmap.validate import validate
     from learned_mapping.programs.formats import read_program
     from learned_mapping.programs.json_io import read_bytes
-    from learned_mapping.tpu.compiler import CompilerError, require_compiler
-    from learned_mapping.tpu.price import PriceCache, source, with_stalls
-    from learned_mapping.tpu.price import price as price_mapping
 
+    compiler, pricing = builder("tpu.compiler"), builder("tpu.price")
     program = read_program(options.program)
     mappings = {"everything in HBM": all_dropped(program)}
     item = next((item for item in compiled.manifest().items if item.digest == program.digest), None)
@@ -191,22 +190,20 @@ def price(options: Any) -> int:
         verdict = validate(program, mappings[path], exact=False)
         if not verdict.valid and mappings[path] != mappings.get("the compiler's own"):
             raise InputError(path, "", f"breaks a rule: {verdict.violations[0]}")
-    require_compiler()
+    compiler.require_compiler()
     if options.hlo is not None:
-        cache = PriceCache(build_folder() / "prices.jsonl")
-        origin = source(read_bytes(options.hlo).decode("utf-8", "replace"), program)
+        cache = pricing.PriceCache(build_folder() / "prices.jsonl")
+        origin = pricing.source(read_bytes(options.hlo).decode("utf-8", "replace"), program)
     elif item is not None:
-        from learned_mapping.companion.mmap.compiler import origin as origin_of
-
-        origin, cache = origin_of(item.name)
+        origin, cache = builder("tpu.runs").origin(item.name)
     else:
         raise InputError(options.program, "", "is none of the sixty compiled programs: --hlo says what it came from")
     reports, failed = [], 0
     for name, mapping in mappings.items():
         try:
             with steps_progress("pricing", "instruction") as progress:
-                found = price_mapping(origin, mapping, cache, whole=options.whole, progress=progress)
-        except CompilerError as error:
+                found = pricing.price(origin, mapping, cache, whole=options.whole, progress=progress)
+        except compiler.CompilerError as error:
             reports.append({"mapping": name, "failed": str(error)})
             failed += 1
         else:
@@ -214,7 +211,7 @@ def price(options: Any) -> int:
                 {
                     "mapping": name,
                     "cycles": found.total,
-                    "stalled_cycles": round(with_stalls(program, mapping, found)["stalled_cycles"]),
+                    "stalled_cycles": round(pricing.with_stalls(program, mapping, found)["stalled_cycles"]),
                     "fast_bytes": found.fast_bytes,
                     "left": list(found.left),
                     "compiled": found.compiled,

@@ -31,7 +31,7 @@ def read_table(name: str) -> dict[str, Any]:
 
 
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]
-"""What a run does -> the function below this package that does it. A name here stays when its function moves."""
+"""What a run does -> the function that does it. A name here stays when its function moves."""
 TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
     (name, each["title"], each["module"], tuple(each.get("parts", ())))
     for name, each in read_table("artifacts.yml")["artifacts"].items()
@@ -72,9 +72,13 @@ class Run:
 
 def function_of(task: str) -> Callable[..., Any]:
     """The function that performs a task."""
-    path = f"{PACKAGE}.{TASKS[task]}" if task in TASKS else task
-    module, _, name = path.partition(":")
-    found: Any = importlib.import_module(module)
+    module, _, name = TASKS.get(task, task).partition(":")
+    if module.startswith("builders."):
+        from learned_mapping.companion.datasets.registry import builder
+
+        found: Any = builder(module.removeprefix("builders."))
+    else:
+        found = importlib.import_module(f"{PACKAGE}.{module}" if task in TASKS else module)
     for part in name.split("."):
         found = getattr(found, part)
     return found

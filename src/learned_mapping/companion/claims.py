@@ -13,7 +13,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -110,9 +110,8 @@ class Claim:
     """How many instances the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
-    printed: str = (
-        ""  # The paper's number in the unit of the measure, from the numbers in `number`, such as "171 / 330".
-    )
+    printed: str = ""
+    """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
     unprinted: str = ""  # Why the paper has no such number.
 
     @property
@@ -149,27 +148,13 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
 
 
 def _claim(node: Node) -> Claim:
-    optional = ("measure", "reproduced", "same_direction", "not_testable", "instances", "ours", "printed", "unprinted")
-    cells = node.object(("id", "paper", "text", "number", "artifact"), optional)
+    known = fields(Claim)
+    required = [each.name for each in known if each.default is each.default_factory is MISSING]
+    cells = node.object(required, [each.name for each in known if each.name not in required])
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
         node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
-    parts: dict[str, Any] = {}
-    if measured:
-        parts = {name: _interval(cells[name]) for name in ("reproduced", "same_direction")}
-        parts["measure"] = _measure(cells["measure"])
-    else:
-        parts["not_testable"] = cells["not_testable"].string()
-    if "printed" in cells:
-        parts["printed"] = _printed(cells["printed"])
-    if "unprinted" in cells:
-        parts["unprinted"] = cells["unprinted"].string()
-    if "ours" in cells:
-        parts["ours"] = _words(cells["ours"])
-    if "instances" in cells:
-        parts["instances"] = cells["instances"].integer(1, MAX_CLAIMS)
-    names = ("id", "text", "number", "artifact")
-    return Claim(paper=cells["paper"].integer(1, 3), **{name: cells[name].string() for name in names}, **parts)
+    return Claim(**{name: READERS.get(name, Node.string)(cell) for name, cell in cells.items()})
 
 
 def _value(term: ast.expr) -> float:
@@ -217,6 +202,18 @@ def _interval(node: Node) -> tuple[float, float]:
     if low > high:
         node.fail(f"{low} is above {high}")
     return low, high
+
+
+READERS: dict[str, Callable[[Node], Any]] = {
+    "paper": lambda node: node.integer(1, 3),
+    "instances": lambda node: node.integer(1, MAX_CLAIMS),
+    "measure": _measure,
+    "reproduced": _interval,
+    "same_direction": _interval,
+    "printed": _printed,
+    "ours": _words,
+}
+"""What reads a field of a claim; all others are words."""
 
 
 def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
@@ -276,16 +273,12 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     if not pairs:
         return None
     if rule.kind == "share_better":
-        return _joined(rule, [_exactly(float(a.value > b.value)) for a, b in pairs])
+        return _joined(rule, [Measured(*[float(a.value > b.value)] * 3) for a, b in pairs])
     if rule.kind == "ratio":
         if any(b.low <= 0 for _, b in pairs):
             return None
         return _joined(rule, [Measured(a.value / b.value, a.low / b.high, a.high / b.low) for a, b in pairs])
     return _joined(rule, [Measured(a.value - b.value, a.low - b.high, a.high - b.low) for a, b in pairs])
-
-
-def _exactly(value: float) -> Measured:
-    return Measured(value, value, value)
 
 
 def _joined(rule: Measure, each: list[Measured]) -> Measured:
@@ -363,9 +356,10 @@ def _cell(measured: Measured | None) -> str:
     """A number on a new line, and its interval on another."""
     if measured is None:
         return ""
-    if measured.low == measured.high:
-        return f"<br>{number(measured.value)}"
-    return f"<br>{number(measured.value)}<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+    shown = f"<br>{number(measured.value)}"
+    if measured.low != measured.high:
+        shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+    return shown
 
 
 def _ours(item: Judged) -> str:

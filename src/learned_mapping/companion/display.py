@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, find_artifact
-from learned_mapping.companion.captions import caption
+from learned_mapping.companion.artifact import Artifact, find_artifact, read_table
 
 
 class Html(str):
@@ -69,6 +68,12 @@ def _rates(machine: dict[str, Any]) -> str:
         return ""
     least, most = (f"{rate:.2f}" for rate in machine["rates"])
     return f" at {least}{'' if least == most else f' to {most}'} of the reference core's rate"
+
+
+def caption(metric: str) -> str:
+    """The caption of a metric's table, from ``captions.yml``; a plain word is its own."""
+    plain = metric.replace("_", " ")
+    return read_table("captions.yml").get(metric, plain[:1].upper() + plain[1:])
 
 
 def table(

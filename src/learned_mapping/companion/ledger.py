@@ -5,7 +5,7 @@ And ``lmap verify``: stored runs computed again, and compared value by value.
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from learned_mapping.companion import fingerprints, results
@@ -102,22 +102,6 @@ def choose(count: int, seed: int) -> list[dict[str, Any]]:
     records = [record for name, *_ in TABLE for record in read_records(results.runs_path(name)).values()]
     records = [record for record in records if repeatable(record)]
     return random.Random(seed).sample(records, min(count, len(records)))
-
-
-MIXED = 1.15
-"""The rates of the cores that performed the runs of one row may differ by so much."""
-
-
-def mixed_rows(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, float, float]]:
-    """Of runs that a clock limits: instance, method, least and largest rate, of each group whose rates mix by more than
-    `MIXED`. Runs of a group share instance, method and limit; those without a rate are left out."""
-    rates: dict[tuple[str, str, float], list[float]] = {}
-    for record in records:
-        if "rate" in record and "seconds" in record["config"]:
-            method = record["config"].get("arm", record["method"])
-            rates.setdefault((record["instance"], method, record["config"]["seconds"]), []).append(record["rate"])
-    groups = ((*key[:2], min(found), max(found)) for key, found in rates.items())
-    return [group for group in groups if group[3] > MIXED * group[2]]
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:

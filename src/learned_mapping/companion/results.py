@@ -20,8 +20,7 @@ from learned_mapping.companion.artifact import (
     find_artifact,
     reported,
 )
-from learned_mapping.companion.datasets.manifest import FILE_NAME
-from learned_mapping.companion.datasets.registry import SETS, stored_manifest
+from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.folders import build_folder, data_folder
@@ -174,7 +173,8 @@ def _data_of(artifact_id: str) -> dict[str, str]:
 
 def data_digest(name: str) -> str:
     """The digest of a data set's content, from its manifest; empty where the set is not there."""
-    return stored_manifest(name).digest[:16] if (SETS[name].path / FILE_NAME).exists() else ""
+    manifest = SETS[name].manifest()
+    return manifest.digest[:16] if manifest else ""
 
 
 def machine() -> dict[str, Any]:

@@ -4,19 +4,20 @@ A record is stored as each run finishes; a run whose record is there is not redo
 where it stopped, and a killed worker costs its own run only.
 """
 
-import json
 import os
-import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.records import append_record, read_records, record_of, task_of, tidy_records
-from learned_mapping.companion.worker import SINGLE_THREAD, perform
+from learned_mapping.companion.worker import SINGLE_THREAD, begin, perform
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 from learned_mapping.programs.json_io import check_writable
 
@@ -144,85 +145,68 @@ def execute(
     return [records[run.digest] for run in runs if run.digest in records]
 
 
-class _Worker:
-    """A worker process and the run it is at."""
-
-    def __init__(self) -> None:
-        from multiprocessing import Pipe
-
-        self.connection, theirs = Pipe()
-        environment = {**os.environ, **SINGLE_THREAD}
-        environment["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip()
-        # A run's function may live in a module that only this process's search path reaches.
-        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "learned_mapping.companion.worker", str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
-        self.run: Run | None = None
-
-    def give(self, run: Run) -> None:
-        self.run = run
-        self.connection.send_bytes(json.dumps(task_of(run)).encode())
-
-    def end(self) -> None:
-        self.connection.close()
-        self.process.kill()
-        self.process.wait()
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """The environment that a worker process is started with, for libraries read it when imported."""
+    before = dict(os.environ)
+    os.environ.update(SINGLE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def in_processes(
     runs: Sequence[Run], jobs: int, limit: TimeLimit | None = None
 ) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start."""
-    from multiprocessing.connection import wait
+    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start.
 
-    queue = deque((run, 1) for run in runs)
-    attempt: dict[str, int] = {}
-    workers: list[_Worker] = []
+    Each worker is a pool of its own, so that one that dies breaks no other's run.
+    """
+    from multiprocessing import active_children, get_context
 
-    def next_run(worker: _Worker) -> None:
-        worker.run = None
-        while queue and worker.run is None:
-            run, attempt_number = queue.popleft()
-            if limit is not None and not limit.allows(run):
-                continue
-            attempt[run.digest] = attempt_number
-            try:
-                worker.give(run)
-            except OSError:  # it died while idle: its pipe reads as closed below, which gives the run to another
-                worker.run = run
+    queue, others = deque((run, 1) for run in runs), active_children()
+    under_way: dict[Future[dict[str, Any]], tuple[Run, int, ProcessPoolExecutor]] = {}
+
+    def start(pool: ProcessPoolExecutor | None) -> None:
+        """Gives a worker the next run that may start; ends the worker where there is none."""
+        while queue:
+            run, attempt = queue.popleft()
+            if limit is None or limit.allows(run):
+                pool = pool or ProcessPoolExecutor(1, get_context("spawn"), begin)
+                with _one_core():
+                    under_way[pool.submit(perform, task_of(run))] = run, attempt, pool
+                return
+        if pool is not None:
+            pool.shutdown()
 
     try:
         for _ in range(jobs):
-            workers.append(_Worker())
-            next_run(workers[-1])
-        while busy := [worker for worker in workers if worker.run is not None]:
-            ready = wait([worker.connection for worker in busy])
-            for worker in [worker for worker in busy if worker.connection in ready]:
-                run = worker.run
+            start(None)
+        while under_way:
+            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                run, attempt, pool = under_way.pop(future)
+                outcome = None
                 try:
-                    outcome = json.loads(worker.connection.recv_bytes())
-                except (EOFError, OSError):
-                    worker.connection.close()
-                    code = worker.process.wait()
-                    workers.remove(worker)
-                    workers.append(_Worker())
-                    if attempt[run.digest] < ATTEMPTS:
-                        queue.appendleft((run, attempt[run.digest] + 1))
-                        outcome = None
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    pool.shutdown()
+                    pool = None
+                    if attempt < ATTEMPTS:
+                        queue.appendleft((run, attempt + 1))
                     else:
-                        outcome = {"error": f"its worker process died {ATTEMPTS} times, last with exit status {code}"}
-                    worker = workers[-1]
-                next_run(worker)
+                        outcome = {"error": f"its worker process died {ATTEMPTS} times"}
+                start(pool)
                 if outcome is not None:
                     yield run, outcome
     finally:
-        for worker in workers:
-            worker.end()
+        for child in active_children():
+            if child not in others:
+                child.kill()
+        for *_, pool in under_way.values():
+            pool.shutdown()
 
 
 def on_cluster(

@@ -44,6 +44,14 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     return groups
 
 
+def by(found: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
+    """Value of a key, or values of several -> the rows or records that have it, in their order."""
+    groups: dict[Any, list[Any]] = {}
+    for each in found:
+        groups.setdefault(each[keys[0]] if len(keys) == 1 else tuple(each[key] for key in keys), []).append(each)
+    return groups
+
+
 def sweep(
     task: str, methods: Iterable[str], instances: Iterable[str], config: Record | None = None, seeds: int = 1
 ) -> list[Run]:
@@ -68,6 +76,12 @@ def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> 
     return [row(instance, method, metric, value, **more) for metric, value in values.items()]
 
 
+def interval_row(instance: str, method: str, metric: str, found: tuple[Any, Any, Any], **more: Any) -> Row:
+    """A row of (value, low, high)."""
+    value, low, high = found
+    return row(instance, method, metric, value, low=low, high=high, **more)
+
+
 def summary_row(
     instance: str,
     method: str,
@@ -84,13 +98,18 @@ def summary_row(
       **more: further cells of the row.
     """
     pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
-    low, high = bootstrap_interval(values, statistic)
-    return row(instance, method, metric, float(statistic(pooled)), low=low, high=high, n=len(pooled), **more)
+    found = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
+    return interval_row(instance, method, metric, found, n=len(pooled), **more)
 
 
 def summaries(instance: str, method: str, columns: Mapping[str, Sequence[float]], **options: Any) -> list[Row]:
     """A `summary_row` per metric."""
     return [summary_row(instance, method, metric, values, **options) for metric, values in columns.items()]
+
+
+def mean_row(instance: str, method: str, metric: str, values: Sequence[float] | Scores, **more: Any) -> Row:
+    """As `summary_row`, of the mean."""
+    return summary_row(instance, method, metric, values, statistic=np.mean, **more)
 
 
 def gap_row(
@@ -100,8 +119,8 @@ def gap_row(
     pooled = np.concatenate([*map(np.asarray, ratios.values())]) if isinstance(ratios, Mapping) else ratios
     ends = (float(geometric_mean(pooled)), *bootstrap_interval(ratios, geometric_mean))
     value, low, high = (100 * (1 - end) if below else 100 * (end - 1) for end in ends)
-    low, high = (high, low) if below else (low, high)
-    return row(instance, method, metric, value, low=low, high=high, n=len(pooled), **more)
+    found = (value, high, low) if below else (value, low, high)
+    return interval_row(instance, method, metric, found, n=len(pooled), **more)
 
 
 def ratio_rows(

@@ -1,14 +1,12 @@
-"""The process that performs runs: one thread, one run at a time, JSON in, JSON out over a pipe it inherits.
+"""What a process that performs runs does: one thread, one run at a time, JSON in, JSON out."""
 
-``python -m learned_mapping.companion.worker FD`` is started by `runs.execute`; nobody types it.
-"""
-
-import ctypes
 import json
+import multiprocessing
 import os
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -27,9 +25,6 @@ SINGLE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
 """Environment of a process that keeps to one core; read by the libraries when they are first imported."""
-
-
-PR_SET_PDEATHSIG = 1
 
 
 def perform(task: dict[str, Any]) -> dict[str, Any]:
@@ -83,28 +78,10 @@ def _peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _die_with_parent() -> None:
-    """Has the kernel kill this process when its parent is (Linux); elsewhere it ends once its run is done."""
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def main(descriptor: int) -> None:
-    """Performs the tasks that arrive on the pipe until it closes."""
-    from multiprocessing.connection import Connection
-
-    _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted and ends its workers itself
+def begin() -> None:
+    """What a worker process does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a library prints must not mix with the progress bar's line or with `--json` on stdout.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    connection = Connection(descriptor)
-    while True:
-        try:
-            task = json.loads(connection.recv_bytes())
-            connection.send_bytes(json.dumps(perform(task)).encode())
-        except (EOFError, OSError):  # the parent has gone
-            return
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

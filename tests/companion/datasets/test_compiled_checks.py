@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders.tpu.compiler import V4, Compilation
+from learned_mapping_builders.tpu.hlo import parse_module
+from learned_mapping_builders.tpu.hlo_program import hlo_program
+from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import builder
-from learned_mapping.tpu.compiler import V4, Compilation
-from learned_mapping.tpu.hlo import parse_module
-from learned_mapping.tpu.hlo_program import hlo_program
-from learned_mapping.tpu.latency_tables import plan, subset_key
 
 compiled_checks = builder("compiled_checks")
 

@@ -85,8 +85,8 @@ def test_unknown_names_and_damaged_prices_are_refused(tmp_path):
 @pytest.mark.parametrize("name", ["rnn_4", "inference_mobilenet", "alexnet_train_batch_32"])
 def test_a_rebuilt_program_has_the_same_buffers(name):
     """Would catch a compilation that is not repeatable, or a stored program made by other code."""
-    from learned_mapping.tpu.compiler import compile_for_tpu
-    from learned_mapping.tpu.hlo_program import hlo_program
+    from learned_mapping_builders.tpu.compiler import compile_for_tpu
+    from learned_mapping_builders.tpu.hlo_program import hlo_program
 
     function, arguments, donated = workloads.function_and_arguments(name)
     fresh = hlo_program(compile_for_tpu(function, arguments, donate=donated).before)

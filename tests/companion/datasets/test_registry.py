@@ -139,7 +139,7 @@ def test_a_failed_exchange_puts_the_old_set_back(monkeypatch, tmp_path):
 
 def test_a_missing_extra_is_said_before_anything_is_built(monkeypatch, tmp_path):
     """Would catch an import error's traceback, and a target touched in vain."""
-    from learned_mapping.tpu import compiler as tpu_compiler
+    from learned_mapping_builders.tpu import compiler as tpu_compiler
 
     nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(tpu_compiler, "importlib", nothing)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.figures.mcm_schematics import method, model, pretraining
+from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.learning.checkpoint import read_checkpoint
@@ -34,7 +34,7 @@ def test_the_method_is_that_of_the_configuration(monkeypatch):
     monkeypatch.setattr(mcm_schematics, "agent_config", lambda profile: changed)
     result = mcm_schematics.assemble_fig1("full", [])
     assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
-    shown = text_of(method(result))
+    shown = text_of(schematic("mcm.fig1", result["rows"]))
     assert "28 partitions" in shown and "7 mini-batches" in shown and "ε = 0.35" in shown and "SAMPLE" in shown
     assert "FIX" not in shown
 
@@ -46,7 +46,7 @@ def test_the_network_is_the_one_that_learns():
         parameters = ChipPolicy(agent_config(profile)).new_parameters(np.random.default_rng(1))
         total = sum(array.size for arrays in parameters.values() for array in arrays.values())
         assert value(result, profile, "parameters_total") == total
-    shown = text_of(model(result))
+    shown = text_of(schematic("mcm.fig3", result["rows"]))
     counts = [int(word.replace(",", "")) for word, unit in zip(shown.split(), shown.split()[1:]) if unit == "weights"]
     assert sum(counts) == value(result, "full", "parameters_total")
     assert f"{value(result, 'full', 'layers')} ({value(result, 'paper', 'layers')}) layers" in shown
@@ -59,7 +59,7 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
     monkeypatch.setitem(pretrain.SNAPSHOTS, "full", 11)
     result = mcm_schematics.assemble_fig4("full", [])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
-    shown = text_of(pretraining(result))
+    shown = text_of(schematic("mcm.fig4", result["rows"]))
     assert f"{len(graphs.names('train'))} graphs" in shown and f"{len(graphs.names('validation'))} graphs" in shown
     assert "11 (200) copies" in shown and "123 a graph" in shown and "4,321 (20,000)" in shown
 
@@ -67,13 +67,10 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
 @pytest.mark.parametrize("profile", ["quick", "full", "paper"])
 def test_every_profile_draws_itself(profile):
     """Would catch a profile whose rows lack what the pictures need, and a picture that differs each time."""
-    for assemble, draw in (
-        (mcm_schematics.assemble_fig1, method),
-        (mcm_schematics.assemble_fig3, model),
-        (mcm_schematics.assemble_fig4, pretraining),
-    ):
-        result = assemble(profile, [])
-        assert svg_text(draw(result)) == svg_text(draw(result))
+    for figure in ("fig1", "fig3", "fig4"):
+        rows = getattr(mcm_schematics, f"assemble_{figure}")(profile, [])["rows"]
+        once, again = (svg_text(schematic(f"mcm.{figure}", rows)) for _ in range(2))
+        assert once == again
 
 
 def test_the_papers_sizes_are_those_of_its_profile():

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
 from learned_mapping.companion.figures.mmap_results import (
+    buffers_figure,
     curves,
     drop_backup,
     learning,
-    network,
-    paper_network,
     return_against_latency,
     returns,
+    sizes_figure,
     speedups,
 )
+from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.companion.mmap.facts import assemble_fig4
 from learned_mapping.style import svg_text
 
@@ -99,7 +101,7 @@ def test_the_network_is_drawn_from_its_shapes():
         for (part, name), shape in shapes.items()
     ]
     rows.append(row("p", "network", "parameters_total", 99_999, sees={"map": 128, "live": 40}))
-    text = svg_text(network(rows))
+    text = svg_text(schematic("mmap.fig4 network", rows))
     for expected in ("545 to 11", "11 to 12", "reward: 15 to 16", "policy: 18 to 3", "value: 18 to 19", "168 numbers",
                      "map 128", "tensor: 22 x 5", "place: 21 x 12", "3,000 parameters", "99,999"):  # fmt: skip
         assert expected in text
@@ -109,10 +111,10 @@ def test_the_papers_network_is_drawn_from_its_modules():
     """Would catch a box with a number that is typed, and the light network in its place."""
     rows = assemble_fig4("full", [])["rows"]
     total = next(r["value"] for r in rows if (r["method"], r["metric"]) == ("paper network", "parameters_total"))
-    text = svg_text(paper_network(rows))
+    text = svg_text(schematic("mmap.fig4 paper network", rows))
     for expected in (f"{total:,}", "10 convolutions, 5 to 32", "3 residual blocks: 256, 512, 256", "policy: 512 to 3"):
         assert expected in text, expected
-    assert svg_text(network(rows)) != text
+    assert svg_text(schematic("mmap.fig4 network", rows)) != text
 
 
 def test_drop_backup_shows_dead_ends_where_there_are_any():
@@ -129,3 +131,24 @@ def test_a_training_is_a_line_beside_what_does_not_learn():
     assert [len(axes.lines) for axes in figure.axes] == [5, 4]
     assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:2]] == [[0.5], [0.2, 0.6]]
     assert figure.axes[0].lines[-1].get_ydata()[0] == 0.9 and figure.axes[0].get_xscale() == "log"
+
+
+def test_a_bar_per_workload_with_its_number():
+    """Would catch a bar that is not its workload's, a number left out, and a picture that differs from run to run."""
+    figure = buffers_figure(
+        ["small", "large"], [200, 9000], ["b", "a"], paper_range=(169, 16_490), paper_buffers={"large": 9084}
+    )
+    (axes,) = figure.axes
+    assert [patch.get_width() for patch in axes.patches if patch.get_height() == 0.72] == [200, 9000]
+    assert [text.get_text() for text in axes.texts] == ["200", "9,000"]
+    assert axes.get_xscale() == "log" and axes.get_xlim()[0] < 169 and axes.get_xlim()[1] > 16_490
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
+    text = svg_text(figure)
+    assert text == svg_text(figure) and "16,490" in text
+
+
+def test_shares_end_at_one():
+    """Would catch a curve that is not the share of members at most that large."""
+    figure = sizes_figure({"train": np.array([40, 10, 20, 10])})
+    x, y = figure.axes[0].lines[0].get_data()
+    assert list(x) == [10, 10, 10, 20, 40] and list(y) == [0, 0.25, 0.5, 0.75, 1.0]

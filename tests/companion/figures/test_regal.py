@@ -5,7 +5,17 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures.regal import gap_bars, seconds_by_size
+from learned_mapping.companion.figures.regal import (
+    NETWORK_TITLES,
+    gains_by_distance,
+    gap_bars,
+    improvement_by_limit,
+    improvement_histogram,
+    painted_law,
+    preference,
+    seconds_by_size,
+)
+from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
@@ -13,6 +23,7 @@ from learned_mapping.regal.draw import gantt, picture
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.style import svg_text
 
 
@@ -85,3 +96,73 @@ def test_memory_falls_when_a_tensor_is_sent_away():
     curves = [list(zip(*(d.tolist() for d in line.get_data()))) for line in memory.lines[:2]]
     assert curves[0] == [(0, 0), (0, 8), (1, 8), (1, 12), (5, 12), (5, 12), (5, 4), (7, 4)]
     assert curves[1] == [(0, 0), (5, 8), (5, 8), (5, 10), (7, 2), (7, 2)]
+
+
+def row(instance, name, value, **more):
+    return {"instance": instance, "method": name, "metric": "improvement_percent", "value": value} | more
+
+
+def test_every_graph_is_in_the_histogram():
+    """Catches edges that leave out the best or the worst graph, and a title of other numbers."""
+    values = (-3.2, 0.0, 0.0, 41.0)
+    rows = [row(str(i), name, value) for name in ("regal", "spectral-law") for i, value in enumerate(values)]
+    figure = improvement_histogram({"rows": rows, "paper": [row("best", "regal", 54.3)]})
+    for axes in figure.axes:
+        assert sum(bar.get_height() for bar in axes.patches) == len(values)
+    assert figure.axes[0].get_title(loc="left") == "regal: -3.2 to +41.0 %"
+
+
+def test_limits_come_in_order():
+    """Catches points in the order of the rows, and datasets drawn in one panel."""
+    rows = [
+        row(str(limit), name, limit / scale, low=0.0, high=99.0, dataset=dataset)
+        for dataset, scale in (("traced-memory", 1e3), ("traced-runtime", 1e2))
+        for name in ("brkga", "regal")
+        for limit in (9000, 500)
+    ]
+    one, two = improvement_by_limit({"rows": rows}).axes
+    assert one.lines[0].get_xdata().tolist() == [500, 9000] and one.lines[0].get_ydata().tolist() == [0.5, 9.0]
+    assert two.lines[0].get_ydata().tolist() == [5.0, 90.0]
+    assert "500 evaluations" in one.get_ylabel()
+
+
+def test_the_paint_is_the_law():
+    """By hand: device 1 certain for op 1, device 0 for op 0, nothing known of the others."""
+    graph = random_graph(np.random.default_rng(0), "layered", 20)
+    affinity = np.ones((20, 3, 2))
+    affinity[1, 1] = affinity[0, 0] = (1e6, 1.0)
+    affinity[1, 0] = affinity[0, 1] = (1.0, 1e6)
+    law = law_of(affinity)
+    assert preference(graph, law) == pytest.approx([0.0, 1.0] + [0.5] * 18, abs=1e-5)
+    assert svg_text(painted_law(graph, law)) == svg_text(painted_law(graph, law))
+
+
+def test_the_method_shows_the_weights():
+    names = {"node_encoder": 10, "edge_encoder": 2000, "message_forward": 3, "message_backward": 4, "node_update": 5,
+             "head_0_a": 6, "head_0_b": 7}  # fmt: skip
+    rows = [{"instance": k, "metric": "parameters", "value": v} for k, v in names.items()]
+    figure = schematic("regal.fig1", [*rows, {"instance": "rounds", "metric": "rounds", "value": 5}])
+    text = " ".join(t.get_text() for t in figure.axes[0].texts)
+    assert "messages: 7 weights" in text and "2,000" in text and "priority: 13 weights" in text and "5 rounds" in text
+
+
+FAR = ("trained", "new-family", "four-devices")
+
+
+def test_dots_and_refusals():
+    """Catches a dot at another distance, one panel's dots in the other, and a refusal drawn as no gain."""
+    rows = []
+    for k, network in enumerate(NETWORK_TITLES):
+        for i, distance in enumerate(FAR[:2]):
+            row = {"instance": f"{network}/{distance}", "method": "regal", "metric": "improvement_percent"}
+            if (k, i) != (1, 1):
+                rows.append(row | {"value": 10.0 * k + i, "low": -1.0, "high": 30.0})
+        rows.append({"instance": f"{network}/four-devices", "method": "regal", "metric": "refused", "value": True})
+    figure = gains_by_distance({"rows": rows})
+    first, second = figure.axes
+    lines = [panel.containers[0].lines[0] for panel in figure.axes]
+    assert list(zip(*(d.tolist() for d in lines[0].get_data()))) == [(0.0, 0.0), (1.0, 1.0)]
+    assert list(zip(*(d.tolist() for d in lines[1].get_data()))) == [(10.0, 0.0)]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["trained", "new family", "four devices"]
+    for panel in (first, second):
+        assert [(text.get_text(), text.get_position()[1]) for text in panel.texts] == [("regal refuses", 2.0)]

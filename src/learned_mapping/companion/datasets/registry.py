@@ -45,15 +45,12 @@ class DataSet:
 
     def manifest(self) -> Manifest | None:
         """The stored manifest, None where the set is not there; raises `InputError` for a damaged one."""
-        path = self.path / FILE_NAME
-        return read_manifest(path) if path.exists() else None
+        return _read(self.path / FILE_NAME) if (self.path / FILE_NAME).exists() else None
 
     def require_extra(self) -> None:
         """Raises `InputError` where the build needs an optional dependency that is not installed."""
         if self.needs_extra == "tpu":
-            from learned_mapping.tpu.compiler import require_compiler
-
-            require_compiler()
+            builder("tpu.compiler").require_compiler()
 
 
 def builder(name: str) -> ModuleType:
@@ -88,8 +85,7 @@ def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
 
 def stored_manifests() -> dict[str, Manifest]:
     """The manifests of the sets that are stored, by name; raises `InputError` for a damaged one."""
-    found = {name: each.manifest() for name, each in SETS.items()}
-    return {name: manifest for name, manifest in found.items() if manifest is not None}
+    return {name: found for name, each in SETS.items() if (found := each.manifest()) is not None}
 
 
 def stored_manifest(name: str) -> Manifest:

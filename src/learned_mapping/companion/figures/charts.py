@@ -1,39 +1,21 @@
-"""What charts share: a colour per method, panels, bars and curves with intervals, schematics of boxes and arrows."""
+"""What charts share: a colour per method, panels, bars and curves with intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
-from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
+from learned_mapping.style import PALETTE, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
-METHOD_COLOURS = {
-    "muzero": "#0072B2", "muzero-demonstration": "#004C7A",
-    "learning-only": "#56B4E9", "muzero-frozen": "#595959", "search-only": "#E69F00", "policy head": "#56B4E9",
-    "evolution-logits": "#E69F00", "evolution-policy": "#D55E00", "evolution-warm": "#8C6D31",
-    "edit-search": "#6E3B09", "greedy": "#8FBFA8", "greedy-tuned": "#009E73",
-    "random": "#999999", "bound": "#222222", "xla": "#222222", "heuristic": "#595959",
-    "prod": "#004C7A", "edit-search-prod": "#222222", "greedy-tuned-prod": "#009E73",
-    "rl-sample-credit": "#9DB7C9", "climb": "#6E3B09",
-    "rl": "#56B4E9", "rl-balanced": "#004C7A", "rl-balanced-frozen": "#222222", "zeroshot": "#CC79A7",
-    "finetune": "#0072B2",
-    "sa": "#E69F00", "sa-balanced": "#E69F00", "random-balanced": "#595959", "class-search": "#882255",
-    "greedy-naive": "#D55E00", "greedy-careful": "#009E73",
-    "even-cut": "#8FBFA8", "informed-cut": "#CC79A7", "informed-optimum": "#CC79A7", "optimum": "#222222",
-    "unconstrained": "#595959", "cp-sat": "#8C6D31",
-    "regal": "#0072B2", "regal-average": "#56B4E9", "regal-untrained": "#9DB7C9",
-    "brkga": "#E69F00", "brkga-tuned": "#D55E00", "gp-dfs": "#595959", "local-search": "#009E73",
-    "list-scheduler": "#2F4B7C", "gp-list": "#8E7CC3", "gas": "#E58FB5", "idrs": "#D9A8C6",
-    "spectral-law": "#8C6D31", "spectral-local-search": "#4F3A12", "constant-law": "#B8A47E",
-    "regal-imitation": "#CC79A7", "regal-imitation-local-search": "#7B1E57", "priority-law": "#6B5B95",
-}  # fmt: skip
+METHOD_COLOURS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("colours.yml").read_text())
 
 
 def method_colour(method: str) -> str:
@@ -44,14 +26,6 @@ def method_colour(method: str) -> str:
 def distinct(rows: Iterable[Row], key: str) -> list[Any]:
     """The values of a key in their order."""
     return list(dict.fromkeys(row[key] for row in rows))
-
-
-def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
-    """Value of a key, or values of several -> the rows that have it, in their order."""
-    found: dict[Any, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys), []).append(row)
-    return found
 
 
 def of(rows: Iterable[Row], metric: str) -> list[Row]:
@@ -66,6 +40,44 @@ def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, lis
     for axes in grid.flat[count:]:
         axes.set_visible(False)
     return figure, list(grid.flat[:count])
+
+
+def facets(
+    groups: Mapping[str, Any], head: float, each: float, columns: int = 2, *, loc: str = "center", **kwargs: Any
+) -> tuple[Figure, list[tuple[Axes, str, Any]]]:
+    """A panel titled by its name for each group: the figure, and (axes, name, what the group holds).
+
+    Args:
+      groups: name -> what is drawn in its panel.
+      head, each: inches of height for what all share, and for each row of panels.
+      columns: panels side by side, at most.
+      loc, kwargs: of the titles; as in `new_figure`.
+    """
+    rows = -(-len(groups) // min(columns, len(groups)))
+    figure, panels = new_panels(len(groups), columns, height=head + each * rows, **kwargs)
+    for axes, name in zip(panels, groups):
+        axes.set_title(name, loc=loc)
+    return figure, [(axes, *group) for axes, group in zip(panels, groups.items())]
+
+
+def finish(
+    figure: Figure, across: str = "", upwards: str = "", *, loc: str = "outside upper center", ncols: int = 4
+) -> Figure:
+    """The words that all panels share, and one legend of what is labelled in any of them."""
+    figure.supxlabel(across, fontsize=9.5) if across else None
+    figure.supylabel(upwards, fontsize=9.5) if upwards else None
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc=loc, ncols=ncols)
+    return figure
+
+
+def plain_ticks(axes: Axes, ticks: Sequence[float]) -> None:
+    """These ticks across alone, thousands separated."""
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
 
 
 def name_rows(axes: Axes, names: Sequence[str], *, small: bool = False) -> None:
@@ -119,41 +131,3 @@ def curve(axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style
 def write_beside(axes: Axes, text: str, x: float, y: float) -> None:
     """Small text to the right of the end of a bar."""
     axes.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
-
-
-class Canvas:
-    """Boxes with a title and some lines, and arrows between them, on axes in inches."""
-
-    def __init__(self, height: float):
-        self.figure, self.axes = new_figure(height=height)
-        self.axes.set(xlim=(0, COLUMN_INCHES), ylim=(0, height))
-        self.axes.set_axis_off()
-
-    def box(
-        self, x: float, y: float, width: float, height: float, title: str, words: str, colour: str, size: float = 7.8
-    ) -> None:
-        """A box around (x, y); its words are in the middle where there is no title."""
-        corner = (x - width / 2, y - height / 2)
-        look = {"boxstyle": "round,pad=0,rounding_size=0.05", "facecolor": "white", "edgecolor": colour}
-        self.axes.add_patch(FancyBboxPatch(corner, width, height, linewidth=1.3, **look))
-        centred = {"ha": "center", "va": "center"}
-        self.axes.text(x, y + height / 2 - 0.17, title, **centred, weight="bold", color=colour, fontsize=1.15 * size)
-        self.axes.text(x, y - 0.14 * bool(title), words, **centred, fontsize=size, linespacing=1.35)
-
-    def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] = (0, 0), **text) -> None:
-        """A line through the points, with a head at the last."""
-        *way, last = points
-        if len(way) > 1:
-            self.axes.plot(*zip(*way), color=INK, linewidth=1.1, solid_capstyle="butt")
-        look = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.1}
-        self.axes.annotate("", last, way[-1], arrowprops=look)
-        if words:
-            self.axes.text(*at, words, **{"ha": "center", "va": "center", "fontsize": 7.8, **text})
-
-    def frame(self, left: float, bottom: float, right: float, top: float, title: str) -> None:
-        """A dashed frame with its title at the upper left."""
-        look = {"facecolor": "none", "edgecolor": PALETTE[7], "linestyle": "--", "linewidth": 0.9}
-        shape = "round,pad=0,rounding_size=0.06"
-        self.axes.add_patch(FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape, **look))
-        look = {"ha": "left", "va": "center", "fontsize": 8, "color": PALETTE[7], "weight": "bold"}
-        self.axes.text(left + 0.08, top - 0.13, title, **look)

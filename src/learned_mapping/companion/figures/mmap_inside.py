@@ -1,11 +1,16 @@
 """What the agent's network knows, as figures: a search tree, imagined rewards, the value error, an embedding."""
 
+from collections.abc import Mapping
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
-from learned_mapping.companion.figures.charts import Canvas, Row, Rows, by
+from learned_mapping.companion.figures.charts import Row, Rows
+from learned_mapping.companion.figures.schematics import Canvas
+from learned_mapping.companion.table import by
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, Picture
 
@@ -68,8 +73,8 @@ def imagined(rows: Rows) -> Figure:
       rows: of `mmap.inside`.
     """
     programs = by(charts.of(rows, "reward_correlation"), "instance")
-    figure, panels = charts.new_panels(len(programs), height=0.5 + 2.4 * -(-len(programs) // 2))
-    for axes, (name, shown) in zip(panels, programs.items()):
+    figure, panels = charts.facets(programs, 0.5, 2.4)
+    for axes, _, shown in panels:
         for row, colour in zip((shown[-1], shown[0]), (PALETTE[4], PALETTE[0])):
             points = np.array(row["pairs"])
             ahead = f"{row['step']} ahead" + (f", rank corr. {row['value']:.2f}" if row["value"] is not None else "")
@@ -81,7 +86,7 @@ def imagined(rows: Rows) -> Figure:
         axes.set_yscale("symlog", linthresh=1.0)
         wide = (-10.0, -1.0, 0.0, 1.0, 10.0) if high - low > 2.0 else (-0.5, 0.0, 0.5)
         ticks = [tick for tick in wide if low <= tick <= high]
-        axes.set(xlim=(low, high), ylim=(low, high), title=name)
+        axes.set(xlim=(low, high), ylim=(low, high))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set(ticks=ticks, ticklabels=[f"{tick:g}" for tick in ticks])
         axes.legend(loc="upper left", fontsize=7.5, handletextpad=0.2)
@@ -92,18 +97,11 @@ def imagined(rows: Rows) -> Figure:
 
 def value_errors(rows: Rows) -> Figure:
     """Error of the network's value, in percent of the possible saving, and entropy of the policy over the updates."""
-    figure, panels = charts.new_panels(2, height=2.9)
     labels = {"value_error": "value error (% of the saving)", "entropy": "entropy of the policy (nats)"}
-    for axes, (metric, label) in zip(panels, labels.items()):
-        for row, colour in zip(charts.of(rows, metric), PALETTE):
-            y = np.array(row["curve"]["y"]) * (100.0 if metric == "value_error" else 1.0)
-            axes.plot(row["curve"]["x"], y, color=colour, label=row["instance"])
-        axes.set(xlabel="updates", ylabel=label)
+    figure, panels = _trainings(rows, labels, 2.9, "updates")
     panels[0].set_yscale("log")
     panels[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     panels[0].yaxis.set_minor_formatter(NullFormatter())
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=2)
     return figure
 
 
@@ -114,12 +112,20 @@ def dead_ends(rows: Rows) -> Figure:
     Args:
       rows: of `mmap.dropbackup`.
     """
-    figure, panels = charts.new_panels(2, height=2.6)
     labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
+    figure, panels = _trainings(rows, labels, 2.6, "games")
+    for axes in panels:
+        axes.set_xscale("log")
+    return figure
+
+
+def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str) -> tuple[Figure, list[Axes]]:
+    """A panel per metric, which its label names, and in each a line per training."""
+    figure, panels = charts.new_panels(len(labels), height=height)
     for axes, (metric, label) in zip(panels, labels.items()):
         for row, colour in zip([row for row in charts.of(rows, metric) if "curve" in row], PALETTE):
             without = ", without Drop-backup" if row["method"] == "muzero-no-backup" else ""
-            axes.plot(row["curve"]["x"], row["curve"]["y"], color=colour, label=row["instance"] + without)
-        axes.set(xscale="log", xlabel="games", ylabel=label)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return figure
+            y = np.array(row["curve"]["y"]) * (100.0 if metric == "value_error" else 1.0)
+            axes.plot(row["curve"]["x"], y, color=colour, label=row["instance"] + without)
+        axes.set(xlabel=across, ylabel=label)
+    return charts.finish(figure, ncols=2), panels

@@ -1,7 +1,6 @@
-"""Results of paper 1 as figures: rewards, speed, the compiler, costs; the data and the network."""
+"""Results of paper 1 as figures: rewards, speed, the compiler, costs; the data."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -12,9 +11,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
-from learned_mapping.companion.figures.charts import ROW_INCHES, Canvas, Rows, bars, by, method_colour, name_rows
+from learned_mapping.companion.figures.charts import ROW_INCHES, Rows, bars, method_colour, name_rows
+from learned_mapping.companion.table import by
 from learned_mapping.programs.program import Program
-from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, Picture, new_figure
+from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, new_figure
 
 RETURN = "return (share of the possible saving)"
 ROOM = 0.2
@@ -23,21 +23,11 @@ LUMINANCE, PALE = (0.299, 0.587, 0.114), 0.6
 """Of red, green and blue; and from where on a bar's number is dark."""
 STAGES = colormaps["Blues"]
 """From the first games of a training to its last."""
-HIDDEN = {"ha": "center", "va": "center", "fontsize": 12, "fontstyle": "italic"}
-"""How the letter of the hidden state is written."""
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
 
 def _of(rows: Rows, metric: str) -> Rows:
     return [row for row in charts.of(rows, metric) if row["instance"] != "all"]
-
-
-def _margins(figure: Figure, across: str, upwards: str, handles: Mapping[str, Any]) -> Figure:
-    """The words that all panels share, and the legend above."""
-    figure.supxlabel(across, fontsize=9.5)
-    figure.supylabel(upwards, fontsize=9.5)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4)
-    return figure
 
 
 def curves(
@@ -54,33 +44,26 @@ def curves(
     """
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
     longer = by(_of(rows, "longer"), "instance") if metric == "return" else {}
-    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.4 * -(-len(programs) // 2))
-    handles: dict[str, Any] = {}
-    for axes, (instance, shown) in zip(panels, programs.items()):
+    figure, panels = charts.facets(programs, 0.6, 2.4)
+    for axes, instance, shown in panels:
         goes_on = longer.get(instance, [])
         right = max(row["curve"]["x"][-1] for row in (*shown, *goes_on))
-        for row in shown:
-            points, colour = row["curve"], method_colour(row["method"])
-            reached = np.array(points["y"]) > 0
-            if not reached.any():
+        for row in (*shown, *goes_on):
+            later, look = row["metric"] == "longer", {"colour": method_colour(row["method"]), "label": row["method"]}
+            look |= {"label": f"{row['method']}, longer", "style": "-."} if later else {}
+            names = ("x", "y", "y", "y") if later else ("x", "y", "low", "high")
+            points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in names]
+            x, y, low, high = (each[points[1] > 0] for each in points)
+            if not len(y):
                 continue
-            x, y, low, high = (np.array(points.get(name, points["y"]))[reached] for name in ("x", "y", "low", "high"))
-            if row["n"] == 1:  # a rule is done within moments: its result as a level from there on
-                (line,) = axes.plot(x, y, color=colour)
-                axes.plot([x[-1], right], [y[-1]] * 2, color=colour, linestyle=":")
-            else:
-                line = charts.curve(axes, x, y, low, high, colour=colour)
-            handles.setdefault(row["method"], line)
-        for row in goes_on:
-            x, y = (np.array(row["curve"][name]) for name in ("x", "y"))
-            (line,) = axes.plot(x[y > 0], y[y > 0], color=method_colour(row["method"]), linestyle="-.")
-            handles.setdefault(f"{row['method']}, longer", line)
+            charts.curve(axes, x, y, low, high, **look)
+            if row["n"] == 1 and not later:  # a rule is done within moments: its result as a level from there
+                axes.plot([x[-1], right], [y[-1]] * 2, color=look["colour"], linestyle=":")
         if bounds and instance in bounds:
-            handles.setdefault("bound", axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2))
+            axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2, label="bound")
         axes.set_xscale("log")
         axes.set_xlim(right=right)
-        axes.set_title(instance)
-    return _margins(figure, x_label, RETURN, handles)
+    return charts.finish(figure, x_label, RETURN)
 
 
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
@@ -90,9 +73,8 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     """
     rows = _of(rows, "return")
     programs, methods = by(rows, "instance"), charts.distinct(rows, "method")
-    height = 0.7 + (0.5 + 0.26 * len(methods)) * -(-len(programs) // 2)
-    figure, panels = charts.new_panels(len(programs), height=height, sharey=True, sharex=True)
-    for axes, (instance, shown) in zip(panels, programs.items()):
+    figure, panels = charts.facets(programs, 0.7, 0.5 + 0.26 * len(methods), sharey=True, sharex=True)
+    for axes, instance, shown in panels:
         places = [methods.index(row["method"]) for row in shown]
         bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
         for place, row in zip(places, shown):
@@ -107,7 +89,7 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
         if bounds and instance in bounds:
             axes.axvline(bounds[instance], color=INK, linestyle="--", linewidth=1.2)
         name_rows(axes, methods)
-        axes.set(xlim=(0, 1.02), title=instance)
+        axes.set(xlim=(0, 1.02))
     figure.supxlabel("return; dashed: no game can do better; rings: the paper's numbers", fontsize=9.5)
     return figure
 
@@ -165,8 +147,7 @@ def speedups(rows: Rows, methods: tuple[str, str]) -> Figure:
         axes.annotate(row["instance"], (1.0, place), (-5 if left else 5, -0.5), **look)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("speedup over the compiler's mapping")
-    figure.legend(loc="outside upper center", ncols=1)
-    return figure
+    return charts.finish(figure, ncols=1)
 
 
 def return_against_latency(rows: Rows) -> Figure:
@@ -207,25 +188,17 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
       trainings: as `companion.mmap.runs.trainings` returns them.
       levels: program -> what reaches which return without learning; drawn across.
     """
-    programs = charts.distinct(trainings, "program")
-    figure, panels = charts.new_panels(len(programs), height=0.6 + 2.6 * -(-len(programs) // 2))
-    handles: dict[str, Any] = {}
-    for axes, program in zip(panels, programs):
-        for record in (record for record in trainings if record["program"] == program):
-            colour = method_colour(record["method"])
+    figure, panels = charts.facets(by(trainings, "program"), 0.6, 2.6)
+    for axes, program, records in panels:
+        for record in records:
             for column, style in (("cold", "-"), ("best", ":")):
                 points = [(row["cpu_s"], row[column]) for row in record["curve"] if row[column] is not None]
-                (line,) = axes.plot(*np.array(points).reshape(-1, 2).T, style, color=colour)
-                handles.setdefault(record["method"], line)
+                look = {"color": method_colour(record["method"]), "label": record["method"]}
+                axes.plot(*np.array(points).reshape(-1, 2).T, style, **look)
         for name, value in levels.get(program, {}).items():
-            level = axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2)
-            handles.setdefault(name, level)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_title(program)
-    return _margins(figure, "CPU seconds", RETURN, handles)
+            axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2, label=name)
+        _log_sizes(axes, (1, 3), "{x:g}")
+    return charts.finish(figure, "CPU seconds", RETURN)
 
 
 def latency_table(program: Program, instruction: str) -> Figure:
@@ -267,8 +240,7 @@ def two_prices(rows: Rows) -> Figure:
     axes.axhline(1.0, color=INK, linewidth=0.8)
     axes.axvline(1.0, color=INK, linewidth=0.8)
     axes.set(xlabel="speedup by our latency model", ylabel="speedup by the compiler's cycles")
-    figure.legend(loc="outside upper center", ncols=4)
-    return figure
+    return charts.finish(figure)
 
 
 def buffers_figure(
@@ -328,106 +300,9 @@ def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
     return figure
 
 
-def _log_sizes(axes: Axes) -> None:
-    """A logarithmic scale across, its ticks written as whole numbers."""
+def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.0f}") -> None:
+    """A logarithmic scale across, its ticks written as plain numbers."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter(StrMethodFormatter(form))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-class _Parts:
-    """The parts of the agent's network of one size, from the rows of `mmap.fig4`, in words."""
-
-    def __init__(self, rows: Rows, method: str):
-        self.rows = [row for row in rows if row["method"] == method]
-        self.shapes = {(row["part"], row["module"]): row["shapes"] for row in charts.of(self.rows, "parameters")}
-        self.weights = {key: shapes["w"] for key, shapes in self.shapes.items() if "w" in shapes}
-        (self.whole,) = charts.of(self.rows, "parameters_total")
-
-    def count(self, part: str) -> str:
-        return f"{sum(row['value'] for row in self.rows if row.get('part') == part):,} parameters"
-
-    def layers(self, part: str, *names: str) -> str:
-        shapes = {name.removesuffix("_out"): self.weights[part, name] for name in names}
-        return "\n".join("{}: {:,} to {:,}".format(name, *shape) for name, shape in shapes.items())
-
-    def tables(self) -> str:
-        """The sizes of the learned tables of ids and places."""
-        (found,) = [shapes for shapes in self.shapes.values() if "place_table" in shapes]
-        lines = ["{}: {:,} x {}".format(name, *found[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")]
-        return "\n".join([*lines, "place: {:,} x {}, added".format(*found["place_table"])])
-
-
-def network(rows: Rows) -> Picture:
-    """What is seen at the left, the three networks with the shapes of their weights, and what they give at the right.
-
-    Args:
-      rows: of `mmap.fig4`; the light network is drawn.
-    """
-    parts = _Parts(rows, "network")
-    sees = parts.whole["sees"]
-    seen = [f"{name} {numbers}" for name, numbers in sees.items()]
-    words = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, len(seen), 3))
-    draw, grey, size = Canvas(3.9), PALETTE[7], 7.0
-    draw.box(1.0, 2.9, 1.9, 1.25, "observation", f"{sum(sees.values())} numbers\n{words}", grey, size)
-    draw.box(1.0, 1.2, 1.9, 1.25, "ids, embedded", parts.tables(), grey, size)
-    for title, part, names, y in (
-        ("representation", "representation", ("first", "second"), 3.2),
-        ("dynamics", "dynamics", ("first", "second", "reward_out"), 1.95),
-        ("prediction", "prediction", ("first", "policy_out", "value_out"), 0.6),
-    ):
-        text = f"{parts.layers(part, *names)}\n{parts.count(part)}"
-        draw.box(3.6, y, 1.9, 1.05, title, text, PALETTE[2 if part == "representation" else 0], size)
-    draw.arrow((1.95, 3.1), (2.65, 3.2))
-    draw.arrow((1.95, 1.4), (2.3, 1.4), (2.3, 2.9), (2.65, 2.9))
-    draw.arrow((4.55, 3.2), (5.15, 3.2))
-    draw.axes.text(5.3, 3.2, "h", **HIDDEN)
-    draw.arrow((5.3, 3.05), (5.3, 1.95), (4.55, 1.95), words="with an action", at=(5.36, 2.45), fontsize=7, ha="left")
-    draw.arrow((5.3, 1.95), (5.3, 0.6), (4.55, 0.6))
-    draw.axes.text(5.36, 1.3, f"{parts.whole['value']:,} parameters\nin all", ha="left", va="center", fontsize=7)
-    return draw.figure
-
-
-def paper_network(rows: Rows) -> Picture:
-    """The paper's figure 4: the image's ResNet, the embeddings, how they are joined, and what stands behind it.
-
-    Args:
-      rows: of `mmap.fig4`; the network of the paper's size is drawn.
-    """
-    parts = _Parts(rows, "paper network")
-    weights, layers, count = parts.weights, parts.layers, parts.count
-
-    def blocks(part: str) -> str:
-        hidden, found = weights[part, "block_0_0"], [name for of, name in weights if of == part]
-        number = sum(name.startswith("block_") and name.endswith("_0") for name in found)
-        return f"{number} residual blocks: {hidden[0]:,}, {hidden[1]:,}, {hidden[0]:,}"
-
-    image = [weights["representation", f"stage_{stage}"] for stage in range(2)]
-    convolutions = sum(name.startswith("stage_") for of, name in weights if of == "representation")
-    seen = parts.whole["sees"]
-    others = [name for name in seen if ("representation", name) in weights]
-    drawn = ", ".join(f"{name} {numbers}" for name, numbers in seen.items() if name not in others)
-    half = -(-len(others) // 2)
-    lines = [", ".join(f"{name} {seen[name]}" for name in part) for part in (others[:half], others[half:])]
-    draw, grey, blue, green, size = Canvas(4.3), PALETTE[7], PALETTE[0], PALETTE[2], 7.0
-    words = f"{drawn}\n{convolutions} convolutions, {image[0][2]} to {image[0][3]},\nthen {image[1][3]} channels"
-    draw.box(1.05, 3.65, 2.0, 1.1, "memory: a ResNet", words, grey, size)
-    width = weights["representation", others[0]][1]
-    draw.box(1.05, 2.3, 2.0, 1.1, "other parts: a layer each", "\n".join([*lines, f"to {width} each"]), grey, size)
-    draw.box(1.05, 0.85, 2.0, 1.2, "ids, embedded", parts.tables(), grey, size)
-    words = "\n".join([layers("representation", "join"), blocks("representation"), count("representation")])
-    draw.box(3.75, 3.65, 2.1, 0.95, "joined", words, green, size)
-    words = [layers("dynamics", "join"), blocks("dynamics"), layers("dynamics", "reward_0", "reward_out")]
-    draw.box(3.75, 2.3, 2.1, 1.3, "dynamics", "\n".join([*words, count("dynamics")]), blue, size)
-    words = [blocks("prediction"), layers("prediction", "policy_0", "policy_out", "value_0", "value_out")]
-    draw.box(3.75, 0.8, 2.1, 1.3, "prediction", "\n".join([*words, count("prediction")]), blue, size)
-    draw.arrow((2.05, 3.65), (2.7, 3.65))
-    for y in (2.3, 0.85):
-        draw.arrow((2.05, y), (2.35, y), (2.35, 3.55), (2.7, 3.55))
-    draw.arrow((4.8, 3.65), (5.4, 3.65))
-    draw.axes.text(5.55, 3.65, "h", **HIDDEN)
-    draw.arrow((5.55, 3.5), (5.55, 2.3), (4.8, 2.3), words="with an action", at=(5.61, 2.9), fontsize=7, ha="left")
-    draw.arrow((5.55, 2.3), (5.55, 0.8), (4.8, 0.8))
-    draw.axes.text(5.61, 1.5, f"{parts.whole['value']:,}\nparameters in all", ha="left", va="center", fontsize=7)
-    return draw.figure

@@ -5,7 +5,6 @@ here on other partitions: a check, and no finding. What uniform draws and the me
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,10 @@ from learned_mapping.companion.table import (
 from learned_mapping.hardware.chip_package import MIB, ChipModel
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.bounds.optimum import optimum
-from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.searches.even_cut import SPREAD, balanced_search, class_search, even_cut, near_balanced
-from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
-from learned_mapping.mcm.searches.stochastic import annealing, random_search
-from learned_mapping.mcm.validate import validate_on_silicon
+from learned_mapping.mcm.searches.even_cut import SPREAD, even_cut, near_balanced
+from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.programs.graph import late_order
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
@@ -44,34 +40,17 @@ NEAR_OPTIMUM, NEAR_OPTIMUM_SPREAD = 1.03, (0.005, 0.1)
 """A partition within so much of the optimum's predicted run time is near-optimal; the spread it is drawn with."""
 SEED_OFFSET = 1000  # Partitions of seed s come from the generator of seed s + 1000, which the calibration did not use.
 
-RULES: dict[str, Callable[[SiliconModel], np.ndarray]] = {
-    "greedy-naive": naive_greedy,
-    "greedy-careful": careful_greedy,
-    "even-cut": lambda model: _even(model, model.op_seconds),
-    "optimum": optimum,
-    "informed-cut": lambda model: _even(model, model.silicon.op_seconds),
+INFORMED: dict[str, Callable[[SiliconModel], np.ndarray]] = {
+    "informed-cut": lambda model: even_cut(
+        model.silicon.op_seconds, late_order(model.graph), repair_arrays(model.graph), model.package.chips
+    ),
     "informed-optimum": lambda model: optimum(_with_costs(model, model.silicon.op_seconds)),
 }
-"""They plan with the analytical model; the informed ones with the op times of the silicon, which nobody could know."""
-
-
-def _sampling(search: Callable) -> Callable:
-    """A search that takes a repair as one that takes the arrays of the compiled engine, like the others here."""
-    return lambda model, arrays, *rest: search(model, partial(repair_batch, arrays, model.package.chips), *rest)
-
-
-SEARCHES = {
-    "random": _sampling(random_search),
-    "sa": _sampling(annealing),
-    "random-balanced": balanced_search,
-    "class-search": class_search,
-}
+"""They plan with the silicon's op times, which nobody could know; all others with the model's."""
+RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum", *INFORMED)
+SEARCHES = ("random", "sa", "random-balanced", "class-search")
 SAMPLERS = ("near-balanced", "near-optimal", "uniform")
 """``uniform`` is SAMPLE without a policy, as the random search draws."""
-
-
-def _even(model: ChipModel, seconds: np.ndarray) -> np.ndarray:
-    return even_cut(seconds, late_order(model.graph), repair_arrays(model.graph), model.package.chips)
 
 
 def _with_costs(model: ChipModel, seconds: np.ndarray) -> ChipModel:
@@ -108,25 +87,23 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
 
 def method_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """One rule or search on silicon: the throughput of its partition without noise, and the search's curve with it."""
-    graph, package = load_graph(instance), silicon_package(int(config["chips"]))
-    silicon = Silicon(graph, package)
-    plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
-    model = SiliconModel(silicon, np.random.default_rng(noise_seed))
-    record: Record = {}
-    if method in RULES:
-        assignment = RULES[method](model)
+    task = SILICON.task(load_graph(instance), chips=int(config["chips"]))
+    rng, record = SILICON.randomness(task, seed), {}
+    if method in INFORMED:
+        partition = task.partition(INFORMED[method](task.model))
     else:
-        budget = Budget(samples=int(config["samples"]), cpu=True)
-        assignment = SEARCHES[method](model, repair_arrays(graph), np.random.default_rng(plan_seed), budget)
-        record = {"curve": budget.curve(), "seconds": budget.seconds, "measurements": len(model.ran)}
-    verdict = validate_on_silicon(make_partition(assignment, package.chips), silicon)
+        budget = Budget(samples=int(config.get("samples", 1)), cpu=True)
+        partition, _ = SILICON.method(method).run(task, rng, budget)
+    if method in SEARCHES:
+        record = {"curve": budget.curve(), "seconds": budget.seconds, "measurements": len(task.model.ran)}
+    verdict = SILICON.validate(task, partition)
     return record | {
         "valid": not any("silicon" not in v.rule for v in verdict.violations),
         "fits": verdict.valid,
         "throughput": verdict.costs["silicon_throughput"],
         "predicted_throughput": verdict.costs["throughput"],
         "peak_mib": verdict.costs["peak_bytes"] / MIB,
-        "ops": graph.num_ops,
+        "ops": task.graph.num_ops,
     }
 
 

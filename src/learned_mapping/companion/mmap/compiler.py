@@ -8,7 +8,6 @@ mapping (``xla``) by cycles, ``speedup_stalled``, ``speedup_model`` and ``speedu
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,23 +15,10 @@ from scipy.stats import rankdata
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
-from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest, replayed
+from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson, runs_of_agent
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
-from learned_mapping.folders import build_folder
-from learned_mapping.hardware.copy_engines import shared_copy_latency
-from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
-from learned_mapping.mmap.mapping import Mapping, all_dropped
-from learned_mapping.mmap.methods import PLANS, solve
-from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.json_io import read_bytes, write_bytes
-from learned_mapping.programs.program import Program
-from learned_mapping.tpu.compiler import CompilerError, compile_for_tpu
-from learned_mapping.tpu.hlo_probe import signature
-from learned_mapping.tpu.hlo_program import Resolver
-from learned_mapping.tpu.latency_tables import complete_table, subset_key, varied_units
-from learned_mapping.tpu.price import PriceCache, generation_of, known_prices, price, price_key, source, with_stalls
+from learned_mapping.companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
 
 PROGRAMS = (
     *("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "alexnet_train_batch_32", "inference_mixer"),
@@ -93,160 +79,9 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
     return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
 
 
-@functools.lru_cache(maxsize=2)
-def origin(instance: str):
-    """The compiler's program of one of the sixty, compiled anew up to memory assignment, and the prices known of it."""
-    program, _ = load(instance)
-    kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
-    if not kept.exists():
-        function, arguments, donated = builder("workloads").function_and_arguments(instance)
-        write_bytes(kept, compile_for_tpu(function, arguments, donate=donated).before_text.encode())
-    found = source(read_bytes(kept).decode(), program)
-    cache = PriceCache(build_folder() / "prices.jsonl")
-    stored = builder("compiled").read_prices(SETS["compiled"].path / "prices.json.gz")
-    cache.prices = known_prices(found, stored) | cache.prices
-    return found, cache
-
-
-def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) -> Mapping:
-    """The mapping a run prices."""
-    program, own = load(instance)
-    if method in (HBM, XLA):
-        return own if method == XLA else all_dropped(program)
-    if method == AGENT:
-        return replayed(program, trained(instance, config, seed)["actions"])
-    limits = {name: config[name] for name in ("seconds", "samples") if name in config}
-    return solve(program, method, seed=seed, cpu=True, **limits).solution
-
-
 def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
     """What the agent's run of `mmap.table3` with the same seconds came to; raises `InputError` where there is none."""
     return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
-
-
-def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Maps a program, validates the mapping, and has the compiler price it.
-
-    Args:
-      method: one of `mmap.methods`, or `HBM`, `XLA`.
-      config: ``program``, the digest of the compiled one; the limits of the method.
-
-    Returns:
-      The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
-      compiler differ most, as (name, kind, cycles by the table, by the compiler).
-    """
-    found, cache = origin(instance)
-    if "rounds" in config:
-        return play_on_prices(found, cache, config, seed)
-    mapping = mapping_of(method, instance, config, seed)
-    return judge(found, cache, method, mapping, exact=method not in PLANS)
-
-
-def judge(
-    found: Any, cache: Any, method: str, mapping: Mapping, *, game: Program | None = None, exact: bool = True
-) -> Record:
-    """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
-
-    Args:
-      found: the `tpu.price.Source` of the program.
-      cache: its `tpu.price.PriceCache`.
-      method: what made the mapping; the compiler's own need not keep the rules.
-      game: what it was made for, if not `found.program`: the same with less memory.
-      exact: whether the mapping holds nothing longer than its uses need.
-    """
-    program = found.program
-    valid = method == XLA or validate(game or program, mapping, exact=exact).valid
-    told = {"judged": method != XLA, "valid": valid, **model_cycles(program, mapping)}
-    try:
-        priced = price(found, mapping, cache, checked=method != HBM)
-    except CompilerError as error:
-        return told | {"failed": str(error)}
-    return told | _told(program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"])
-
-
-def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) -> Record:
-    """Lets a search play on the compiler's prices, round after round: the best mapping that fits at its own offsets.
-
-    Args:
-      found, cache: as of `judge`.
-      config: ``rounds``; ``seconds`` of each; ``headroom``, the share of the fast memory that is left free.
-    """
-    best, rounds = {}, []
-    for number in range(config["rounds"]):
-        game = refined(found, cache)
-        game = game.with_memory(fast_bytes=round(game.fast_bytes * (1 - config["headroom"])))
-        mapping = solve(game, SEARCH, seed=seed + number, cpu=True, seconds=config["seconds"]).solution
-        judged = judge(found, cache, ON_PRICES, mapping, game=game)
-        if not judged["failed"]:
-            rounds.append([judged["stalled_cycles"], judged["fast_bytes"]])
-            judged["rank"] = [judged["fast_bytes"] > found.program.fast_bytes, judged["stalled_cycles"]]
-        if not best or judged.get("rank", [2]) < best.get("rank", [2]):
-            best = judged
-    return best | {"rounds": rounds}
-
-
-def refined(found: Any, cache: Any) -> Program:
-    """A game whose latency tables have every price known by now; the rest is filled in as when it was made."""
-    program, hlo, entry = found.program, found.hlo, found.module.entry
-    latency, resolver = program.latency_s.copy(), Resolver(entry)
-
-    def tensor(operand: str) -> int:
-        shape = entry.by_name[operand].shape
-        return -1 if isinstance(shape, tuple) else hlo.number.get(resolver.resolve(operand, ()), -1)
-
-    for t, instruction in enumerate(hlo.instructions):
-        begin, end = program.latency_offsets[t : t + 2].tolist()
-        units = () if hlo.opaque[t] or end - begin == 1 else varied_units(hlo, t, program.fast_bytes)
-        if not units:
-            continue
-        work, read = signature(found.module, instruction), [tensor(operand) for operand in instruction.operands]
-        prices = {}
-        for inside in range(1 << len(units)):
-            chosen = [b for u, unit in enumerate(units) if inside >> u & 1 for b in unit]
-            tensors = {int(hlo.buffer_tensor[b]) for b in chosen if not hlo.buffer_is_output[b]}
-            results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
-            key = price_key(found.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
-            if key in cache.prices:
-                prices[subset_key(frozenset(u for u in range(len(units)) if inside >> u & 1))] = cache.prices[key]
-        table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
-        for placed in range(end - begin if table is not None else 0):
-            inside = sum(
-                1 << u for u, unit in enumerate(units) if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
-            )
-            latency[begin + placed] = table[inside] / found.generation.clock_hz
-    return replace(program, latency_s=latency)
-
-
-def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float) -> dict[str, Any]:
-    """What a record says of a priced mapping."""
-    table = placed_latency_s(program, mapping.placed) * generation_of(program).clock_hz
-    known = [
-        (name, program.instruction_kinds[t], round(float(table[t])), priced.cycles[name])
-        for t, name in enumerate(program.instruction_names)
-        if priced.cycles.get(name) is not None
-    ]
-    return {
-        "failed": "",
-        "cycles": priced.total,
-        "stalled_cycles": stalled_cycles,
-        "unestimated_model_cycles": float(table.sum()) - sum(each[2] for each in known),
-        "fast_bytes": priced.fast_bytes,
-        "placed": int(mapping.placed.sum()),
-        "copies": priced.copies,
-        "left": list(priced.left),
-        "compiled": priced.compiled,
-        "instructions": len(priced.cycles),
-        "price_seconds": priced.seconds,
-        "worst": [list(each) for each in sorted(known, key=lambda each: -abs(each[2] - each[3]))[:WORST]],
-    }  # fmt: skip
-
-
-def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
-    """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
-    times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping).total_s
-    plain = float(placed_latency_s(program, mapping.placed).sum())
-    hz = generation_of(program).clock_hz
-    return {"model_cycles": plain * hz, "model_stalled_cycles": min(times) * hz}
 
 
 def assemble_compiler(profile: str, records: list[Record]) -> Record:
@@ -258,69 +93,78 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
     A program counts once it has prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
-    made: list[Row] = []
-    searched = [record for record in records if not record["config"].get("candidate")]
-    there = {(r["instance"], r["method"]) for r in searched if not r["result"]["failed"]}
-    records, searched = (
-        [r for r in each if {(r["instance"], method) for method in (HBM, XLA, SEARCH)} <= there]
-        for each in (records, searched)
-    )
-    groups = {key: found[0]["result"] for key, found in grouped(searched).items()}
-    checks = read_checks(SETS["compiled"].path / CHECKS)
-    speeds: dict[tuple[str, str], list[float]] = {}
-    for name in dict.fromkeys(record["instance"] for record in records):
-        own = groups[name, XLA]
-        digest = {"program": program_digest(name)}
-        found = {m: result for (n, m), result in groups.items() if n == name and not result["failed"]}
-        prods = {PRODS[m]: _better(result, own) for m, result in found.items() if m in PRODS}
-        for method, result in {**found, **prods}.items():
-            values = {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
-            if method not in prods:
-                made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, n=1, **digest)
-                about = {each: result[each] for each in ("placed", "copies", "left", "worst")}
-                made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **about))
-            if method in prods:
-                ours = next(found[m] for m in found if PRODS.get(m) == method)
-                fits = (ours["fast_bytes"] or 0) <= load(name)[0].fast_bytes
-                values["speedup_packed"] = values["speedup"] if fits else 1.0
-            for metric, value in values.items():
-                made.append(row(name, method, metric, value, n=1, **digest))
-                if method != XLA:
-                    speeds.setdefault((method, metric), []).append(value)
-        for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
-            full = checks.get(name, {}).get(key)
-            if full and method in found:
-                made.append(row(name, method, "identity", found[method]["cycles"] / full, n=1, compiled=full))
-    for (method, metric), values in speeds.items():
-        made.append(summary_row("all", method, metric, values, statistic=np.mean))
+    needed, whole = {HBM, XLA, SEARCH}, [record for record in records if not record["config"].get("candidate")]
+    there = {(r["instance"], r["method"]) for r in whole if not r["result"]["failed"]}
+    names = [n for n in dict.fromkeys(r["instance"] for r in records) if {(n, method) for method in needed} <= there]
+    records, searched = ([r for r in each if r["instance"] in names] for each in (records, whole))
+    groups = {key: group[0]["result"] for key, group in grouped(searched).items() if not group[0]["result"]["failed"]}
+    checks, made = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
+    for name in names:
+        made += program_rows(name, {m: found for (n, m), found in groups.items() if n == name}, checks.get(name, {}))
+    speeds = by((r for r in made if r["metric"].startswith("speedup") and r["method"] != XLA), "method", "metric")
+    identity = [100 * abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
+    for (method, metric), found in speeds.items():
+        values = [each["value"] for each in found]
+        made.append(mean_row("all", method, metric, values))
         if (method, metric) == (HBM, "speedup"):
             made.append(row("all", HBM, "speedup_max", max(values), n=len(values)))
-    exact = [abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
-    if exact:
-        identity = {"identity_percent": 100 * max(exact), "identity_programs": len(exact)}
-        made += rows("all", XLA, identity, n=len(exact))
-    for record in searched:
-        if record["method"] == AGENT:
-            learner = [trained(record["instance"], record["config"], record["seed"])]
-            made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
+    if identity:
+        numbers = {"identity_percent": max(identity), "identity_programs": len(identity)}
+        made += rows("all", XLA, numbers, n=len(identity))
+    for record in [record for record in searched if record["method"] == AGENT]:
+        learner = [trained(record["instance"], record["config"], record["seed"])]
+        made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
     made += agreement_rows(made) + candidate_rows(records, groups) + same_program_rows(made)
-    capacity = {name: load(name)[0].fast_bytes for name in {record["instance"] for record in records}}
-    for method in ("all", *dict.fromkeys(record["method"] for record in searched)):
-        mine = [r for r in (records if method == "all" else searched) if method in ("all", r["method"])]
-        counts = {
-            "mappings": len(mine),
-            "failed": sum(bool(r["result"]["failed"]) for r in mine),
-            "left": sum(bool(r["result"].get("left")) for r in mine),
-            "overflowed": sum((r["result"].get("fast_bytes") or 0) > capacity[r["instance"]] for r in mine),
-            "programs": len({r["instance"] for r in mine}),
-        }
-        made += rows("all", method, counts)
+    made += rows("all", "all", counts(records))
+    for method, mine in by(searched, "method").items():
+        made += rows("all", method, counts(mine))
     return assembled(made) | counted(records)
 
 
-def _better(result: Record, own: Record) -> Record:
-    """The better of a mapping and the compiler's own, by each of the measures."""
-    return {cycles: min(result[cycles], own[cycles]) for cycles in MEASURES.values()}
+def program_rows(name: str, found: dict[str, Record], full: Record) -> list[Row]:
+    """The rows of a program.
+
+    Args:
+      found: method -> what its record says; the compiler's own is among them.
+      full: cycles of the compiler's normal run, where they are known.
+    """
+    own, about, made = found[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
+
+    def speedups(result: Record) -> dict[str, float]:
+        return {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
+
+    for method, result in found.items():
+        made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about)
+        more = {each: result[each] for each in ("placed", "copies", "left", "worst")}
+        made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
+        made += rows(name, method, speedups(result), **about)
+    for method in [method for method in found if method in PRODS]:
+        values = speedups({cycles: min(found[method][cycles], own[cycles]) for cycles in MEASURES.values()})
+        fits = (found[method]["fast_bytes"] or 0) <= capacity(name)
+        values["speedup_packed"] = values["speedup"] if fits else 1.0
+        made += rows(name, PRODS[method], values, **about)
+    for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
+        if full.get(key) and method in found:
+            made.append(row(name, method, "identity", found[method]["cycles"] / full[key], n=1, compiled=full[key]))
+    return made
+
+
+@functools.cache
+def capacity(name: str) -> int:
+    """Bytes of a program's fast memory."""
+    return load(name)[0].fast_bytes
+
+
+def counts(records: Sequence[Record]) -> dict[str, int]:
+    """How many mappings were priced, failed, were not expressed whole, or need more fast memory than there is."""
+    told = [(record["instance"], record["result"]) for record in records]
+    return {
+        "mappings": len(told),
+        "failed": sum(bool(result["failed"]) for _, result in told),
+        "left": sum(bool(result.get("left")) for _, result in told),
+        "overflowed": sum((result.get("fast_bytes") or 0) > capacity(name) for name, result in told),
+        "programs": len({name for name, _ in told}),
+    }
 
 
 def agreement_rows(made: Sequence[Row]) -> list[Row]:
@@ -346,13 +190,11 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
 def same_program_rows(made: Sequence[Row]) -> list[Row]:
     """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of the plain one on the
     same programs."""
-    speed = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "speedup_stalled"}
-    names = [name for name, method in speed if method == ON_PRICES and name != "all"]
-    found = []
-    for method in (PRODS[SEARCH], PRODS[ON_PRICES]) if names else ():
-        values = [speed[name, method] for name in names]
-        found.append(row("all", method, "speedup_stalled_same", float(np.mean(values)), n=len(values)))
-    return found
+    stalled = [r for r in made if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
+    names = {r["instance"] for r in stalled if r["method"] == ON_PRICES}
+    shown = by((r for r in stalled if r["instance"] in names), "method")
+    means = {m: [r["value"] for r in shown[m]] for m in (PRODS[SEARCH], PRODS[ON_PRICES]) if m in shown}
+    return [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
 
 
 def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:

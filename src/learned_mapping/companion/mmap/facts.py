@@ -8,7 +8,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,18 @@ from learned_mapping.programs.program import Program
 INSTANCE = "alexnet_train_batch_32"
 """Whose states and network are shown: the network's tables of ids grow with the program, nothing else does."""
 EXAMPLES = 5  # Buffers shown in table 1.
-FEATURES = {
-    "size": ("bytes", "bytes it takes in either memory"),
-    "is_output": ("", "1 where the instruction writes it, 0 where it reads it"),
-    "target_time": ("step", "the step of its instruction"),
-    "tensor_id": ("", "number of its tensor; all uses of a tensor share it"),
-    "alias_id": ("", "number of its alias group, -1 for none; a group shares an offset or stays in HBM"),
-    "live_range": ("steps", "first and last step at which its tensor exists"),
-    "demand": ("s", "seconds the copy engine needs for it"),
-    "benefit": ("s", "seconds its instruction saves with it alone in fast memory"),
-}
-"""Table 1: name, unit and meaning of each feature."""
+FEATURES: dict[str, tuple[str, Callable[[Program], np.ndarray], str]] = {
+    "size": ("bytes", lambda p: p.buffer_bytes, "bytes it takes in either memory"),
+    "is_output": ("", lambda p: 1 * p.buffer_is_output, "1 where the instruction writes it, 0 where it reads it"),
+    "target_time": ("step", lambda p: p.buffer_instruction, "the step of its instruction"),
+    "tensor_id": ("", lambda p: p.buffer_tensor, "number of its tensor; all uses of a tensor share it"),
+    "alias_id": ("", lambda p: p.buffer_alias,
+                 "number of its alias group, -1 for none; a group shares an offset or stays in HBM"),
+    "live_range": ("steps", lambda p: p.tensor_live[p.buffer_tensor], "first and last step at which its tensor exists"),
+    "demand": ("s", lambda p: p.buffer_demand_s, "seconds the copy engine needs for it"),
+    "benefit": ("s", lambda p: p.initial_benefit_s, "seconds its instruction saves with it alone in fast memory"),
+}  # fmt: skip
+"""Table 1: name and unit of each feature, its column, [B] or [B, 2], and its meaning."""
 STATISTICS = ("min", "median", "mean", "max")
 ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
@@ -68,20 +69,6 @@ SETTINGS = {
 """Of the paper's settings those that `AgentConfig` has too, as a field or a property."""
 NETWORKS = {"network": "light", "paper network": "paper"}
 """Method of figure 4's rows -> size of the agent."""
-
-
-def buffer_features(program: Program) -> dict[str, np.ndarray]:
-    """The columns of table 1 for every buffer: [B] each, ``live_range`` [B, 2]; units as in `FEATURES`."""
-    return {
-        "size": program.buffer_bytes,
-        "is_output": program.buffer_is_output.astype(np.int64),
-        "target_time": program.buffer_instruction.astype(np.int64),
-        "tensor_id": program.buffer_tensor.astype(np.int64),
-        "alias_id": program.buffer_alias.astype(np.int64),
-        "live_range": program.tensor_live[program.buffer_tensor].astype(np.int64),
-        "demand": program.buffer_demand_s,
-        "benefit": program.initial_benefit_s,
-    }
 
 
 def examples(program: Program, count: int = EXAMPLES) -> list[int]:
@@ -210,9 +197,9 @@ assemble_fig3 = assemble_fig2
 def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
     program, _ = compiled.load(INSTANCE)
-    columns, found = buffer_features(program), []
-    for feature, (unit, meaning) in FEATURES.items():
-        column = columns[feature]
+    found = []
+    for feature, (unit, column_of, meaning) in FEATURES.items():
+        column = column_of(program)
         # Of a live range the length counts.
         numbers = column if column.ndim == 1 else column[:, 1] - column[:, 0] + 1
         about = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}

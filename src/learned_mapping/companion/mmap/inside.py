@@ -17,7 +17,17 @@ from learned_mapping.companion.mmap.runs import (
 )
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summary_row
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    grouped,
+    interval_row,
+    mean_row,
+    row,
+    rows,
+    summary_row,
+)
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
@@ -107,12 +117,11 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
                 arm: {str(i): each["whole_games"][key] for i, each in enumerate(looks)} for arm, key in ARMS.items()
             }
             for arm in (AGENT, MORE):
-                value, low, high = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
-                cells = {"low": low, "high": high, "n": len(found), "baseline": HEAD}
-                made.append(row(name, arm, f"{prefix}search_gain", value, **cells))
+                ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
+                made.append(interval_row(name, arm, f"{prefix}search_gain", ends, n=len(found), baseline=HEAD))
             for arm, games in scores.items():
                 values = [value for each in games.values() for value in each]
-                made.append(summary_row(name, arm, f"{prefix}whole_games", values, statistic=np.mean))
+                made.append(mean_row(name, arm, f"{prefix}whole_games", values))
         curve = [each for each in found[0]["log"] if each["value_error"] is not None]
         shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):

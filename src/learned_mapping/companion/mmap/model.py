@@ -5,7 +5,7 @@ from typing import Any
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_one_round
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, row, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, interval_row, summary_row
 from learned_mapping.mmap.agent.config import config_for
 from learned_mapping.mmap.agent.rounds import IN_WINDOWS
 
@@ -60,6 +60,6 @@ def assemble_model(profile: str, records: list[Record]) -> Record:
         made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
         made += learning_rows(INSTANCE, arm, found)
         if arm != AGENT and AGENT in bests:
-            value, low, high = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
-            made.append(row(INSTANCE, arm, "difference", value, low=low, high=high, n=len(values), baseline=AGENT))
+            ends = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
+            made.append(interval_row(INSTANCE, arm, "difference", ends, n=len(values), baseline=AGENT))
     return assembled(made) | counted(records)

@@ -37,10 +37,10 @@ from learned_mapping.companion.table import (
     assembled,
     from_part,
     grouped,
+    mean_row,
     row,
     rows,
     summaries,
-    summary_row,
 )
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
@@ -125,28 +125,24 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
     over the compiler's mapping of the methods, of prods and of everything in HBM."""
     made: list[Row] = []
     (compiler,), extra = groups[XLA], {"program": groups[XLA][0]["config"]["program"]}
-    times = {method: np.array([latency_s(record) for record in group]) for method, group in groups.items()}
-    (baseline,) = times[XLA]
+    baseline = latency_s(compiler)
     for method, group in groups.items():
-        runs, about = [record["result"] for record in group], {}
+        runs, times, about = [r["result"] for r in group], np.array([latency_s(r) for r in group]), {}
         more = extra | ({"stages": runs[0]["stages"]} if runs[0].get("stages") else {})
-        made.append(summary_row(name, method, "latency_s", times[method], statistic=np.mean, **more))
+        made.append(mean_row(name, method, "latency_s", times, **more))
         columns = {"stall_s": [sum(result["stalls"].values()) for result in runs]}
         columns["return"] = [result["costs"].get("return", 0.0) for result in runs]
-        if all("best_found" in result for result in runs):
-            columns["best_found"] = [result["best_found"] for result in runs]
+        columns |= {"best_found": [r["best_found"] for r in runs]} if all("best_found" in r for r in runs) else {}
         made += summaries(name, method, columns, statistic=np.mean)
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
             made += first_rounds(name, method, runs)
             made += [each for m in (method, PRODS[method]) for each in learning_rows(name, m, runs)]
-        speeds = {method: baseline / times[method]}
+        speeds = {method: baseline / times}
         if method in PRODS or method == RULE:
-            speeds[PRODS.get(method, RULE_PROD)] = baseline / np.minimum(times[method], baseline)
-        for m, values in speeds.items():
-            made.append(summary_row(name, m, "speedup", values, statistic=np.mean, **about, baseline=XLA))
-    none = [baseline / compiler["result"]["slow_s"]]
-    return [*made, summary_row(name, NONE, "speedup", none, statistic=np.mean, baseline=XLA)]
+            speeds[PRODS.get(method, RULE_PROD)] = baseline / np.minimum(times, baseline)
+        made += [mean_row(name, m, "speedup", values, **about, baseline=XLA) for m, values in speeds.items()]
+    return [*made, mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA)]
 
 
 def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
@@ -183,15 +179,14 @@ def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:
     for log in (result["log"] for result in found if result.get("rounds", 1) > 1):
         ends = [i for i in range(1, len(log)) if log[i]["best_found"] < log[i - 1]["best_found"]]
         firsts.append(log[ends[0] - 1 if ends else -1]["best"])
-    return [summary_row(instance, method, "first_round", firsts, statistic=np.mean)] if firsts else []
+    return [mean_row(instance, method, "first_round", firsts)] if firsts else []
 
 
 def over_all(method: str, values: Sequence[float]) -> list[Row]:
     """Mean, largest and smallest of one speedup a program, and how many programs gain."""
     improved = sum(value > 1.0 + AGAINST_ITSELF for value in values)
     numbers = {"speedup_max": max(values), "speedup_min": min(values), "improved": improved}
-    mean = summary_row("all", method, "speedup", values, statistic=np.mean)
-    return [mean, *rows("all", method, numbers, n=len(values))]
+    return [mean_row("all", method, "speedup", values), *rows("all", method, numbers, n=len(values))]
 
 
 def latency_s(record: Record) -> float:
@@ -207,10 +202,8 @@ def leading(table: Record) -> str:
 
 def ranked(table: Record) -> list[Row]:
     """The rows of the `leading` method of a result of `mmap.table3`, fastest program first."""
-    found = [
-        each for each in results.select(table, method=leading(table), metric="speedup") if each["instance"] != "all"
-    ]
-    return sorted(found, key=lambda each: (-each["value"], each["instance"]))
+    found = results.select(table, method=leading(table), metric="speedup")
+    return sorted((r for r in found if r["instance"] != "all"), key=lambda r: (-r["value"], r["instance"]))
 
 
 def assemble_table4(profile: str, records: list[Record]) -> Record:
@@ -233,8 +226,7 @@ def assemble_table4(profile: str, records: list[Record]) -> Record:
 
 def assemble_fig10(profile: str, records: list[Record]) -> Record:
     """The speedups of all programs, searches and prod, fastest first."""
-    table = results.load("mmap.table3", profile)
-    found = []
+    table, found = results.load("mmap.table3", profile), []
     for leader in ranked(table):
         others = results.select(table, instance=leader["instance"], metric="speedup")
         found += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
@@ -243,11 +235,8 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
 
 def groups(table: Record) -> dict[str, str]:
     """Program -> group, of the `ENDS` first of each group of a result of `mmap.table4`."""
-    found: dict[str, str] = {}
-    for group in GROUPS:
-        shown = results.select(table, method=leading(table), metric="speedup", group=group)
-        found |= {each["instance"]: group for each in shown[:ENDS]}
-    return found
+    shown = {group: results.select(table, method=leading(table), metric="speedup", group=group) for group in GROUPS}
+    return {each["instance"]: group for group, found in shown.items() for each in found[:ENDS]}
 
 
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
@@ -367,15 +356,10 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     for record in (agent, compiler):
         method = record["method"]
         found, shown = stays(program, mappings[method], tensor), mappings[method]
-        about = {
-            "program": record["config"]["program"],
-            "seconds": record["config"].get("seconds"),
-            "mapping": {field: getattr(shown, field).tolist() for field in FIELDS},
-            "tensor": program.tensor_names[tensor],
-            "tensor_bytes": size,
-            "live": program.tensor_live[tensor].tolist(),
-            "stays": [[stay.start, stay.end, stay.offset] for stay in found],
-        }
+        about = {name: record["config"].get(name) for name in ("program", "seconds")}
+        about |= {"mapping": {field: getattr(shown, field).tolist() for field in FIELDS}}
+        about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": size}
+        about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in found]}
         made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
         numbers = {
             "latency_s": latency_s(record),

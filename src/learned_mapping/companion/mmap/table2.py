@@ -24,14 +24,23 @@ from learned_mapping.companion.mmap.runs import (
     plan_run,
 )
 from learned_mapping.companion.statistics import (
-    Scores,
     improvement_interval,
     mean_difference,
     mean_over_tasks,
     mean_ratio,
     probability_of_improvement,
 )
-from learned_mapping.companion.table import Record, Row, assembled, grouped, row, rows, summaries, summary_row
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    grouped,
+    interval_row,
+    mean_row,
+    row,
+    rows,
+    summaries,
+)
 from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
@@ -125,11 +134,11 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
         made.append(return_row(*key, group))
         made += learning_rows(*key, found)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
-        made.append(summary_row(*key, "latency_s", latencies, statistic=np.mean))
+        made.append(mean_row(*key, "latency_s", latencies))
         if (key[0], XLA) in groups:
             (baseline,) = groups[key[0], XLA]
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-            made.append(summary_row(*key, "speedup", speeds, statistic=np.mean, baseline=XLA))
+            made.append(mean_row(*key, "speedup", speeds, baseline=XLA))
         spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
         made += summaries(*key, spent, statistic=np.mean)
         made += best_found_rows(*key, found)
@@ -138,10 +147,11 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            value, low, high = mean_over_tasks(scores)
-            made.append(row("all", method, "return", value, low=low, high=high, n=sum(map(len, scores.values()))))
-            if method != XLA:  # which does not keep to the game's rules
-                made.append(_improvement(method, scores, returns["greedy-tuned"]))
+            count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != XLA else None
+            made.append(interval_row("all", method, "return", mean_over_tasks(scores), n=count))
+            if rule is not None:  # the compiler does not keep to the game's rules
+                ends = (probability_of_improvement(scores, rule), *improvement_interval(scores, rule))
+                made.append(interval_row("all", method, "improvement", ends, n=count, baseline="greedy-tuned"))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
@@ -205,7 +215,7 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
         extra["curve"] = mean_curve(found, "x", "s")
         extra["games_curve"] = mean_curve(found, "samples", "games")
     values = [result["costs"].get("return", 0.0) for result in found]
-    return summary_row(instance, method, "return", values, statistic=np.mean, **extra)
+    return mean_row(instance, method, "return", values, **extra)
 
 
 def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
@@ -231,13 +241,7 @@ def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
     shown = mean_curve([{"curve": curve} for curve in curves], "x", "s")
     values = [float(result["best_found"]) for result in found]
-    return [summary_row(instance, method, "best_found", values, statistic=np.mean, curve=shown)]
-
-
-def _improvement(method: str, scores: Scores, baseline: Scores) -> Row:
-    low, high = improvement_interval(scores, baseline)
-    more = {"low": low, "high": high, "n": sum(map(len, scores.values())), "baseline": "greedy-tuned"}
-    return row("all", method, "improvement", probability_of_improvement(scores, baseline), **more)
+    return [mean_row(instance, method, "best_found", values, curve=shown)]
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
@@ -260,8 +264,7 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
             more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
             for metric, contrast in (("ratio", mean_ratio), ("difference", mean_difference)):
                 if (found := contrast(ours, against)) is not None:
-                    value, low, high = found
-                    made.append(row(instance, method, metric, value, low=low, high=high, **more))
+                    made.append(interval_row(instance, method, metric, found, **more))
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
             made.append(row(instance, method, "ahead", ahead, **more))
     return made
@@ -307,8 +310,7 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
             size = "large" if num_buffers(each["instance"]) > LARGE else "small"
             leads.setdefault((size, each["method"]), []).append((each["value"], each["low"], each["high"]))
     for key, found in leads.items():
-        value, low, high = np.mean(found, axis=0)
-        made.append(row(*key, "lead", value, low=low, high=high, n=len(found), baseline=BEST_EVOLUTION))
+        made.append(interval_row(*key, "lead", np.mean(found, axis=0), n=len(found), baseline=BEST_EVOLUTION))
     told = counted(records)
     return assembled(made) | {count: table[count] + told[count] for count in told}
 
@@ -338,7 +340,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     moves = {key: [moves_per_game(key[1])] * len(group) for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-        made.append(summary_row(*key, "moves_per_game", moves[key], statistic=np.mean))
+        made.append(mean_row(*key, "moves_per_game", moves[key]))
     for name, arm in groups:
         both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
         if arm not in ALONE or not both[BOTH]:
@@ -349,7 +351,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
             shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
             for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
-                made.append(summary_row(name, one, metric, values, statistic=np.mean, games=shared, baseline=other))
+                made.append(mean_row(name, one, metric, values, games=shared, baseline=other))
     return assembled(made) | counted(records)
 
 

@@ -23,7 +23,17 @@ from learned_mapping.companion.mmap.runs import (
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.companion.records import read_record
-from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, row, summary_row
+from learned_mapping.companion.table import (
+    Record,
+    Row,
+    assembled,
+    from_part,
+    grouped,
+    interval_row,
+    mean_row,
+    row,
+    summary_row,
+)
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -47,13 +57,8 @@ def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     """A proven upper bound on a program's return: ``bound-lp`` by linear, ``bound`` by integer programming."""
     program = workload(instance)
     bound = upper_bound(program) if method == "bound-lp" else integer_bound(program, seconds=config["seconds"])
-    return {
-        "return": bound.value,
-        "saving_s": bound.saving_s,
-        "exact": bound.exact,
-        "variables": bound.variables,
-        "constraints": bound.constraints,
-        "seconds": bound.seconds,
+    return {"return": bound.value} | {
+        name: getattr(bound, name) for name in ("saving_s", "exact", "variables", "constraints", "seconds")
     }
 
 
@@ -82,8 +87,8 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
     for each in results.select(table, metric="return"):
         bound = bounds.get(each["instance"], 0.0)
         if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
-            gap, high, low = (100.0 * (1.0 - each[end] / bound) for end in ("value", "low", "high"))
-            found.append(row(each["instance"], each["method"], "gap_percent", gap, low=low, high=high, n=each["n"]))
+            gap = [100.0 * (1.0 - each[end] / bound) for end in ("value", "high", "low")]
+            found.append(interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
     return from_part(table, found + learned(table))
 
 
@@ -154,8 +159,7 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             ("random-no-backup", "lost"): lost.astype(float),
             ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
         }
-        for key, column in columns.items():
-            found.append(summary_row(record["instance"], *key, column, statistic=np.mean, **extra))
+        found += [mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
             run = plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:

@@ -8,26 +8,23 @@ was chosen.
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
+from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.companion.regal.graphs import graph_of, members
 from learned_mapping.companion.regal.methods import asked, brought, network_named, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import outcome
-from learned_mapping.companion.regal.tables import best_known, costs_of, outcomes
-from learned_mapping.companion.statistics import geometric_mean
+from learned_mapping.companion.regal.tables import mean_costs, outcomes
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.policy import SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
 
-STORED = "regal-distance"
 METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
 DISTANCES: dict[str, dict[str, str]] = {
@@ -44,21 +41,6 @@ GRAPHS = {"quick": 2, "full": 8, "paper": 8}  # Of each set, from the first on.
 EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
 SEEDS = {"quick": 1, "full": 3, "paper": 5}  # Of the search, at most.
 ROOM = 1.002  # Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
-
-
-def members(name: str) -> tuple[str, ...]:
-    """The members of a set of graphs, in order; raises `InputError` where there is none of this name."""
-    found = tuple(item.facts["member"] for item in stored_manifest(STORED).items if item.facts["set"] == name)
-    if not found:
-        raise InputError("set", "", f"no set of graphs is named {name!r}")
-    return found
-
-
-def graph_of(name: str, member: str) -> ComputationGraph:
-    """A graph of a set; raises `InputError` where there is none, or its file is damaged."""
-    if member not in members(name):
-        raise InputError("member", member, f"is not in the set {name}")
-    return read_graph(SETS[STORED].path / name / f"{member}.json.gz")
 
 
 def plan_distance(profile: str, seeds: int) -> list[Run]:
@@ -136,32 +118,24 @@ def _serves(record: Record, dataset: str) -> bool:
 
 def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
     table = outcomes(records)
-    costs, facts = costs_of(table), table.drop_duplicates("graph", keep="last").set_index("graph")
+    mean, facts = mean_costs(table), table.drop_duplicates("graph", keep="last").set_index("graph")
     refused = {r["method"]: r["result"]["refused"] for r in records if r["result"]["refused"]}
-    plain = costs["brkga"]
-    room = [graph for graph in plain if geometric_mean(plain[graph]) > ROOM * facts.floor[graph]]
-    common = {"graphs": len(room), "without_room": len(plain) - len(room)}
-    common |= {"median_ops": float(np.median(facts.ops[room]))} if room else {}
-    best = best_known({method: {graph: found[graph] for graph in room} for method, found in costs.items()})
-    mean = {method: {graph: float(geometric_mean(found[graph])) for graph in room} for method, found in costs.items()}
-
-    def over(method: str, baseline: str) -> list[float]:
-        return [mean[method][graph] / mean[baseline][graph] for graph in room]
-
+    leaves = mean.brkga > ROOM * facts.floor[mean.index]
+    common = {"graphs": int(leaves.sum()), "without_room": int((~leaves).sum())}
+    mean, best = mean[leaves], table.groupby("graph").cost.min()
+    common |= {"median_ops": float(facts.ops[mean.index].median())} if len(mean) else {}
     trained = {method: seeds for (_, method), seeds in training_seeds(records).items()}
     for method in METHODS:
         more = common | trained.get(method, {})
         if method in refused:
             yield row(instance, method, "refused", True, says=refused[method], **more)
-        elif room and method in costs:
-            gaps = [mean[method][graph] / best[graph] for graph in room]
-            yield gap_row(instance, method, "gap_percent", gaps, **more)
-            if method == "brkga":
-                continue
-            yield gap_row(instance, method, "improvement_percent", over(method, "brkga"), below=True, **more)
-            if method in trained and "spectral-law" in mean:
-                spectral = over(method, "spectral-law")
-                yield gap_row(instance, method, "over_spectral_percent", spectral, below=True, **more)
+        elif len(mean) and method in mean:
+            yield gap_row(instance, method, "gap_percent", mean[method] / best[mean.index], **more)
+            baselines = {"improvement_percent": "brkga", "over_spectral_percent": "spectral-law"}
+            for metric, baseline in baselines.items():
+                learned = method in trained or metric == "improvement_percent"
+                if method != "brkga" and learned and baseline in mean:
+                    yield gap_row(instance, method, metric, mean[method] / mean[baseline], below=True, **more)
 
 
 OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga", "regal-imitation")}
@@ -205,16 +179,12 @@ def assemble_outside(profile: str, records: list[Record]) -> Record:
     of all graphs, of connected ones and of those in parts; and graph by graph ``graph_improvement_percent``."""
     table, found = outcomes(records), []
     for objective, here in table.groupby("instance", sort=False):
-        costs = costs_of(here)
-        whole = here.drop_duplicates("graph").set_index("graph").connected
-        plain = {graph: geometric_mean(runs) for graph, runs in costs.pop("brkga").items()}
-        for method, known in costs.items():
-            ratios = {graph: float(geometric_mean(runs) / plain[graph]) for graph, runs in known.items()}
-            parts = {"all": list(ratios), "connected": list(whole[whole].index), "parts": list(whole[~whole].index)}
-            for name, graphs in parts.items():
-                chosen = [ratios[graph] for graph in graphs]
-                about = {"below": True, "graphs": len(graphs), "seeds": len(next(iter(known.values())))}
-                found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", chosen, **about))
+        mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
+        for method in mean.columns.drop("brkga"):
+            ratios, runs = mean[method] / mean.brkga, here[here.method == method].groupby("graph").size()
+            for name, mine in (("all", ratios), ("connected", ratios[whole]), ("parts", ratios[~whole])):
+                about = {"below": True, "graphs": len(mine), "seeds": int(runs.iloc[0])}
+                found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about))
             for graph, ratio in ratios.items():
                 found.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
     return assembled(found + updates_rows(records), valid=table.valid)

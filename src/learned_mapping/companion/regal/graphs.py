@@ -29,7 +29,23 @@ SYNTHETIC_OPS = {
     "twenty": (20,) * 20,
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
-UNTOUCHED = "regal-test"  # The data set of the test graphs that chose nothing.
+UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
+"""The data sets of the test graphs that chose nothing, and of those at growing distance."""
+
+
+def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
+    """The members of a set of graphs, in order; raises `InputError` where there is no such set."""
+    found = tuple(item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name)
+    if not found:
+        raise InputError("set", "", f"no set of graphs is named {name!r}")
+    return found
+
+
+def graph_of(name: str, member: str, of: str = DISTANCE) -> ComputationGraph:
+    """A graph of a set; raises `InputError` where there is none, or its file is damaged."""
+    if member not in members(name, of):
+        raise InputError("member", member, f"is not in the set {name}")
+    return read_graph(SETS[of].path / name / f"{member}.json.gz")
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
@@ -41,7 +57,7 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
       split: of the set.
     """
     if kind in DATASETS:
-        return tuple(item.facts["member"] for item in stored_manifest(UNTOUCHED).items if item.facts["set"] == kind)
+        return members(kind, UNTOUCHED)
     if kind == "traced":
         return tuple(item.name for item in stored_manifest("regal-graphs").split(split))
     found, turns = [], Counter()
@@ -68,7 +84,7 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     if name not in names:
         raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")
     if kind in DATASETS:
-        return read_graph(SETS[UNTOUCHED].path / kind / f"{name}.json.gz")
+        return graph_of(kind, name, UNTOUCHED)
     if kind == "traced":
         return read_graph(SETS["regal-graphs"].path / split / f"{name}.json.gz")
     i = names.index(name)

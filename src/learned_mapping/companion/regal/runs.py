@@ -39,13 +39,14 @@ def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Re
     Args:
       method: a key of `regal.methods.METHODS`; the budget is ``config["evaluations"]``.
       config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``; ``network`` of a method
-        that asks one; ``limits``, to have the cost after fewer evaluations too.
+        that asks one; ``limits``, to have the cost after fewer evaluations too. Or ``ops`` and ``evaluations``, for one
+        layered graph of each size.
 
     Returns:
       Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
     """
     method = asked(method, config)
-    _compile(method, config["objective"])
+    _compile(method, config.get("objective", "runtime"))
     found = {}
     for name, problem in _instances(config):
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
@@ -58,17 +59,6 @@ def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Re
 def _cost_after(curve: Record, limit: int) -> float:
     """The best fitness after at most so many evaluations: a search that stops there takes the same steps."""
     return min(value for value, samples in zip(curve["y"], curve["samples"]) if samples <= limit)
-
-
-def time_sizes(method: str, instance: str, config: Record, seed: int) -> Record:
-    """As `schedule_graphs`, on one layered graph for each of ``config["ops"]``."""
-    _compile(method, "runtime")
-    found = {}
-    for ops in config["ops"]:
-        problem = Instance(random_graph(np.random.default_rng(ops), "layered", ops))
-        result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
-        found[str(ops)] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
-    return {"graphs": found}
 
 
 def split_seconds(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -147,7 +137,46 @@ def _budget(config: Record) -> Budget:
     return Budget(samples=config["evaluations"], cpu=True)
 
 
+LIMITED_ROOM = 1.05  # Where memory binds a graph takes part if the list schedule's peak is so many times the least.
+
+
+def limits(problem: Instance, evaluations: int) -> tuple[float, float]:
+    """The least peak found and that of the list schedule, in bytes; always the same."""
+    lean = solve(Instance(problem.graph, problem.pair, "memory"), "brkga", samples=evaluations).solution
+    fast = solve(problem, "list-scheduler").solution
+    return tuple(schedule_costs(problem, schedule)["peak_bytes"] for schedule in (lean, fast))
+
+
+def schedule_limited(method: str, instance: str, config: Record, seed: int) -> Record:
+    """Runs `method` on the graphs that leave `LIMITED_ROOM`, each under its own limit on a device's memory.
+
+    Args:
+      config: ``graphs``, ``share``, ``evaluations``, and ``network`` of a method that asks one.
+
+    Returns:
+      Graph name -> what `outcome` says, and whether the schedule keeps the limit; one that does not is no invalid
+      schedule, and counts by its share.
+    """
+    method, found = asked(method, config), {}
+    for name in config["graphs"]:
+        plain = Instance(load_graph("synthetic", name))
+        least, most = limits(plain, config["evaluations"])
+        if most < LIMITED_ROOM * least:
+            continue
+        limit = int(least + config["share"] * (most - least))
+        problem = Instance(plain.graph, DevicePair(memory_bytes=limit))
+        schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
+        fits = schedule_costs(problem, schedule)["peak_bytes"] <= limit
+        about = outcome(problem if fits else plain, schedule, 0.0)
+        found[name] = about | {"fits": fits, "limit_bytes": limit, "over_least": limit / least}
+    return {"graphs": found}
+
+
 def _instances(config: Record) -> Iterable[tuple[str, Instance]]:
+    for ops in config.get("ops", ()):
+        yield str(ops), Instance(random_graph(np.random.default_rng(ops), "layered", ops))
+    if "graphs" not in config:
+        return
     pair = DevicePair(transfers=config["transfers"])
     for name in config["graphs"]:
         graph = load_graph(config["kind"], name, config["split"])

@@ -1,7 +1,17 @@
-"""Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs."""
+"""Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs.
+
+`regal.test` is Table 1 again, on test sets on which nothing was ever chosen: all 98 topologies of
+`traced`'s test split, of five families that no training graph has, each with noise; one in ten of
+the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `regal.table1` were looked
+at while methods were developed.
+
+`regal.limit` is running time where memory binds. The paper gives both devices 16 GiB, which no
+graph here fills; here the limit of a graph lies between the least peak that a search for memory
+finds and the peak of the fastest list schedule, a `LIMIT_SHARE` of the way up.
+"""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +23,14 @@ from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
-from learned_mapping.companion.statistics import geometric_mean, probability_of_improvement
-from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row
+from learned_mapping.companion.statistics import (
+    drawn_tasks,
+    geometric_mean,
+    percentiles,
+    probability_of_improvement,
+    resampled_means,
+)
+from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, summary_row
 from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.agent.policy import untrained
 from learned_mapping.regal.methods import EVALUATIONS
@@ -36,12 +52,22 @@ MEMORY = "traced-memory"  # The paper's dataset of both figures.
 LIMIT_DATASETS = (MEMORY, "traced-runtime")  # Of the right one; the second is not in the paper.
 COMPARED = ("regal", "regal-imitation", "spectral-law")  # With BRKGA, in the histogram.
 LIMITS = {"quick": (1_000, 2_000, 5_000)} | dict.fromkeys(("full", "paper"), (5_000, 10_000, 20_000, 50_000))
-LIMIT_METHODS = {"quick": ("brkga", "regal", "regal-imitation")} | dict.fromkeys(("full", "paper"), (
-    "brkga", "regal", "regal-imitation",
-))  # fmt: skip
+LIMIT_METHODS = ("brkga", "regal", "regal-imitation")
 LIMIT_SEEDS = {"quick": 1, "full": 3, "paper": 5}
 """Runs of a method, at most: the last limit is ten times that of table 1. A learner takes its networks in turn."""
 LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}  # Largest graph taken.
+
+TEST_SEEDS = 2  # Of a search that asks no network; one with each network of a learner.
+QUICK_TEST = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
+BASELINES = ("brkga", "local-search", "spectral-law", "priority-law", "regal", "regal-average", "regal-untrained")
+"""What every method is set against, graph by graph, on the test sets."""
+
+LIMIT_SHARE, LIMITED_SEEDS, LIMITED_DATASET = 0.25, 3, "synthetic-runtime"
+LIMITED_METHODS = (
+    *RULES, "random", "local-search", "brkga", "brkga-tuned", "spectral-law", "priority-law", "regal-untrained",
+    "regal", "regal-imitation",
+)  # fmt: skip
+QUICK_LIMITED_METHODS = ("list-scheduler", "brkga", "regal")
 
 
 def _graphs(kind: str, profile: str) -> list[str]:
@@ -54,17 +80,24 @@ def config_of(kind: str, objective: str, graphs: Iterable[str], evaluations: int
 
 
 def runs_of(
-    task: str, methods: Iterable[str], instance: str, config: Record, seeds: int, networks: int | None = None
+    task: str,
+    methods: Iterable[str],
+    instance: str,
+    config: Record,
+    seeds: int,
+    networks: int | None = None,
+    once: Collection[str] = (),
 ) -> list[Run]:
     """A run for each method, seed, and network of a method that asks one; at most `SEARCH_SEEDS` with each network.
 
-    Of the networks only the first `networks`, where given.
+    Of the networks only the first `networks`, where given; methods of `once` have one seed.
     """
+    most = dict.fromkeys(NETWORKS, regal_methods.SEARCH_SEEDS) | dict.fromkeys(once, 1)
     return [
         Run(task, method, instance, config | more, seed)
         for method in methods
         for more in brought(method, instance)[:networks]
-        for seed in range(min(seeds, regal_methods.SEARCH_SEEDS) if method in NETWORKS else seeds)
+        for seed in range(min(seeds, most.get(method, seeds)))
     ]
 
 
@@ -88,6 +121,15 @@ def costs_of(table: pandas.DataFrame) -> Costs:
     for method, graph, cost in zip(table.method, table.graph, table.cost):
         found.setdefault(method, {}).setdefault(graph, []).append(cost)
     return found
+
+
+def mean_costs(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Geometric means of the costs among `outcomes`: a line per graph, a column per method."""
+    means = {
+        method: {graph: float(geometric_mean(runs)) for graph, runs in known.items()}
+        for method, known in costs_of(table).items()
+    }
+    return pandas.DataFrame(means)
 
 
 def best_known(costs: Costs, stored: Mapping[str, Record] | None = None) -> dict[str, float]:
@@ -125,6 +167,84 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
             for graph, values in graphs.items():
                 gap = 100 * (float(geometric_mean(np.array(values) / best[graph])) - 1)
                 found.append(row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values)))
+    return _result(found, records)
+
+
+def plan_test(profile: str, seeds: int) -> list[Run]:
+    """A run for each method, network or seed, over all graphs of a dataset."""
+    runs, methods, quick = [], (*SEARCHES, *RULES, *regal_methods.LEARNERS), profile == "quick"
+    for dataset, (_, objective) in DATASETS.items():
+        graphs = graph_names(dataset)[: QUICK_TEST["graphs"] if quick else None]
+        config = config_of(dataset, objective, graphs, EVALUATIONS)
+        shown, count = (QUICK_TEST["methods"], 1) if quick else (methods, min(seeds, TEST_SEEDS))
+        runs += runs_of("regal.schedule", shown, dataset, config, count, 1 if quick else None, (*NETWORKS, *RULES))
+    return runs
+
+
+def assemble_test(profile: str, records: list[Record]) -> Record:
+    """Rows by dataset and method, with 95% intervals over graphs and runs drawn anew.
+
+    ``gap_percent``, to the stored best schedule, so that a method that comes later moves no other's gap; ``gap_ratio``,
+    that gap over a `BASELINES`' own; ``improvement_percent``, by how much the cost is below a `BASELINES`';
+    ``training_percent``, the same of each training of `regal` alone, below BRKGA's.
+    """
+    by_dataset = outcomes(records).groupby("instance", sort=False)
+    return _result([each for dataset, here in by_dataset for each in _test_rows(dataset, costs_of(here))], records)
+
+
+def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
+    best, stored = best_known(costs), best_entries(dataset, DATASETS[dataset][1])
+    best |= {graph: stored[graph]["cost"] for graph in best if graph in stored}
+    logs = {
+        method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in best}
+        for method, known in costs.items()
+    }
+    tasks = drawn_tasks(len(best))
+    # The mean logarithm of a method's gaps, and the means of what is drawn anew.
+    both = {
+        method: (float(np.mean(list(each.values()))), resampled_means(each, tasks, np.random.default_rng(1)))
+        for method, each in logs.items()
+    }
+    for method, (mean, drawn) in both.items():
+        about = {"n": sum(map(len, logs[method].values())), "graphs": len(best)}
+        gap, gaps = np.expm1(mean), np.expm1(drawn)
+        yield row(dataset, method, "gap_percent", 100 * gap, **_ends(100 * gaps), **about)
+        for other in [name for name in BASELINES if name in both and name != method]:
+            (base, bases), more = both[other], {"baseline": other}
+            if np.expm1(bases).min() > 0:
+                ratio, ends = gap / np.expm1(base), _ends(gaps / np.expm1(bases))
+                yield row(dataset, method, "gap_ratio", ratio, **more, **ends, **about)
+            improved, ends = -np.expm1(mean - base), _ends(100 * -np.expm1(drawn - bases))
+            yield row(dataset, method, "improvement_percent", 100 * improved, **more, **ends, **about)
+    for training, runs in enumerate(zip(*logs.get("regal", {}).values())):
+        saved = -np.expm1(np.mean(runs) - both["brkga"][0])
+        yield row(f"training {training}", "regal", "training_percent", 100 * saved, n=len(runs), dataset=dataset)
+
+
+def _ends(values: np.ndarray) -> dict[str, float]:
+    return dict(zip(("low", "high"), percentiles(values)))
+
+
+def plan_limit(profile: str, seeds: int) -> list[Run]:
+    """Few methods, graphs, seeds and networks in ``quick``."""
+    quick = profile == "quick"
+    config = {"graphs": _graphs("synthetic", profile), "share": LIMIT_SHARE, "evaluations": EVALUATIONS}
+    methods, count = (QUICK_LIMITED_METHODS, 1) if quick else (LIMITED_METHODS, min(seeds, LIMITED_SEEDS))
+    once = (*NETWORKS, *RULES)
+    return runs_of("regal.limit", methods, LIMITED_DATASET, config, count, 1 if quick else None, once)
+
+
+def assemble_limit(profile: str, records: list[Record]) -> Record:
+    """``feasible_percent``, of runs that keep the limit; ``gap_percent`` of those, to the best known of them."""
+    table, found = outcomes(records), list[Row]()
+    kept = table[table.fits.astype(bool)]
+    best, keeping = kept.groupby("graph").cost.min().to_dict(), costs_of(kept.sort_values("graph", kind="stable"))
+    for method, runs in table.groupby("method", sort=False):
+        more = {"graphs": runs.graph.nunique()}
+        share = {graph: (100.0 * each.fits.astype(float)).tolist() for graph, each in runs.groupby("graph")}
+        found.append(summary_row(LIMITED_DATASET, method, "feasible_percent", share, statistic=np.mean, **more))
+        if method in keeping:
+            found += _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
     return _result(found, records)
 
 
@@ -184,7 +304,7 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
 
 
 def _gap_rows(
-    instance: str, costs: Costs, reference: Mapping[str, float], *, metric: str = "gap_percent", compare: bool = False
+    instance: str, costs: Costs, reference: Mapping[str, float], *, compare: bool = False, **more: Any
 ) -> list[Row]:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
 
@@ -193,7 +313,7 @@ def _gap_rows(
     found = []
     for method, known in costs.items():
         ratios = {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
-        found.append(gap_row(instance, method, metric, ratios))
+        found.append(gap_row(instance, method, "gap_percent", ratios, **more))
         if compare and method not in ("brkga", "long-search"):
             ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
             found.append(row(instance, method, "beats_brkga", probability_of_improvement(ours, theirs)))
@@ -230,7 +350,10 @@ def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
 def _result(found: list[Row], records: list[Record]) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
     trained = training_seeds(records)
-    found = [each | trained.get((each["instance"].partition("/")[0], each["method"]), {}) for each in found]
+    found = [
+        each | trained.get((each.get("dataset", each["instance"].partition("/")[0]), each["method"]), {})
+        for each in found
+    ]
     return assembled(found + updates_rows(records), valid=outcomes(records).valid)
 
 
@@ -270,7 +393,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
     names = [name for name in graph_names("traced") if load_graph("traced", name).num_ops <= LIMIT_OPS[profile]]
     for dataset in LIMIT_DATASETS:
         config = config_of("traced", DATASETS[dataset][1], names, limits[-1], limits=list(limits))
-        for method in LIMIT_METHODS[profile]:
+        for method in LIMIT_METHODS:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS[profile]) if networks else 0):
                 more = networks[seed % len(networks)]

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.programs.program import MAX_VARIED
-from learned_mapping.tpu.hlo import Module
-from learned_mapping.tpu.hlo_probe import signature
-from learned_mapping.tpu.hlo_program import HloProgram
+
+from .hlo import Module
+from .hlo_probe import signature
+from .hlo_program import HloProgram
 
 Prices = dict[str, dict[str, int | None]]
 """Cycles by signature and by subset (`subset_key`); None where the compiler gives no estimate."""

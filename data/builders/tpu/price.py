@@ -31,7 +31,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import MappingLike, program_latency
 from learned_mapping.programs.program import NOT_VARIED, Program
-from learned_mapping.tpu.compiler import (
+
+from .compiler import (
     ASSIGNED,
     GENERATED,
     GENERATIONS,
@@ -42,12 +43,12 @@ from learned_mapping.tpu.compiler import (
     require_compiler,
     run_compiler,
 )
-from learned_mapping.tpu.hlo import Instruction, Module, leaves, parse_module
-from learned_mapping.tpu.hlo_mapping import Written, write_mapping
-from learned_mapping.tpu.hlo_probe import signature
-from learned_mapping.tpu.hlo_program import COPIES, TRANSPARENT, HloProgram, hlo_program
-from learned_mapping.tpu.latency_tables import Prices, plan
-from learned_mapping.tpu.pricing import priced
+from .hlo import Instruction, Module, leaves, parse_module
+from .hlo_mapping import Written, write_mapping
+from .hlo_probe import signature
+from .hlo_program import COPIES, TRANSPARENT, HloProgram, hlo_program
+from .latency_tables import Prices, plan
+from .pricing import priced
 
 _REPORT = "after_optimizations-memory-usage-report.txt"
 
@@ -235,7 +236,7 @@ def check(
     with tempfile.TemporaryDirectory(prefix="learned-mapping-price-") as name:
         folder = Path(name)
         (folder / "module.txt").write_text(written.text)
-        command = ["learned_mapping.tpu.pricing", name, generation.name]
+        command = ["builders.tpu.pricing", name, generation.name]
         ending = GENERATED if whole else ASSIGNED
         run_compiler(command, generation, [generation.unassigned], folder, ending, seconds)
         assigned = parse_module(dumped(folder, ASSIGNED), ASSIGNED)

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError, LearnedMappingError
-from learned_mapping.tpu.hlo import Module, parse_module
+
+from .hlo import Module, parse_module
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def compile_for_tpu(
         flags = [f"--xla_jf_dump_to={dumps}", "--xla_jf_dump_category_filter=msa"]
         flags += [] if assign else [generation.unassigned]
         started = time.monotonic()
-        command = ["learned_mapping.tpu.compiler", name, generation.topology]
+        command = ["builders.tpu.compiler", name, generation.topology]
         run_compiler(command, generation, flags, dumps, GENERATED if cycles else ASSIGNED, seconds)
         return Compilation(
             before_text=dumped(dumps, BEFORE),
@@ -148,9 +149,12 @@ def require_compiler() -> None:
 
 
 def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[str, str]:
-    """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags."""
+    """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags, and these
+    modules as ``builders.tpu``."""
+    search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return dict(
         os.environ,
+        PYTHONPATH=os.pathsep.join(search),
         TPU_SKIP_MDS_QUERY="1",
         JAX_PLATFORMS="cpu",
         TPU_ACCELERATOR_TYPE=generation.accelerator,

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import Computation, Instruction, Module, leaves, parse_index
+
+from .hlo import Computation, Instruction, Module, leaves, parse_index
 
 TRANSPARENT = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "optimization-barrier", "after-all")

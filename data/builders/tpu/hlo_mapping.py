@@ -22,10 +22,11 @@ from dataclasses import dataclass
 
 from learned_mapping.hardware.memory_hierarchy import DROP, MappingLike, copies_by_step
 from learned_mapping.programs.program import Program
-from learned_mapping.tpu.compiler import V4, Generation
-from learned_mapping.tpu.hlo import Instruction, Module, leaves
-from learned_mapping.tpu.hlo_probe import ASIDE, Clones, in_fast, placed_line, shape_text, split_shape
-from learned_mapping.tpu.hlo_program import TRANSPARENT, Definition, HloProgram, Resolver
+
+from .compiler import V4, Generation
+from .hlo import Instruction, Module, leaves
+from .hlo_probe import ASIDE, Clones, in_fast, placed_line, shape_text, split_shape
+from .hlo_program import TRANSPARENT, Definition, HloProgram, Resolver
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from learned_mapping.errors import InputError
-from learned_mapping.tpu.hlo import Instruction, Module, parse_shape
+
+from .hlo import Instruction, Module, parse_shape
 
 _TEXT = r'[^{}"]|"[^"]*"'
 _DEPTH_1 = rf"(?:{_TEXT}|\{{(?:{_TEXT})*\}})*"

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.programs.program import NO_ALIAS, NOT_VARIED, Program, make_program
-from learned_mapping.tpu.compiler import V4, Compilation, Generation, compile_for_tpu
-from learned_mapping.tpu.hlo import Instruction, Module
-from learned_mapping.tpu.hlo_program import COPIES, HloProgram, hlo_program, placements
-from learned_mapping.tpu.latency_tables import complete_table, infer_prices, plan, varied_units, work_key
-from learned_mapping.tpu.pricing import price_in_stages
-from learned_mapping.tpu.stays import CompilerMapping, compiler_mapping
+
+from .compiler import V4, Compilation, Generation, compile_for_tpu
+from .hlo import Instruction, Module
+from .hlo_program import COPIES, HloProgram, hlo_program, placements
+from .latency_tables import complete_table, infer_prices, plan, varied_units, work_key
+from .pricing import price_in_stages
+from .stays import CompilerMapping, compiler_mapping
 
 SPARSE = frozenset(("gather", "scatter", "dynamic-slice", "dynamic-update-slice"))
 """Opcodes that touch only a part of an array."""
@@ -24,7 +25,7 @@ class Extracted:
 
     program: Program
     fast: np.ndarray  # [B] bool, which buffers the compiler itself put into fast memory.
-    compiler: CompilerMapping  # Where and when: the compiler's own solution (`mmap.compiler` makes a mapping of it).
+    compiler: CompilerMapping  # Where and when: its own solution, of which `mapping` makes the game's.
     slow_cycles: float  # Cycles with everything in HBM, by the tables.
     compiler_cycles: float  # Cycles under the compiler's own mapping, by the tables.
     compiled_cycles: float | None

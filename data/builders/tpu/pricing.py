@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import LearnedMappingError
-from learned_mapping.tpu.compiler import GENERATIONS, V4, Generation, compiler_environment
-from learned_mapping.tpu.hlo import Module, parse_module
-from learned_mapping.tpu.hlo_probe import Probe, ProbeModule, Unprobeable
-from learned_mapping.tpu.hlo_program import HloProgram
-from learned_mapping.tpu.latency_tables import (
+
+from .compiler import GENERATIONS, V4, Generation, compiler_environment
+from .hlo import Module, parse_module
+from .hlo_probe import Probe, ProbeModule, Unprobeable
+from .hlo_program import HloProgram
+from .latency_tables import (
     ALONE_SHARE,
     OTHERS_SHARE,
     Priceable,
@@ -127,7 +128,7 @@ def priced(
         (folder / "module.txt").write_text(module_text)
         while batches:
             (folder / "batches.json").write_text(json.dumps(batches))
-            command = [sys.executable, "-m", "learned_mapping.tpu.pricing", str(folder), generation.name]
+            command = [sys.executable, "-m", "builders.tpu.pricing", str(folder), generation.name]
             finished = 0
             with subprocess.Popen(
                 command,

@@ -5,7 +5,8 @@ import numpy as np
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
 from learned_mapping.programs.program import Program
-from learned_mapping.tpu.stays import CompilerMapping
+
+from .stays import CompilerMapping
 
 
 def mapping_of_compiler(program: Program, compiler: CompilerMapping) -> Mapping:

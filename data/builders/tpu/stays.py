@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from learned_mapping.tpu.compiler import Allocation, Compilation
-from learned_mapping.tpu.hlo_program import HloProgram, Resolver, placements
+from .compiler import Allocation, Compilation
+from .hlo_program import HloProgram, Resolver, placements
 
 
 @dataclass(frozen=True)
