@@ -4,6 +4,7 @@ Eight GraphSAGE layers of 128, ten epochs, 4,000 samples, beside the small netwo
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.learning import INSTANCE, MODE_GRAPHS, QUICK_GRAPHS
@@ -23,7 +24,7 @@ BERT_SEEDS = 1
 
 
 def plan_size(profile: str, seeds: int) -> list[Run]:
-    """Rules once, both sizes by seed; ``quick`` leaves BERT out."""
+    """Rules once, both sizes by seed; ``quick`` leaves BERT out, whose large network is a long run."""
     runs, samples = [], of_profile(SAMPLES, profile)
     for name in QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]:
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
@@ -33,7 +34,8 @@ def plan_size(profile: str, seeds: int) -> list[Run]:
         runs += sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
         for arm, network in SIZES.items():
             config = {"samples": samples, "network": network, "arm": arm}
-            runs += sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
+            on_bert = sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
+            runs += [replace(run, long=network == "paper") for run in on_bert]
     return runs
 
 
