@@ -11,6 +11,7 @@ from learned_mapping.companion.mcm.learning import INSTANCE, MODE_GRAPHS, QUICK_
 from learned_mapping.companion.mcm.learning_bert import GRAPH
 from learned_mapping.companion.mcm.learning_bert import INSTANCE as BERT
 from learned_mapping.companion.mcm.levels import best_so_far
+from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, assembled, grouped, of_profile, ratio_rows, summaries, sweep
 
 SIZES = {"rl": "full", "rl, 8 x 128": "paper"}
@@ -40,13 +41,14 @@ def plan_size(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_size(profile: str, records: Sequence[Record]) -> Record:
-    """By graph: throughput over the naive greedy and the optimum, after `FEWER` samples too, CPU seconds, their ratio.
+    """By graph, and over all but BERT: throughput over the naive greedy and the optimum, after `FEWER` samples too, and
+    CPU seconds; the ratio of the two sizes.
 
     On BERT all is measured, so the value after fewer samples is the best measurement, with its noise.
     """
     groups, found = grouped(records), []
     fewer = of_profile(FEWER, profile)
-    scores: dict[str, dict[str, list[float]]] = {arm: {} for arm in SIZES}
+    over: dict[str, dict[str, dict[str, list[float]]]] = {arm: {} for arm in SIZES}
     for (name, method), here in groups.items():
         if method not in SIZES:
             continue
@@ -58,7 +60,11 @@ def assemble_size(profile: str, records: Sequence[Record]) -> Record:
         columns["seconds"] = [record["result"]["seconds"] for record in here]
         found += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
         if name != GRAPH:
-            scores[method][name] = ends
+            for metric, values in columns.items():
+                over[method].setdefault(metric, {})[name] = values
     small, large = SIZES
+    for method, columns in over.items():
+        found += summaries(INSTANCE, method, columns, statistic=geometric_mean)
+    scores = {method: columns["improvement"] for method, columns in over.items()}
     found += ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
     return assembled(found, valid=(record["result"]["valid"] for record in records))
