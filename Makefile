@@ -30,7 +30,7 @@ book: $(STAMP)
 
 # The rendered pages in Chromium; run `make book` first. Without a browser the tests say that they are skipped.
 browser-test: $(STAMP)
-	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist worksteal -m "not slow"
 
 # Executes every page as it is downloaded, in a folder of its own; run `make book` first.
 notebooks: $(STAMP)
