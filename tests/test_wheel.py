@@ -40,7 +40,7 @@ def site(tmp_path_factory):
 def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
     """The wheel's own `lmap`; without the site packages' .pth files, by which this checkout would come first."""
     installed = Path(metadata.distribution("numpy").locate_file(""))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LEARNED_MAPPING")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "NUMBA"))}
     environment |= {"PYTHONPATH": f"{site}{os.pathsep}{installed}", "XDG_CACHE_HOME": str(site.parent / "cache")}
     command = [sys.executable, "-S", "-c", LMAP, *arguments]
     return subprocess.run(command, cwd=site.parent, env=environment, capture_output=True, text=True)
