@@ -91,8 +91,7 @@ def code_digest(folder: Path = FOLDER) -> str:
 
 def is_compiled() -> bool:
     """Whether an earlier use has left compiled functions where this one looks for them."""
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull))
-    return folder.is_dir() and any(folder.iterdir())
+    return any(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)).rglob("*.nbc"))
 
 
 def use_cache(folder: Path = FOLDER) -> None:
