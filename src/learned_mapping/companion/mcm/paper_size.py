@@ -12,7 +12,8 @@ from learned_mapping.companion.mcm.learning_bert import GRAPH
 from learned_mapping.companion.mcm.learning_bert import INSTANCE as BERT
 from learned_mapping.companion.mcm.levels import best_so_far
 from learned_mapping.companion.statistics import geometric_mean
-from learned_mapping.companion.table import Record, assembled, grouped, of_profile, ratio_rows, summaries, sweep
+from learned_mapping.companion.table import Record, assembled, grouped, of_profile, ratio_rows, rows, summaries, sweep
+from learned_mapping.mcm.agent.config import agent_config
 
 SIZES = {"rl": "full", "rl, 8 x 128": "paper"}
 """Row of the table -> the network's size."""
@@ -59,6 +60,8 @@ def assemble_size(profile: str, records: Sequence[Record]) -> Record:
         columns |= {"over_optimum": [value / best for value in ends], "improvement": [value / naive for value in ends]}
         columns["seconds"] = [record["result"]["seconds"] for record in here]
         found += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
+        updates = here[0]["result"]["samples"] // agent_config(SIZES[method]).rollouts
+        found += rows(BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here))
         if name != GRAPH:
             for metric, values in columns.items():
                 over[method].setdefault(metric, {})[name] = values
