@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -429,3 +430,15 @@ def test_an_unstated_output_is_told(capsys, folder):
     answer = (0, "1 output is used but not stated: an order of ops, of 0 bytes\n")
     assert run(capsys, "check", "port.pbtxt")[::2] == answer
     assert run(capsys, "solve", "regal", "port.pbtxt", "--method", "gp-dfs", "--out", "s.json")[::2] == answer
+
+
+def test_the_first_use_is_announced_only_where_it_makes_one_wait(capsys, monkeypatch):
+    from learned_mapping.cli import output
+
+    monkeypatch.setattr(output, "is_compiled", lambda: False)
+    with output.first_use(after=60.0):
+        pass
+    assert capsys.readouterr().err == ""
+    with output.first_use(after=0.0):
+        time.sleep(0.2)
+    assert "the first use compiles" in one_line(capsys.readouterr().err)

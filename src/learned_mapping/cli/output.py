@@ -4,12 +4,14 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
+from learned_mapping.folders import is_compiled
 
 
 def print_json(value: Any) -> None:
@@ -91,6 +93,20 @@ def search_progress(label: str, seconds: float | None, samples: int | None) -> I
             bar.refresh()
 
         yield report
+
+
+@contextmanager
+def first_use(after: float = 5.0) -> Iterator[None]:
+    """A line on stderr where compiling keeps a user waiting for more than some seconds; refusals come sooner."""
+    line = "lmap: the first use compiles what it needs, which takes up to two minutes"
+    notice = threading.Timer(after, lambda: print(line, file=sys.stderr))
+    notice.daemon = True
+    if not is_compiled():
+        notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
 
 
 @contextmanager

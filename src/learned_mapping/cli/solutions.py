@@ -13,9 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, print_json, report, search_progress
+from learned_mapping.cli.output import check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
-from learned_mapping.folders import is_compiled
 from learned_mapping.learning.device import on_device
 from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
@@ -104,10 +103,8 @@ def solve(options: Any) -> int:
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method = options.method
-    if not is_compiled():
-        print("lmap: the first use compiles what it needs, which takes up to two minutes", file=sys.stderr)
     since = time.perf_counter()  # what goes beyond the result's own seconds got the method ready
-    with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device):
+    with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
