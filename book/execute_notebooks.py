@@ -1,7 +1,7 @@
 """Executes the notebooks that the book's pages download as (`make notebooks`), each with `jupyter execute`, elsewhere.
 
-A notebook runs in an empty folder, with nothing of the book beside it. Where the package is not installed, its first
-cell installs it from this checkout.
+A notebook runs in a folder of its own, with nothing of the book beside it. Where the package is not installed, its
+first cell installs it from this checkout.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ numbers, code of the package, citations, links to the other notebooks.
 from __future__ import annotations
 
 import functools
+import gzip
 import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +25,40 @@ from sphinx.directives.code import LiteralIncludeReader
 
 BOOK = Path(__file__).resolve().parents[1]
 FORMAT = {"extension": ".md", "format_name": "myst"}
-INSTALL = """\
-# Installs the package where it is not there yet: from a checkout around this notebook, or from LEARNED_MAPPING_SOURCE,
-# which is a checkout or the address of one, such as git+https://... Stored results lie in the checkout.
+ARCHIVE = "learned-mapping.tar.gz"
+"""Code and stored results, from which a notebook installs the package; it lies where the book's notebooks lie."""
+IN_ARCHIVE = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "requirements.lock", "src", "data")
+INSTALL = f"""\
+# Installs the package where it is not there yet. Stored results lie in the checkout, so it comes with them: from a
+# checkout around this notebook, from LEARNED_MAPPING_SOURCE (a folder, or an address such as git+https://...), or from
+# {ARCHIVE}, which lies beside the notebooks of the book, here or in a folder above.
 import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 
 if importlib.util.find_spec("learned_mapping") is None:
-    around = [f for f in pathlib.Path.cwd().parents if (f / "src" / "learned_mapping").is_dir()]
-    source = os.environ.get("LEARNED_MAPPING_SOURCE") or (str(around[0]) if around else "")
+    here = pathlib.Path.cwd()
+    source = os.environ.get("LEARNED_MAPPING_SOURCE", "")
+    for folder in (here, *here.parents):
+        if not source and (folder / "src" / "learned_mapping").is_dir():
+            source = str(folder)
+        if not source and (folder / "{ARCHIVE}").is_file():
+            source = str(folder / "learned-mapping")
+            with tarfile.open(folder / "{ARCHIVE}") as archive:
+                archive.extractall(source, filter="data")
     if not source:
-        raise SystemExit("Set LEARNED_MAPPING_SOURCE to a checkout of Learned Mapping, or to its address.")
-    editable = source if os.path.isdir(source) else f"{source}#egg=learned-mapping"
+        raise SystemExit(
+            "Learned Mapping is not installed. Tried: LEARNED_MAPPING_SOURCE, which is not set; "
+            f"a checkout around {{here}}; and {ARCHIVE} there. Download that from the page of this notebook."
+        )
+    editable = f"{{source}}[book]" if os.path.isdir(source) else f"{{source}}#egg=learned-mapping[book]"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-e", editable], check=True)
     checkout = pathlib.Path(source if os.path.isdir(source) else pathlib.Path(sys.prefix) / "src" / "learned-mapping")
     sys.path.insert(0, str(checkout / "src"))  # this kernel started before the package was there"""
+LEFT_OUT = {"__pycache__", "learned_mapping.egg-info"}
 BLOCK = re.compile(r"^```\{([a-z-]+)\} ?(.*?)\n(.*?)^```$", re.S | re.M)
 ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
@@ -153,6 +171,21 @@ def _write(app, exception) -> None:
         path = Path(app.outdir) / "_sources" / f"{page}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook(page), path)
+    write_archive(Path(app.outdir) / "_sources" / ARCHIVE)
+
+
+def write_archive(path: Path) -> None:
+    """Packs the files of `IN_ARCHIVE`, and what the book knows of claims and sentences; equal files, equal bytes."""
+    listed = [file for name in IN_ARCHIVE for file in sorted([BOOK.parent / name, *(BOOK.parent / name).rglob("*")])]
+    listed += sorted(BOOK.glob("*.yml"))
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for file in listed:
+                if file.is_file() and not LEFT_OUT & set(file.parts[len(BOOK.parent.parts) :]):
+                    entry = tarfile.TarInfo(file.relative_to(BOOK.parent).as_posix())
+                    entry.size, entry.mode = file.stat().st_size, 0o644
+                    with open(file, "rb") as content:
+                        archive.addfile(entry, content)
 
 
 def setup(app) -> dict:

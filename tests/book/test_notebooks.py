@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import re
+import shutil
+import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import nbformat
@@ -83,6 +88,34 @@ def test_a_notebook_runs_elsewhere(tmp_path):
     path = tmp_path / "exercises.ipynb"
     nbformat.write(notebooks.notebook("mcm/exercises"), path)
     assert execute_notebooks.execute(path)[1] == ""
+
+
+@pytest.mark.slow
+def test_a_stranger_installs_from_the_archive(tmp_path):
+    """An environment without the package, a folder with the notebook and the archive alone; the first cell, and then a
+    stored table. Without the archive one line says what was tried."""
+    code = (
+        notebooks.INSTALL
+        + "\nfrom learned_mapping.companion.display import show_result\nprint(show_result('mcm.table1'))"
+    )
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh" / "bin" / "python"
+    (packages,) = (tmp_path / "fresh" / "lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")  # all packages but this one
+    shutil.rmtree(packages / "setuptools", ignore_errors=True)  # older than ours
+    place = tmp_path / "a" / "b"
+    place.mkdir(parents=True)
+    offline = {k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "PYTHON"))}
+    offline |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1"}
+    run = functools.partial(
+        subprocess.run, [python, "-c", code], cwd=place, env=offline, capture_output=True, text=True
+    )
+    missing = run()
+    assert missing.returncode == 1 and notebooks.ARCHIVE in missing.stderr and len(missing.stderr.splitlines()) == 1
+    notebooks.write_archive(tmp_path / "a" / notebooks.ARCHIVE)
+    done = run()
+    assert done.returncode == 0 and "Valid partitions" in done.stdout, done.stderr
+    assert (tmp_path / "a" / "learned-mapping" / "src" / "learned_mapping").is_dir()
 
 
 def test_one_that_fails_is_reported(tmp_path):

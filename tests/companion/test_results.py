@@ -9,6 +9,7 @@ import pytest
 from companion.toy import BROKEN, TOY, install
 from learned_mapping.companion import display, fingerprints, ledger, results
 from learned_mapping.companion.artifact import TABLE, read_table, reported
+from learned_mapping.companion.table import row
 from learned_mapping.errors import InputError
 
 
@@ -152,3 +153,14 @@ def test_the_papers_numbers_beside_a_stored_result_are_those_of_the_list(artifac
     stored = results.stored(artifact_id)
     assert stored is None or stored["paper"] == reported(artifact_id)
     assert set(read_table("papers.yml")) <= {entry[0] for entry in TABLE}
+
+
+def test_one_table_has_a_column_for_each_metric():
+    """Catches a metric in the wrong column, one that was not asked for, and a row of a method left out."""
+    values = (("a", "seconds", 1.5), ("b", "seconds", 2.5), ("b", "samples", 7))
+    rows = [row("all", method, metric, value) for method, metric, value in values]
+    shown = display.table({"rows": rows, "paper": []}, metrics=["samples", "seconds"], joined="both", key=True)
+    assert shown.count("<tr>") == 3 and shown.index("Partitions tried") < shown.index("Seconds") and "lm-key" in shown
+    assert "1.5" in shown and "7" in shown
+    one = display.table({"rows": rows[:1], "paper": []}, metrics=["seconds"], joined="both")
+    assert ">all<" in one

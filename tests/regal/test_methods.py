@@ -8,6 +8,7 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping.regal.agent.policy import REINFORCED
 from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
 from learned_mapping.regal.methods import METHODS, PROBLEM, schedule_costs, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
@@ -16,8 +17,8 @@ from learned_mapping.regal.searches.list_schedule import depth_first
 from learned_mapping.regal.searches.partition import bisect, cut_weight, partition
 from learned_mapping.regal.validate import validate
 
-QUICK = [name for name in METHODS if name not in ("cp-sat", "regal", "regal-average")]
-"""REGAL has its own test, with networks of its own."""
+QUICK = [name for name in METHODS if name not in ("cp-sat", *REINFORCED)]
+"""What REINFORCE trained has its own test, with networks of its own."""
 
 
 @pytest.mark.parametrize("method", QUICK)
@@ -244,5 +245,6 @@ def test_help_says_for_which_objective_there_is_a_network():
     """Would catch a user who learns only from a refusal that no network was trained for memory."""
     notes = {name: PROBLEM.note_of(name) for name in METHODS}
     assert notes["regal"] == "; a network for runtime, none for memory"
-    assert notes["gas"] == notes["regal-imitation"] == "; a network for runtime and memory"
+    assert notes["regal-cloned"] == "; a network for memory, none for runtime"
+    assert notes["idrs"] == notes["regal-imitation"] == "; a network for runtime and memory"
     assert notes["brkga"] == notes["regal-untrained"] == ""

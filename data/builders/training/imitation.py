@@ -20,7 +20,7 @@ import optax
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.regal.agent.features import Features
-from learned_mapping.regal.agent.network import Batch, bucket, graph_of, initial_parameters, make_batch, network
+from learned_mapping.regal.agent.network import Batch, graph_of, initial_parameters, make_batch, network
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.proposals import BINS, larger_table
 
@@ -42,7 +42,6 @@ class Example(NamedTuple):
 class TrainConfig:
     """What decides a training run."""
 
-    model: str = "gnn"
     seed: int = 0
     imitation_iterations: int = 10
     """Of `steps` gradient steps each."""
@@ -142,7 +141,7 @@ def training_step(config: TrainConfig) -> tuple[optax.GradientTransformation, Ca
     steps = max(config.steps * config.imitation_iterations, 1)
     rate = optax.cosine_decay_schedule(config.learning_rate, steps, 0.1)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=config.weight_decay))
-    apply = network(config.model).apply
+    apply = network("gnn").apply
 
     def step(parameters, memory, batch, targets):
         loss = jax.grad(lambda p: imitation_loss(apply(p, batch), batch, targets, config), has_aux=True)
@@ -173,7 +172,7 @@ class RegalAgent:
         self.examples, self.config, self.evaluate = list(examples), config, evaluate
         self.iterations = 0
         probe = self._batch(list(range(min(2, len(self.examples)))))[0]
-        self.parameters = initial_parameters(config.model, probe, np.random.default_rng([config.seed, 0]))
+        self.parameters = initial_parameters("gnn", probe, np.random.default_rng([config.seed, 0]))
         optimiser, self._step = training_step(config)
         self.memory = optimiser.init(self.parameters)
 
@@ -212,11 +211,8 @@ class RegalAgent:
         """The chosen graphs as one batch, of the same shape whatever the graphs, so that one compilation does."""
         examples = [self.examples[i] for i in chosen]
         nodes = self.config.batch_nodes
-        longest = bucket(max(len(e.seen.nodes) for e in self.examples)) if self.config.model == "gas" else 1
-        batch = make_batch(
-            [e.seen for e in examples], nodes=nodes, edges=2 * nodes, graphs=MOST_GRAPHS + 1, sequence=longest
-        )
-        return batch, examples
+        seen = [e.seen for e in examples]
+        return make_batch(seen, nodes=nodes, edges=2 * nodes, graphs=MOST_GRAPHS + 1, sequence=1), examples
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = flatten(self.parameters, "parameters") | flatten(self.memory, "memory")

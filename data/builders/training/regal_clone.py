@@ -18,12 +18,14 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from learned_mapping.companion.regal.effect import rule_bins
 from learned_mapping.folders import build_folder
+from learned_mapping.regal.agent.network import MODELS
 from learned_mapping.regal.agent.policy import BINS, Policy, write_policy
 from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig, policy_step
 
 from .command import say
-from .regal_sets import rule_bins, training_graphs
+from .regal_sets import training_graphs
 
 STEPS = 700
 FIRST_RATE, LAST_RATE = 4e-3, 1.5e-3
@@ -61,15 +63,16 @@ def softened(parameters):
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Clone a rule for peak memory into a policy.")
+    parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     recipe = RECIPES["traced-memory"] | {"batch_graphs": 12, "batch_ops": 3072}
-    config = ReinforceConfig(**recipe, seconds=1.0, seed=chosen.seed)
+    config = ReinforceConfig(**recipe, seconds=1.0, seed=chosen.seed, model=chosen.model)
     agent = ReinforceAgent(training_graphs("traced-memory", max(s.ops for s in config.stages)), config)
     say(f"{len(agent.instances)} training graphs")
-    trained = Policy(softened(clone(agent)), "memory", "traced-memory", chosen.seed)
+    trained = Policy(softened(clone(agent)), "memory", "traced-memory", chosen.seed, chosen.model)
     write_policy(chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)})
     return 0
 

@@ -1,4 +1,4 @@
-"""Trains REGAL's networks and the Graph-As-Sequence baseline on training graphs; validation graphs watch.
+"""Trains REGAL's network by imitation on training graphs; validation graphs watch.
 
     python -m builders.training.regal_networks --dataset traced-runtime --seed 0 \
         --out checkpoints/regal/traced-runtime-0.npz
@@ -21,7 +21,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
-from learned_mapping.regal.agent.network import MODELS, ROUNDS
+from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw, brkga
@@ -52,13 +52,13 @@ def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
     return budget.best
 
 
-def evaluation(dataset: str, model: str, seed: int, count: int):
+def evaluation(dataset: str, seed: int, count: int):
     """A function from a network's parameters to its gap on validation graphs, for the log."""
     instances, (_, objective) = validation_instances(dataset, count), DATASETS[dataset]
     best = references(instances)
 
     def evaluate(parameters: Any) -> dict[str, float]:
-        learner = Learner(parameters, model, ROUNDS, objective, dataset, seed)
+        learner = Learner(parameters, "gnn", ROUNDS, objective, dataset, seed)
         rng = np.random.default_rng(0)
         costs = [search(each, learner.law(each, rng, WATCH), 0) for each in instances]
         return {"validation_gap_percent": gap_percent(np.minimum(costs, 1e300), best)}
@@ -67,9 +67,8 @@ def evaluation(dataset: str, model: str, seed: int, count: int):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Train REGAL's network or the Graph-As-Sequence baseline.")
+    parser = argparse.ArgumentParser(description="Train REGAL's network by imitation.")
     parser.add_argument("--dataset", choices=tuple(DATASETS), required=True)
-    parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
     parser.add_argument("--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss")
@@ -83,17 +82,17 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     config = TrainConfig(
-        model=chosen.model, seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
+        seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
         priority_weight=chosen.priorities,
     )  # fmt: skip
     guide = None if chosen.guide is None else read_learner(chosen.guide)
     found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
-    watch = evaluation(chosen.dataset, chosen.model, chosen.seed, chosen.validation) if chosen.validation else None
+    watch = evaluation(chosen.dataset, chosen.seed, chosen.validation) if chosen.validation else None
     agent = RegalAgent(found, config, watch)
     # Other elites: a run goes on from a state of its own alone.
     go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
     objective = DATASETS[chosen.dataset][1]
-    write_learner(chosen.out, Learner(agent.parameters, config.model, ROUNDS, objective, chosen.dataset, config.seed))
+    write_learner(chosen.out, Learner(agent.parameters, "gnn", ROUNDS, objective, chosen.dataset, config.seed))
     return 0
 
 

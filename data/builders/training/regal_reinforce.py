@@ -24,9 +24,11 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
+from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.json_io import write_json
+from learned_mapping.regal.agent.network import MODELS, model_of
 from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
 from learned_mapping.regal.agent.policy import sample as sample_bins
 from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig
@@ -58,7 +60,7 @@ class Watch:
 
     def policy(self, parameters: Any) -> Policy:
         plain = jax.tree.map(np.asarray, parameters)
-        return Policy(plain, self.instances[0].objective, self.dataset, self.seed)
+        return Policy(plain, self.instances[0].objective, self.dataset, self.seed, model_of(plain))
 
     def gap(self, costs: np.ndarray) -> float:
         return float(100 * np.expm1(np.log(costs / self.best).mean()))
@@ -104,10 +106,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=720.0, help="length, counted in work, not by a clock")
     parser.add_argument("--baseline", choices=("group", "network"), default="group")
+    parser.add_argument("--model", choices=MODELS, default="gnn", help="gas: the recurrent network, without edges")
     parser.add_argument("--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone")
     parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args(arguments)
+    if (chosen.model, chosen.attributes) == ("gas", "printed"):
+        parser.error("--attributes printed is for the graph network")
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     start, before, digest, kind = None, 0, "", "reinforce" if chosen.attributes == "all" else "printed-attributes"
     if chosen.start is not None:
@@ -115,8 +120,11 @@ def main(arguments: list[str] | None = None) -> int:
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
         start, before = policy.parameters, said["updates"]
         kind = "cloned" if said.get("cloned") else kind
+        if policy.model != chosen.model:
+            raise InputError(chosen.start, "model", f"{policy.model}, expected {chosen.model}")
+    kind = chosen.model if chosen.model != "gnn" else kind
     own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
-    own["attributes"] = chosen.attributes
+    own |= {"attributes": chosen.attributes, "model": chosen.model}
     config = ReinforceConfig(**RECIPES[chosen.data], **own)
     agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
     watch = Watch(chosen.data, chosen.seed)
@@ -140,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     header = {
         "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "
         f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
-        f"--attributes {chosen.attributes} "
+        f"--attributes {chosen.attributes} --model {chosen.model} "
         + (f"--start {chosen.start.name} " if start is not None else "") + f"--out {chosen.out.name}",
         "training_graphs": len(agent.instances), "updates": before + agent.iterations, "updates_before": before,
     }  # fmt: skip

@@ -13,16 +13,16 @@ import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
+from learned_mapping.companion.regal.effect import rule_bins, uniform_bins
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
+from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.policy import BINS
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, floor
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.rules.levels import freed_bytes, rank_share
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 from learned_mapping.regal.searches.random_numbers import stream
@@ -197,26 +197,6 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
                 continue
         found.append(instance)
     return found
-
-
-def uniform_bins(instance: Instance) -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of uniform laws."""
-    return np.full((instance.graph.num_ops, instance.pair.devices + 1, 2), BINS.index(1.0), np.int8)
-
-
-def rule_bins(instance: Instance, seen: Features) -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of a written law for peak memory on two devices.
-
-    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees; its affinity for the device of
-    its side of the Fiedler vector is Beta(2, 1), and for the other Beta(1, 2).
-    """
-    bins, rank = uniform_bins(instance), rank_share(freed_bytes(instance))
-    side = seen.nodes[:, NODE_FEATURES.index("eigenvector_2")] > 0
-    for device in (0, 1):
-        bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(2.0)
-    parameters = np.stack([1 + 7 * rank, 8 - 7 * rank], axis=1)
-    bins[:, -1] = np.abs(np.log(parameters)[..., None] - np.log(BINS)).argmin(axis=-1)
-    return bins
 
 
 def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:

@@ -37,11 +37,12 @@ LEARNERS: dict[str, dict[str, float]] = {
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},
     "regal": {"updates": 1000},
+    "regal-cloned": {"updates": 1000},
     "gas": {"updates": 1000},
     "idrs": {"updates": 1000},
 }
 """The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided.
-``games_worth`` counts the decisions of windows too. Of GAS and IDRS there is none yet: ours imitate."""
+``games_worth`` counts the decisions of windows too."""
 MEANING = {
     "reproduced": "the stored result reaches the paper's number, with its whole interval",
     "same direction": "it points the same way and stays short of the number",
@@ -110,6 +111,7 @@ class Claim:
     """How many instances the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
     """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
+    decided_by: str = ""  # In words, who stands in for the paper's method, and why; empty where that one itself runs.
     printed: str = ""
     """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
     unprinted: str = ""  # Why the paper has no such number.
@@ -343,6 +345,8 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
         text = html.escape(claim.text)
         if item.verdict == NOT_TESTABLE:
             text += f"<br><em>{html.escape(claim.not_testable)}</em>"
+        if claim.decided_by:
+            text += f"<br><em>Decided by {html.escape(claim.decided_by)}.</em>"
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
             f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b>{_cell(item.measured)}</td>'

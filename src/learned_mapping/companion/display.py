@@ -22,6 +22,9 @@ def quick(artifact_id: str) -> dict[str, Any]:
     return results.make(artifact_id, "quick", progress=False)
 
 
+WRAPPED = 30  # Characters above which a cell of `listing` may break.
+
+
 def show_result(artifact_id: str, **options: Any) -> Html:
     """The stored result of an artifact as a table with its provenance; says how to make one where there is none.
 
@@ -84,6 +87,7 @@ def table(
     instances: Sequence[str] | None = None,
     paper: bool = True,
     key: bool = False,
+    joined: str = "",
 ) -> Html:
     """One table per metric: instances against methods, each cell our value, its 95% interval, and the paper's number.
 
@@ -92,14 +96,22 @@ def table(
       metrics, methods, instances: which, in this order; None for all, in the order of the rows.
       paper: show the paper's numbers.
       key: as for `grid`.
+      joined: title of the one table that takes their place: a column per metric, a row per method, or per instance
+        where there is one method.
     """
     groups = {"ours": result["rows"], "paper": result["paper"] if paper else []}
     cells: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for origin, rows in groups.items():
         for row in rows:
             cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
+    shown = metrics or list(dict.fromkeys(key[0] for key in cells))
+    if joined:
+        cells = {each: cell for each, cell in cells.items() if each[0] in shown and (not methods or each[2] in methods)}
+        place = 2 if len({each[2] for each in cells}) > 1 else 1
+        found = {(each[place], caption(each[0])): _cell(cell) for each, cell in cells.items()}
+        return grid(joined, list(dict.fromkeys(row for row, _ in found)), [*map(caption, shown)], found, key=key)
     pieces = []
-    for metric in metrics or dict.fromkeys(key[0] for key in cells):
+    for metric in shown:
         keys = [key for key in cells if key[0] == metric]
         down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
         across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
@@ -122,6 +134,29 @@ def grid(
         for name in down
     )
     return simple_table(title, head_row(["", *map(_label, across)]), body, key=key)
+
+
+def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False) -> Html:
+    """`grid` of all rows and columns of the cells, in the order in which they come."""
+    down, across = (list(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
+    return grid(title, down, across, cells, key=key)
+
+
+def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:
+    """A table of rows as they come: the first cell names the row, numbers are written by `number`, long words wrap.
+
+    Args:
+      title: the caption.
+      head: a name for each column; the first may be empty.
+      rows: of cells, words in HTML.
+      key: as for `grid`.
+    """
+    body = ""
+    for first, *rest in rows:
+        shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
+        cells = "".join(f"<td{' class=lm-wrap' if len(cell) > WRAPPED else ''}>{cell}</td>" for cell in shown)
+        body += f'<tr><th scope="row">{number(first)}</th>{cells}</tr>'
+    return simple_table(title, head_row(head), body, key=key)
 
 
 def head_row(names: Iterable[str]) -> str:

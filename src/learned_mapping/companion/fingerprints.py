@@ -51,7 +51,7 @@ def key_of(run: Run) -> str:
 def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:
     """What a method plays: entries of `INSTANCES`."""
     found = INSTANCES[key.partition("/")[0]]
-    return found[:1] if key in _TABLE["first_only"] else found
+    return [found[_TABLE["only"][key]]] if key in _TABLE["only"] else found
 
 
 def current() -> dict[str, str]:

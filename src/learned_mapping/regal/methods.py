@@ -22,7 +22,7 @@ from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
-from learned_mapping.regal.agent.policy import REINFORCED, policy_path
+from learned_mapping.regal.agent.policy import REINFORCED, policy_path, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
@@ -100,24 +100,21 @@ def checkpoint_folder() -> Path:
     return networks_folder() / "regal"
 
 
-def learner_for(instance: Instance, network: str | None = None, prefix: str = "") -> Learner:
-    """The network of this name, or the one that serves the objective.
+def learner_for(instance: Instance, network: str | None = None) -> Learner:
+    """The network that imitates elites of this name, or the one that serves the objective.
 
     Args:
       instance: whose objective counts.
       network: such as ``traced-runtime-1``.
-      prefix: what stands before the name of another model's file, such as ``gas-``.
 
     Raises:
       InputError: there is no such network, or it was trained for the other objective.
     """
     name = network or NETWORKS[instance.objective]
-    path = checkpoint_folder() / f"{prefix}{name}.npz"
-    found = sorted(p.stem for p in checkpoint_folder().glob("*.npz") if not p.stem.startswith("reinforce-"))
+    path = checkpoint_folder() / f"{name}.npz"
+    found = sorted(p.stem for kind in ("synthetic", "traced") for p in checkpoint_folder().glob(f"{kind}-*.npz"))
     if path.stem not in found:
-        raise MissingNetworkError(
-            "network", "", f"no network is named {prefix + name!r}, there are: {', '.join(found)}"
-        )
+        raise MissingNetworkError("network", "", f"no network is named {name!r}, there are: {', '.join(found)}")
     learner = read_learner(path)
     if learner.objective != instance.objective:
         raise InputError("network", name, f"was trained for {learner.objective}, not for {instance.objective}")
@@ -139,21 +136,16 @@ def chosen_variant(learner: Learner) -> Variant:
     return variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
 
 
-def with_network(
-    network: str | None = None,
-    *,
-    prefix: str = "",
-    search: Callable[..., np.ndarray] = brkga,
-) -> Run:
+def with_network(network: str | None = None, *, search: Callable[..., np.ndarray] = brkga) -> Run:
     """A search that asks a network for the law of its graph, and uses it as validation graphs chose.
 
     Args:
-      network, prefix: as in `learner_for`.
+      network: as in `learner_for`.
       search: `brkga` or `then_climb`.
     """
 
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-        learner = learner_for(instance, network, prefix)
+        learner = learner_for(instance, network)
         law = learner.law(instance, rng, chosen_variant(learner))
         return search(instance, rng, budget, law=law)
 
@@ -170,16 +162,6 @@ def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, 
         parameters = TUNED_LOCAL_SEARCH[instance.objective]
         best = local_search(instance, rng, budget, parameters=parameters, start=best)
     return best
-
-
-def instance_dependent_random_search(network: str | None = None) -> Run:
-    """The best of chromosomes drawn from the network's law (REGAL, Section 3.2, baseline 6)."""
-
-    def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-        law = learner_for(instance, network).law(instance, rng, Variant(sampled=True, priorities=True))
-        return random_search(instance, rng, budget, law)
-
-    return searched(search)
 
 
 def _chosen_law(name: str, instance: Instance) -> MutantLaw:
@@ -217,17 +199,12 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         functools.partial(with_network, search=then_climb),
     ),
     **REINFORCED,
-    "gas": (
-        "BRKGA with the laws of a recurrent network that reads the ops in order and sees no edges",
-        functools.partial(with_network, prefix="gas-"),
-    ),
-    "idrs": ("random search from the graph network's laws", instance_dependent_random_search),
 }
 """Name -> description, and a function from a network's name (None: by objective) to the search."""
 
 
 def _kind(name: str) -> str:
-    return PAPERS_LEARNER if name == "regal" else SEARCH if name in REINFORCED else OURS
+    return {"regal": PAPERS_LEARNER, "regal-average": SEARCH, "regal-untrained": SEARCH}.get(name, OURS)
 
 
 METHODS: dict[str, Method] = {
@@ -256,13 +233,13 @@ METHODS: dict[str, Method] = {
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
 
 
-def _network_file(objective: str, method: str) -> Path | None:
+def network_file(objective: str, method: str) -> Path | None:
+    """The checkpoint that a method asks, whether it exists or not; None where it asks none."""
     base, _, name = method.partition(":")
-    if base in REINFORCED and base != "regal-untrained":
-        return policy_path(objective, name or None)
-    if base not in LEARNED or base in REINFORCED:
-        return None
-    return checkpoint_folder() / f"{'gas-' if base == 'gas' else ''}{name or NETWORKS[objective]}.npz"
+    if base in REINFORCED:
+        training = training_of(base, objective)
+        return policy_path(objective, name or None, training) if training else None
+    return checkpoint_folder() / f"{name or NETWORKS[objective]}.npz" if base in LEARNED else None
 
 
 class Scheduling(Problem):
@@ -314,11 +291,11 @@ class Scheduling(Problem):
         return validate(task.graph, solution, task.pair, listed=listed)
 
     def network_of(self, task: Instance, method: str) -> Path | None:
-        return _network_file(task.objective, method)
+        return network_file(task.objective, method)
 
     def note_of(self, method: str) -> str:
         """For which objectives a method that asks a network has one."""
-        there = {o: file is not None and file.exists() for o in NETWORKS for file in [_network_file(o, method)]}
+        there = {o: file is not None and file.exists() for o in NETWORKS for file in [network_file(o, method)]}
         lack = [objective for objective, exists in there.items() if not exists]
         if len(lack) == len(there):
             return ""

@@ -9,7 +9,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
-from learned_mapping.regal.agent.network import make_batch
+from learned_mapping.regal.agent.network import MODELS, make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
 from learned_mapping.regal.agent.reinforce import (
     ReinforceAgent,
@@ -86,17 +86,18 @@ def test_stages_and_rates():
     assert rate_at(c, 100.0) == pytest.approx(c.last_rate)
 
 
-def test_a_training_goes_on_to_the_same_bits(instances, tmp_path):
+@pytest.mark.parametrize("model", MODELS)
+def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
     """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage; catches anything
     the future depends on that is not stored. Another configuration or other graphs are refused."""
-    straight, first = (ReinforceAgent(instances, config()) for _ in range(2))
+    straight, first = (ReinforceAgent(instances, config(model=model)) for _ in range(2))
     for agent, steps in ((straight, 4), (first, 2)):
         for step in range(steps):
             agent.spent = max(agent.spent, 70.0 if step > 2 else 0.0)
             agent.iterate(lambda: False)
     path = tmp_path / "state.npz"
     write_checkpoint(path, *first.state())
-    second = ReinforceAgent(instances, config())
+    second = ReinforceAgent(instances, config(model=model))
     second.restore(*read_checkpoint(path), path)
     second.iterate(lambda: False)
     second.spent = max(second.spent, 70.0)
@@ -104,7 +105,10 @@ def test_a_training_goes_on_to_the_same_bits(instances, tmp_path):
     assert row["stage"] == 1 and row["iteration"] == 4 and second.rollouts == straight.rollouts
     for one, other in zip(jax.tree.leaves(second._tree()), jax.tree.leaves(straight._tree())):
         np.testing.assert_array_equal(one, other)
-    for other in (ReinforceAgent(instances, config(seed=1)), ReinforceAgent(instances[:2], config())):
+    for other in (
+        ReinforceAgent(instances, config(seed=1, model=model)),
+        ReinforceAgent(instances[:2], config(model=model)),
+    ):
         with pytest.raises(InputError):
             other.restore(*read_checkpoint(path), path)
 
@@ -120,8 +124,8 @@ def test_it_learns_what_pays(instances, monkeypatch):
 
     monkeypatch.setattr("learned_mapping.regal.agent.reinforce.rollouts", searched)
     monkeypatch.setattr("learned_mapping.regal.agent.reinforce.uniform_cost", lambda *given: 1.0)
-    for baseline in ("group", "network"):
-        agent = ReinforceAgent(instances, config(baseline=baseline))
+    for options in ({}, {"baseline": "network"}, {"model": "gas"}):
+        agent = ReinforceAgent(instances, config(**options))
         rewards = [agent.iterate(lambda: False)["reward"] for _ in range(40)]
         assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.1
 

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import jax
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.synthetic import random_graph
-from learned_mapping.regal.agent.policy import BINS, SERVES, policy_for, untrained, write_policy
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.network import make_batch
+from learned_mapping.regal.agent.policy import (
+    BINS,
+    REINFORCED,
+    SERVES,
+    Policy,
+    policy_for,
+    random_parameters,
+    untrained,
+    write_policy,
+)
 from learned_mapping.regal.agent.reinforce import ReinforceAgent, ReinforceConfig, Stage
 from learned_mapping.regal.methods import solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
@@ -17,19 +31,24 @@ from learned_mapping.regal.validate import validate
 
 @pytest.fixture
 def networks(tmp_path, monkeypatch):
-    """A data folder with a network for each objective; the one for running time is of seed 5."""
+    """A data folder with networks of each training for each objective; those for running time are of seed 5."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    for objective, name in SERVES.items():
+    for (objective, name), training in product(SERVES.items(), ("reinforce", "cloned", "gas")):
         instance = Instance(random_graph(np.random.default_rng(0), "layered", 12), objective=objective)
-        path = data_folder() / "checkpoints" / "regal" / f"reinforce-{name}.npz"
+        path = data_folder() / "checkpoints" / "regal" / f"{training}-{name}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_policy(path, untrained(instance, 5 if objective == "runtime" else 6), {"updates": 1})
+        policy = untrained(instance, 5 if objective == "runtime" else 6)
+        if training == "gas":
+            batch = make_batch([features(instance)])
+            parameters, _ = random_parameters(batch, np.random.default_rng(5), "gas")
+            policy = Policy(jax.tree.map(np.asarray, parameters), objective, "none", 5, "gas")
+        write_policy(path, policy, {"updates": 1})
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_schedules_are_valid_and_repeatable(networks, objective):
     instance = Instance(random_graph(np.random.default_rng(1), "towers", 40), objective=objective)
-    for method in ("regal", "regal-average"):
+    for method in REINFORCED:
         one, two = (solve(instance, method, seed=3, samples=500) for _ in range(2))
         verdict = validate(instance.graph, one.solution, instance.pair)
         assert verdict.valid and verdict.costs[instance.cost_name] == one.metrics[instance.cost_name]

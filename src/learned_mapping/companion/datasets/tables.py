@@ -1,6 +1,5 @@
 """The tables of the stored sets, as the page on data shows them: sizes, families, chips, the compiler's mappings."""
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,20 +8,11 @@ from matplotlib.figure import Figure
 from learned_mapping.companion.datasets.manifest import Manifest, families, size_rows
 from learned_mapping.companion.datasets.registry import SETS, stored_manifests
 from learned_mapping.companion.datasets.verify import stored_bytes
-from learned_mapping.companion.display import Html, head_row, number, simple_table
+from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.figures.mmap_results import buffers_figure
 from learned_mapping.programs.json_io import read_json
 
 SPLITS = ("train", "validation", "test", "all")
-
-
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], words: Sequence[int] = ()) -> Html:
-    """A table whose columns `words` may break."""
-    body = "".join(
-        "<tr>" + "".join(f"<td{' class=lm-wrap' if i in words else ''}>{c}</td>" for i, c in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return simple_table(title, head_row(head), body)
 
 
 def _names_by_split(manifest: Manifest) -> dict[str, list[str]]:
@@ -43,7 +33,7 @@ def sets_table() -> Html:
         ]
         for name, manifest in stored_manifests().items()
     ]  # fmt: skip
-    return _table("The stored sets", ["set", "", "items", "MB", "digest"], rows, words=(1, 2))
+    return listing("The stored sets", ["set", "", "items", "MB", "digest"], rows)
 
 
 def buffers(figure: dict[str, Any]) -> Figure:
@@ -63,7 +53,7 @@ def size_table(name: str, fact: str = "ops") -> Html:
         [row["split"], *(number(int(row[key])) for key in ("items", "least", "median", "most"))]
         for row in size_rows(stored_manifests()[name], fact)
     ]
-    return _table(f"{name}: {fact}", ["split", "graphs", "least", "median", "most"], rows)
+    return listing(f"{name}: {fact}", ["split", "graphs", "least", "median", "most"], rows)
 
 
 def family_table(name: str) -> Html:
@@ -72,7 +62,7 @@ def family_table(name: str) -> Html:
         [split, number(len(counts)), ", ".join(f"{family} {number(n)}" for family, n in counts.items())]
         for split, counts in families(stored_manifests()[name]).items()
     ]
-    return _table(f"{name}: families", ["split", "families", "graphs of each"], rows, words=(2,))
+    return listing(f"{name}: families", ["split", "families", "graphs of each"], rows)
 
 
 def chips_table(name: str = "mcm-graphs") -> Html:
@@ -86,7 +76,7 @@ def chips_table(name: str = "mcm-graphs") -> Html:
         counts = ", ".join(f"{c}: {chips.count(c)}" for c in sorted(set(chips)))
         rows.append([split, counts, f"{len(exact)} of {len(facts)}", *(f"{np.median(part):.1f}" for part in above)])
     head = ["split", "chips: graphs", "optimum known", "greedy above it, %", "careful greedy above it, %"]
-    return _table(f"{name}: the chips", head, rows, words=(1,))
+    return listing(f"{name}: the chips", head, rows)
 
 
 def careful_table(name: str) -> Html:
@@ -97,21 +87,21 @@ def careful_table(name: str) -> Html:
         above = [1 + entry["greedy_careful_above_percent"] / 100 for entry in facts]
         ranges = [f"{min(v):g} to {max(v):g}" for v in ([f["ops"] for f in facts], [f["chips"] for f in facts])]
         rows.append([kind, len(facts), *ranges, f"{min(above):.2f} to {max(above):.2f}"])
-    return _table(name, ["", "graphs", "ops", "chips", "optimum over careful greedy"], rows)
+    return listing(name, ["", "graphs", "ops", "chips", "optimum over careful greedy"], rows)
 
 
 def noise_table(name: str = "regal-traced") -> Html:
     """The sets that noise makes of a set's graphs, by split."""
     members = {kind: entry["members"] for kind, entry in stored_manifests()[name].facts["augmented"].items()}
     rows = [[kind, *(number(counts[split]) for split in SPLITS[:3])] for kind, counts in members.items()]
-    return _table(f"{name}: with noise", ["set", *SPLITS[:3]], rows)
+    return listing(f"{name}: with noise", ["set", *SPLITS[:3]], rows)
 
 
 def filter_table(name: str = "regal-synthetic") -> Html:
     """What the filter kept of the candidates, by family."""
     table = stored_manifests()[name].facts["candidates_by_family"]
     rows = [[family, number(row["candidates"]), f"{row['kept_percent']:.1f}"] for family, row in table.items()]
-    return _table(f"{name}: the filter", ["family", "candidates", "kept, %"], rows)
+    return listing(f"{name}: the filter", ["family", "candidates", "kept, %"], rows)
 
 
 def broken_rules_table(name: str = "compiled") -> Html:
@@ -123,7 +113,7 @@ def broken_rules_table(name: str = "compiled") -> Html:
         programs = f"{sum(count > 0 for count in counts)} of {len(items)}"
         rows.append([rule, programs, number(sum(counts)), f"{1000 * sum(counts) / placed:.1f}"])
     head = ["rule", "programs", "violations", "per 1,000 buffers in CMEM"]
-    return _table("The compiler's mappings under the game's rules", head, rows, words=(0,))
+    return listing("The compiler's mappings under the game's rules", head, rows)
 
 
 def checks_table(name: str = "compiled") -> Html:
@@ -140,4 +130,4 @@ def checks_table(name: str = "compiled") -> Html:
                 cells[column] = f"{100 * (stored[ours] / record[theirs] - 1):+.1f}"
         rows.append(cells)
     head = ["program", "placements", "error, %", "correlation of savings", "its mapping, %", "all in HBM, %"]
-    return _table("The tables against the compiler", head, rows, words=(0,))
+    return listing("The tables against the compiler", head, rows)

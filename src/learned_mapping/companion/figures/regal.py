@@ -79,7 +79,7 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
     return figure
 
 
-LEARNERS = ("regal", "regal-imitation", "spectral-law")
+LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
 """Which have a panel or dots of their own; spectral-law has learned nothing."""
 
 
@@ -182,6 +182,36 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
                 panel.plot(x, y, style, color=method_colour(name), linewidth=1.3, label=words)
         panel.set_xlabel("CPU seconds of training")
     drawn[0][0].set_ylabel("gap to best known (%),\nvalidation graphs")
+    return finish(figure, loc="outside lower center", ncols=3)
+
+
+LAW_COLOURS = {
+    "order": "priority-law", "devices": "spectral-law", "both": "spectral-local-search", "learned": "regal",
+}  # fmt: skip
+"""Law of `regal.effect` -> the method whose colour it has."""
+
+
+def effect_and_noise(result: dict[str, Any]) -> Figure:
+    """What a law saves of the cost of uniform mutants, by the length of a run; grey: what a run differs by at random.
+
+    Args:
+      result: of `regal.effect`.
+    """
+    noise = by(of(result["rows"], "noise_percent"), "instance")
+    found = by(of(result["rows"], "effect_percent"), "instance")
+    panels = {title: (found[d], noise[d]) for d, title in DATASET_TITLES.items() if d in found}
+    figure, drawn = facets(panels, 0.0, 3.0, 3, loc="left")
+    for panel, _, (rows, spread) in drawn:
+        x, width = ([row[key] for row in spread] for key in ("evaluations", "value"))
+        panel.fill_between(x, np.negative(width), width, color=INK, alpha=0.12, linewidth=0, label="noise of a run")
+        for law, colour in LAW_COLOURS.items():
+            mine = [row for row in rows if row["method"] == law]
+            y, low, high = ([-row[end] for row in mine] for end in ("value", "high", "low"))
+            curve(panel, x, y, low, high, colour=method_colour(colour), style="o-", markersize=4, label=law)
+        panel.axhline(0, color=INK, linewidth=0.8)
+        panel.set(xscale="log", xlabel="evaluations of a run")
+        plain_ticks(panel, x)
+    drawn[0][0].set_ylabel("improvement over\nuniform mutants (%)")
     return finish(figure, loc="outside lower center", ncols=3)
 
 

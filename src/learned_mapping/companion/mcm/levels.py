@@ -104,7 +104,7 @@ def level_table(
             took = None if count is None or scale is None else count * scale
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
         cells[key] = "<br>".join(lines)
-    return grid(caption, down, across, cells)
+    return grid(caption, down, across, cells, key=True)
 
 
 def _by_method_and_level(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:

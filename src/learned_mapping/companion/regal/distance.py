@@ -21,7 +21,7 @@ from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.regal.agent.policy import SERVES
+from learned_mapping.regal.agent.policy import REINFORCED, SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
 
@@ -138,7 +138,7 @@ def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
                     yield gap_row(instance, method, metric, mean[method] / mean[baseline], below=True, **more)
 
 
-OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga", "regal-imitation")}
+OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga", "regal-cloned", "regal-imitation")}
 """Objective -> what is run, each with the network that serves it."""
 
 
@@ -147,7 +147,7 @@ def plan_outside(profile: str, seeds: int) -> list[Run]:
     runs, evaluations = [], 500 if profile == "quick" else EVALUATIONS
     for objective, methods in OUTSIDE.items():
         for method in methods:
-            more = network_named(method, SERVES[objective]) if method == "regal" else {}
+            more = network_named(method, SERVES[objective]) if method in REINFORCED else {}
             for seed in range(1 if profile == "quick" else seeds):
                 runs.append(Run("regal.outside", method, objective, {"evaluations": evaluations, **more}, seed))
     return runs

@@ -12,22 +12,17 @@ from learned_mapping.folders import data_folder, kept_while_unchanged
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
-from learned_mapping.regal.methods import checkpoint_folder, chosen, chosen_variant
+from learned_mapping.regal.agent.policy import REINFORCED
+from learned_mapping.regal.methods import chosen, chosen_variant, network_file
 
 LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")} | {
     "spectral-local-search": "spectral-law",
 }
 """Searches with laws that no network makes -> the law."""
-REINFORCED = ("regal", "regal-average", "regal-untrained")
-"""The paper's learner and its controls; without the checkpoints of its trainings they are not run."""
-NETWORKS = (
-    *REINFORCED, "gas", "regal-imitation", "regal-imitation-local-search", "idrs",
-)  # fmt: skip
-"""What asks a network, in the order of the tables."""
-CHOSEN = ("gas", "regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
-LEARNERS = (
-    *LAWS, *REINFORCED, "idrs", "gas", "regal-imitation", "regal-imitation-local-search",
-)  # fmt: skip
+CHOSEN = ("regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
+NETWORKS = (*REINFORCED, *CHOSEN)
+"""What asks a network, in the order of the tables; what learns by REINFORCE is not run without its checkpoints."""
+LEARNERS = (*LAWS, *NETWORKS)
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
@@ -35,13 +30,12 @@ SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
 CONTRASTS = (("regal", "brkga"), ("regal", "regal-average"), ("regal", "regal-untrained"))
 """Against uniform mutants; against its own average law, which knows no graph; against random weights."""
-_PREFIXES = {"gas": "gas-", "regal": "reinforce-", "regal-average": "reinforce-", "regal-untrained": "reinforce-"}
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
     """What besides seeds and graphs decides a run, once for each variety of it.
 
-    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`: none where `REINFORCED` has none yet.
+    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`, of those that there are.
 
     Args:
       method: of `regal.methods`.
@@ -51,16 +45,14 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
         return [{"law": chosen()[LAWS[method]][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
         return [{}]
-    names = [f"{dataset}-{seed}" for seed in TRAINING_SEEDS]
-    if method in REINFORCED:
-        names = [name for name in names if _path(method, name).exists()]
     if method == "regal-untrained":
-        return [{"network": name.rpartition("-")[2]} for name in names]
-    return [network_named(method, name) for name in names]
+        return [{"network": str(seed)} for seed in TRAINING_SEEDS]
+    names = [f"{dataset}-{seed}" for seed in TRAINING_SEEDS]
+    return [network_named(method, name) for name in names if method in CHOSEN or _path(method, name).exists()]
 
 
 def _path(method: str, network: str) -> Path:
-    return checkpoint_folder() / f"{_PREFIXES.get(method, '')}{network}.npz"
+    return network_file(DATASETS[network.rpartition("-")[0]][1], f"{method}:{network}")
 
 
 def network_named(method: str, name: str) -> dict[str, Any]:
@@ -97,7 +89,7 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
     """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
     found = []
     for (instance, method), networks in _networks_of(records).items():
-        if method in ("regal", "regal-average"):
+        if method in REINFORCED and method != "regal-untrained":
             updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
             found.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
     return found

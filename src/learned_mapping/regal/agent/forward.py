@@ -38,14 +38,15 @@ def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> n
 
 
 def instance_logits(parameters: Parameters, instance: Instance, model: str, rounds: int) -> np.ndarray:
-    """`logits` for the graph of an instance.
+    """`logits` for the graph of an instance; errors of `check_devices`."""
+    check_devices(instance)
+    return logits(parameters, features(instance), model, rounds)
 
-    Raises:
-      InputError: another number of devices than the network's, which the paper too holds fixed (Section 2.3).
-    """
+
+def check_devices(instance: Instance) -> None:
+    """Raises `InputError` for another number of devices than the networks', which the paper too holds fixed (2.3)."""
     if instance.pair.devices != 2:
         raise InputError("devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}")
-    return logits(parameters, features(instance), model, rounds)
 
 
 def write_network(path: str | os.PathLike, network: Any, bins: Sequence[float], /, **header: Any) -> None:
@@ -77,7 +78,7 @@ def read_network(path: str | os.PathLike, kind: type[Network], bins: Sequence[fl
         parameters.setdefault(module, {})[parameter] = values
     try:
         _check(parameters, model, len(bins))
-        return kind(parameters, **{name: header[name] for name in _said(kind)}), header
+        return kind(parameters, **{name: (header | {"model": model})[name] for name in _said(kind)}), header
     except KeyError as error:
         raise InputError(path, str(error.args[0]), "is missing") from None
 

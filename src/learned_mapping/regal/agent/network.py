@@ -4,7 +4,8 @@ Both end in 2 (d + 1) multilayer perceptrons, one for alpha and one for beta of 
 (REGAL, A.3). `forward` computes the same in NumPy, for use.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import haiku as hk
@@ -112,7 +113,7 @@ def embed(batch: Batch) -> jax.Array:
     return h
 
 
-def gas(batch: Batch) -> jax.Array:
+def gas(batch: Batch, bins: int = len(BINS)) -> jax.Array:
     """[N, d + 1, 2, bins] logits: a recurrent network reads the ops in topological order, another one in reverse.
 
     It sees the same attributes of ops as the graph network, but no edges (REGAL, Section 3.2, baseline 3).
@@ -137,15 +138,21 @@ def gas(batch: Batch) -> jax.Array:
     count = batch.graphs.nodes.shape[0]
     index = jnp.where(present, batch.sequence, count)
     flat = jnp.zeros((count + 1, h.shape[-1])).at[index.ravel()].set(h.reshape(-1, h.shape[-1]))
-    return heads(flat[:count])
+    return heads(flat[:count], bins)
 
 
-def network(model: str) -> hk.Transformed:
+@functools.cache
+def network(model: str, bins: int = len(BINS)) -> hk.Transformed:
     """The Haiku pair (init, apply) of a model of `MODELS`: ``apply(parameters, batch)``."""
-    functions = {"gnn": lambda batch: heads(embed(batch)), "gas": gas}
+    functions = {"gnn": lambda batch: heads(embed(batch), bins), "gas": lambda batch: gas(batch, bins)}
     if model not in functions:
         raise InputError("model", "", f"expected one of {', '.join(MODELS)}, got {model!r}")
     return hk.without_apply_rng(hk.transform(functions[model]))
+
+
+def model_of(parameters: Mapping[str, Any]) -> str:
+    """Of `MODELS`, by the modules that the weights are for."""
+    return "gas" if "forward" in parameters else "gnn"
 
 
 def initial_parameters(model: str, batch: Batch, rng: np.random.Generator) -> Any:

@@ -24,12 +24,23 @@ from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.forward import Parameters, instance_logits, read_network, write_network
-from learned_mapping.regal.agent.network import HIDDEN, ROUNDS, Batch, Perceptron, embed, graph_of, heads, make_batch
+from learned_mapping.regal.agent.forward import Parameters, check_devices, instance_logits, read_network, write_network
+from learned_mapping.regal.agent.network import (
+    HIDDEN,
+    ROUNDS,
+    Batch,
+    Perceptron,
+    embed,
+    graph_of,
+    make_batch,
+    model_of,
+    network,
+)
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.brkga import MutantLaw, brkga
+from learned_mapping.regal.searches.local_search import random_search
 from learned_mapping.regal.searches.proposals import law_of
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -38,8 +49,10 @@ HEAD_SCALE = 3.0
 """Weights of the heads' last layer have the standard deviation HEAD_SCALE / sqrt(width). The devices are alike, so at
 laws that do not tell them apart the gradient of every preference between them is 0: a start from 0 would stay there."""
 
-policy = hk.without_apply_rng(hk.transform(lambda batch: heads(embed(batch), len(BINS))))
-"""``apply(parameters, batch)`` -> [N, d + 1, 2, bins] logits."""
+
+def policy_logits(parameters: Any, batch: Batch) -> jax.Array:
+    """[N, d + 1, 2, bins] of the model that the weights are for."""
+    return network(model_of(parameters), len(BINS)).apply(parameters, batch)
 
 
 def _value(batch: Batch) -> jax.Array:
@@ -54,9 +67,10 @@ value = hk.without_apply_rng(hk.transform(_value))
 -1 is the reward of uniform mutants."""
 
 
-def random_parameters(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:
+def random_parameters(batch: Batch, rng: np.random.Generator, model: str = "gnn") -> tuple[Any, Any]:
     """Random weights of the policy and of b(G), for batches like this one."""
-    shapes = [jax.eval_shape(each.init, jax.random.PRNGKey(0), batch) for each in (policy, value)]
+    inits = (network(model, len(BINS)).init, value.init)
+    shapes = [jax.eval_shape(init, jax.random.PRNGKey(0), batch) for init in inits]
     drawn, second = (draw_parameters(each, rng) for each in shapes)
     for module in sorted(drawn):
         if module.startswith("head_") and module.endswith("mlp_out"):
@@ -80,10 +94,11 @@ class Policy:
     objective: str  # ``runtime`` or ``memory``.
     dataset: str
     seed: int
+    model: str = "gnn"
 
     def probabilities(self, instance: Instance) -> np.ndarray:
         """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
-        return softmax(instance_logits(self.parameters, instance, "gnn", ROUNDS), axis=-1)
+        return softmax(instance_logits(self.parameters, instance, self.model, ROUNDS), axis=-1)
 
     def choices(self, instance: Instance, rng: np.random.Generator, *, average: bool = False) -> np.ndarray:
         """[N, d + 1, 2] bins drawn once, for one run.
@@ -114,6 +129,8 @@ def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
 
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""
+OTHERWISE = {"runtime": "regal has networks for it", "memory": "regal-cloned and regal-imitation have networks for it"}
+"""What to ask instead."""
 
 
 @functools.lru_cache(maxsize=32)
@@ -121,23 +138,27 @@ def _read(path: Path) -> Policy:
     return read_policy(path)[0]
 
 
-def policy_path(objective: str, network: str | None = None) -> Path:
+def policy_path(objective: str, network: str | None = None, training: str = "reinforce") -> Path:
     """The file of the trained network of this name, or of the one that serves the objective."""
-    return networks_folder() / "regal" / f"reinforce-{network or SERVES[objective]}.npz"
+    return networks_folder() / "regal" / f"{training}-{network or SERVES[objective]}.npz"
 
 
-def policy_for(instance: Instance, network: str | None = None) -> Policy:
+def policy_for(instance: Instance, network: str | None = None, training: str = "reinforce") -> Policy:
     """The trained network of this name, or the one that serves the objective.
 
+    Args:
+      training: with which the names of its files begin: ``reinforce``, ``cloned`` or ``gas``.
+
     Raises:
-      InputError: there is no such network, or it was trained for the other objective.
+      InputError: there is no such network, it was trained for the other objective, or errors of `check_devices`.
     """
-    path = policy_path(instance.objective, network)
-    known = sorted(each.stem.removeprefix("reinforce-") for each in path.parent.glob("reinforce-*.npz"))
-    if path.stem.removeprefix("reinforce-") not in known:
+    check_devices(instance)
+    path = policy_path(instance.objective, network, training)
+    known = sorted(each.stem.removeprefix(f"{training}-") for each in path.parent.glob(f"{training}-*.npz"))
+    if path.stem.removeprefix(f"{training}-") not in known:
         fault = f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
         if network is None and known:
-            fault = f"REINFORCE has trained none for {instance.objective}; regal-imitation has networks for it"
+            fault = f"none was trained so for {instance.objective}; {OTHERWISE[instance.objective]}"
         raise MissingNetworkError("network", "", fault)
     found = _read(path)
     if found.objective != instance.objective:
@@ -152,19 +173,21 @@ def untrained(instance: Instance, seed: int = 0) -> Policy:
     return Policy(jax.tree.map(np.asarray, parameters), instance.objective, "none", seed)
 
 
-def with_policy(network: str | None = None, *, average: bool = False, trained: bool = True):
+def with_policy(network: str | None = None, *, method: str = "regal", average: bool = False):
     """A search as in the paper: `methods.Search`.
 
     Args:
       network: such as ``synthetic-runtime-1``; of an untrained one, its seed.
+      method: of `TRAININGS`.
       average: whether every op has the network's average law, the control that sees no graph.
-      trained: whether the weights are trained ones or random.
     """
 
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> tuple[Schedule, dict[str, float]]:
-        own = policy_for(instance, network) if trained else untrained(instance, _seed(network))
+        training = training_of(method, instance.objective)
+        own = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
         law = own.law(instance, rng, average=average)
-        return decode(instance, brkga(instance, rng, budget, law=law)), {}
+        search = brkga if method != "idrs" else random_search
+        return decode(instance, search(instance, rng, budget, law=law)), {}
 
     return run
 
@@ -175,12 +198,29 @@ def _seed(network: str | None) -> int:
     return int(network or 0)
 
 
+TRAININGS = {
+    "regal": "reinforce", "regal-average": "reinforce", "regal-untrained": "", "regal-cloned": "cloned",
+    "regal-cloned-average": "cloned", "gas": "gas",
+}  # fmt: skip
+"""Method -> how the names of its networks' files begin; ``idrs`` draws from those of REGAL, of either training."""
+
+
+def training_of(method: str, objective: str) -> str:
+    """As `TRAININGS`; the laws of ``idrs`` for peak memory come from networks that began at a cloned rule."""
+    return TRAININGS[method] if method != "idrs" else {"runtime": "reinforce", "memory": "cloned"}[objective]
+
+
+_DESCRIBED = {
+    "regal": "BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone",
+    "regal-average": "the same network's average law for every op: what it has learned but of no graph",
+    "regal-untrained": "the same network with random weights",
+    "regal-cloned": "regal, begun at weights that have cloned a written rule; for peak memory",
+    "regal-cloned-average": "the same network's average law for every op",
+    "gas": "regal with a recurrent network, which reads the ops in order and sees no edges",
+    "idrs": "random search from the laws of regal's networks; for peak memory of regal-cloned's",
+}
 REINFORCED: dict[str, tuple[str, Callable]] = {
-    "regal": ("BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone", with_policy),
-    "regal-average": (
-        "the same network's average law for every op: what it has learned but of no graph",
-        functools.partial(with_policy, average=True),
-    ),
-    "regal-untrained": ("the same network with random weights", functools.partial(with_policy, trained=False)),
+    name: (description, functools.partial(with_policy, method=name, average=name.endswith("-average")))
+    for name, description in _DESCRIBED.items()
 }
 """Name -> description, and a function from a network's name to the search; entries as in `methods.LEARNED`."""

@@ -22,8 +22,8 @@ import optax
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.regal.agent.features import features, printed_alone
-from learned_mapping.regal.agent.network import Batch, make_batch
-from learned_mapping.regal.agent.policy import BINS, policy, random_parameters, sample, value
+from learned_mapping.regal.agent.network import Batch, bucket, make_batch
+from learned_mapping.regal.agent.policy import BINS, policy_logits, random_parameters, sample, value
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.random_numbers import stream
@@ -58,6 +58,7 @@ class ReinforceConfig:
     baseline: str = "group"  # ``group``, the mean of the graph's other rollouts; or ``network``, b(G).
     attributes: str = "all"
     """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the others stay 0."""
+    model: str = "gnn"  # Of `network.MODELS`.
     start: str = ""  # Digest of the policy whose weights are the first ones; random weights where there is none.
 
 
@@ -72,7 +73,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     ), "rate": 4e-4, "later_rate": 4e-4, "last_rate": 1e-4, "batch_graphs": 48, "batch_ops": 3072},
     "traced-memory": {"stages": (
         Stage(0.65, 1060, 16, 160, 400), Stage(0.20, 2020, 16, 160, 400), Stage(0.15, 5000, 16, 160, 400),
-    ), "rate": 3e-4, "later_rate": 3e-4, "last_rate": 1e-4, "batch_graphs": 4, "batch_ops": 1536, "entropy": 2e-5},
+    ), "rate": 1e-4, "later_rate": 1e-4, "last_rate": 3e-5, "batch_graphs": 4, "batch_ops": 1536, "entropy": 2e-5},
 }  # fmt: skip
 """Dataset -> stages and what else of a configuration is its own.
 
@@ -162,7 +163,7 @@ _clip = optax.clip_by_global_norm(1.0)
 @jax.jit
 def probabilities(parameters: Any, batch: Batch) -> jax.Array:
     """[N, d + 1, 2, bins]."""
-    return jax.nn.softmax(policy.apply(parameters, batch))
+    return jax.nn.softmax(policy_logits(parameters, batch))
 
 
 @jax.jit
@@ -181,7 +182,7 @@ def policy_step(parameters, memory, batch, weights, rate, entropy_weight):
     """Parameters and Adam's memory after one step of `policy_loss`, and the entropy."""
 
     def loss(p):
-        return policy_loss(policy.apply(p, batch), batch, weights, entropy_weight)
+        return policy_loss(policy_logits(p, batch), batch, weights, entropy_weight)
 
     gradient, entropy = jax.grad(loss, has_aux=True)(parameters)
     return *_descend(gradient, memory, parameters, rate), entropy
@@ -220,7 +221,7 @@ class ReinforceAgent:
         self.iterations = self.rollouts = 0
         self.spent = self.cpu_s = 0.0
         batch = self.batch([int(np.argmin(self.sizes))])
-        drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]))
+        drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]), config.model)
         self.parameters, self.value_parameters = drawn if start is None else (start, drawn[1])
         if config.attributes == "printed":  # and no gradient moves them: their inputs are 0
             first = [self.parameters[f"{each}_encoder/mlp_0"] for each in ("node", "edge")]
@@ -292,7 +293,9 @@ class ReinforceAgent:
         """Training graphs as one padded batch, of the same shape for any."""
         c = self.config
         seen = [self.seen[g] for g in chosen]
-        return make_batch(seen, nodes=c.batch_ops, edges=2 * c.batch_ops, graphs=c.batch_graphs + 1, sequence=1)
+        sequence = bucket(int(self.sizes.max())) if c.model == "gas" else 1
+        nodes, graphs = c.batch_ops, c.batch_graphs + 1
+        return make_batch(seen, nodes=nodes, edges=2 * nodes, graphs=graphs, sequence=sequence)
 
     def _uniform_cost(self, g: int, evaluations: int) -> float:
         """H of a training graph; the same whenever it is asked for."""
