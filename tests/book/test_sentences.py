@@ -12,6 +12,7 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 sys.path.insert(0, str(BOOK / "_extensions"))
 import explorable_data  # noqa: E402
 import explorable_pictures  # noqa: E402
+import notebooks  # noqa: E402
 import sentences  # noqa: E402
 
 SENTENCES = sentences.read()
@@ -58,7 +59,7 @@ def test_every_name_stands_once():
     assert len(names) == len(set(names)) == len(sentences.read())
 
 
-MOST_WORDS, MEAN_WORDS, MOST_NUMBERS = 40, 22, 2
+MOST_WORDS, MEAN_WORDS, MOST_NUMBERS, NUMBERS_OF_A_PAGE = 40, 22, 2, 35
 NUMBER = re.compile(r"\{[^}]*\}|(?<![\w`.{])[-+−]?\.?\d[\d,]*(?:\.\d+)?")
 
 
@@ -66,6 +67,17 @@ def parted(text: str) -> list[str]:
     """The sentences of a text; a colon or semicolon before a new clause counts as an end."""
     plain = " ".join(text.replace("**", "").split())
     return re.split(r"(?<=[.!?;:])\s+(?=[A-Z`*0-9\"({])", plain)
+
+
+@pytest.mark.parametrize("page", ["index", "ten-minutes"])
+def test_the_first_pages_are_short_of_breath_and_of_numbers(page):
+    """By the page as its notebook has it, with the sentences' numbers filled in; headings and lists part sentences."""
+    words = "\n".join(cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "markdown")
+    plain = re.sub(r"`[^`]*`|^#.*$|^\|.*$", "", re.sub(r"\]\([^)]*\)", "]", words), flags=re.M)
+    said = [line for part in re.split(r"\n\s*(?:\n|[-*\d])", plain) for line in parted(" ".join(part.split())) if line]
+    assert [line for line in said if len(line.split()) > MOST_WORDS] == []
+    assert sum(len(line.split()) for line in said) / len(said) <= MEAN_WORDS
+    assert len(re.findall(r"\d[\d,.]*", plain)) <= NUMBERS_OF_A_PAGE
 
 
 def test_they_can_be_read_aloud():

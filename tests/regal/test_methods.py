@@ -17,7 +17,7 @@ from learned_mapping.regal.searches.list_schedule import depth_first
 from learned_mapping.regal.searches.partition import bisect, cut_weight, partition
 from learned_mapping.regal.validate import validate
 
-QUICK = [name for name in METHODS if name not in ("cp-sat", *REINFORCED)]
+QUICK = [name for name in METHODS if name not in ("cp-sat", "regal-vector", *REINFORCED)]
 """What REINFORCE trained has its own test, with networks of its own."""
 
 

@@ -24,6 +24,7 @@ from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
+from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_path, vector_policy
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
@@ -36,6 +37,7 @@ from learned_mapping.regal.searches.local_search import (
     random_search,
 )
 from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.race import race, winner
 from learned_mapping.regal.validate import validate
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -164,9 +166,10 @@ def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, 
     return best
 
 
-def _chosen_law(name: str, instance: Instance) -> MutantLaw:
-    """The law of this name, which no network makes, that training graphs chose for the objective."""
-    entry = chosen()[name][instance.objective]["chosen"]
+def _chosen_law(name: str, instance: Instance, **instead: Any) -> MutantLaw:
+    """The law of this name, which no network makes, that training graphs chose for the objective; or with a parameter
+    `instead`, such as another ``vector``."""
+    entry = chosen()[name][instance.objective]["chosen"] | instead
     if name == "constant-law":
         law = constant_law(instance, entry["affinity"], entry["priority"])
     elif name == "spectral-law":
@@ -179,6 +182,42 @@ def _chosen_law(name: str, instance: Instance) -> MutantLaw:
 
 
 best_spectral_law = functools.partial(_chosen_law, "spectral-law")
+
+
+def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
+    """BRKGA with the spectral law along the vector that a race decides, or a network that sees the race.
+
+    The race is part of the budget.
+
+    Args:
+      choose: the place of the vector in `VECTORS`, by the scores of `race`.
+    """
+
+    def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+        laws = [best_spectral_law(instance, vector=vector) for vector in VECTORS]
+        scores, start = race(instance, rng, budget, laws)
+        if budget.spent():
+            return start
+        found = brkga(instance, rng, budget, law=laws[choose(instance, scores)])
+        return min(found, start, key=lambda each: schedule_fitness(instance, decode(instance, each)))
+
+    return searched(search)
+
+
+def _won(instance: Instance, scores: np.ndarray) -> int:
+    return winner(scores)
+
+
+def _won(instance: Instance, scores: np.ndarray) -> int:
+    return winner(scores)
+
+
+def _learned_vector(network: str | None = None) -> Run:
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Found:
+        check_served(instance)
+        return with_vector(vector_policy(network or NETWORKS["runtime"]).choice)(instance, rng, budget)
+
+    return run
 
 
 def _with_law(name: str, description: str, search: Callable[..., np.ndarray] = brkga) -> Method:
@@ -199,6 +238,10 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         functools.partial(with_network, search=then_climb),
     ),
     **REINFORCED,
+    "regal-vector": (
+        "spectral-race with a network, trained by the reward, that chooses by the race and the cuts; for running time",
+        _learned_vector,
+    ),
 }
 """Name -> description, and a function from a network's name (None: by objective) to the search."""
 
@@ -226,6 +269,10 @@ METHODS: dict[str, Method] = {
     "spectral-local-search": _with_law(
         "spectral-law", "spectral-law with half of the evaluations, then local search from its best", then_climb
     ),
+    "spectral-race": Method(
+        "spectral-law along the vector that wins a race of a few mutants",
+        with_vector(_won),
+    ),
     "priority-law": _with_law(
         "priority-law", "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path"
     ),
@@ -239,6 +286,8 @@ def network_file(objective: str, method: str) -> Path | None:
     if base in REINFORCED:
         training = training_of(base, objective)
         return policy_path(objective, name or None, training) if training else None
+    if base == "regal-vector":
+        return vector_path(name or (NETWORKS[objective]))
     return checkpoint_folder() / f"{name or NETWORKS[objective]}.npz" if base in LEARNED else None
 
 

@@ -16,11 +16,11 @@ from learned_mapping.regal.agent.policy import REINFORCED
 from learned_mapping.regal.methods import chosen, chosen_variant, network_file
 
 LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")} | {
-    "spectral-local-search": "spectral-law",
-}
+    "spectral-local-search": "spectral-law", "spectral-race": "spectral-law",
+}  # fmt: skip
 """Searches with laws that no network makes -> the law."""
 CHOSEN = ("regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
-NETWORKS = (*REINFORCED, *CHOSEN)
+NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
 """What asks a network, in the order of the tables; what learns by REINFORCE is not run without its checkpoints."""
 LEARNERS = (*LAWS, *NETWORKS)
 """In table 1, in the order of its rows."""
@@ -89,7 +89,7 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
     """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
     found = []
     for (instance, method), networks in _networks_of(records).items():
-        if method in REINFORCED and method != "regal-untrained":
+        if method not in (*CHOSEN, "regal-untrained"):
             updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
             found.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
     return found

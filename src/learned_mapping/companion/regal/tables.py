@@ -60,8 +60,8 @@ LIMIT_OPS = {"quick": 100, "full": 10**6, "paper": 10**6}  # Largest graph taken
 TEST_SEEDS = 2  # Of a search that asks no network; one with each network of a learner.
 QUICK_TEST = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
 BASELINES = (
-    "brkga", "local-search", "spectral-law", "priority-law", "regal", "regal-average", "regal-untrained",
-    "regal-cloned", "regal-cloned-average",
+    "brkga", "local-search", "spectral-law", "spectral-race", "priority-law", "regal", "regal-average",
+    "regal-untrained", "regal-cloned", "regal-cloned-average",
 )  # fmt: skip
 """What every method is set against, graph by graph, on the test sets."""
 
