@@ -173,17 +173,23 @@ def file_sha256(path: str | os.PathLike) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def utf8_text(data: bytes, source: object) -> str:
+    """The text of some bytes; raises `InputError` where they are no plain UTF-8."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
+    if text.startswith("\ufeff"):
+        raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
+    return text
+
+
 def parse_json(data: bytes, source: object) -> Node:
     """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too many values."""
     values = sum(data.count(character) for character in b"{[,:")
     if values > MAX_VALUES:
         raise InputError(source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported")
-    try:
-        text = data.decode("utf-8")
-        if text.startswith("\ufeff"):
-            raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
-    except UnicodeDecodeError as error:
-        raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
+    text = utf8_text(data, source)
     del data
     faults: list[str] = []  # of numbers; a NaN stands in their places, by which the first is found
 
