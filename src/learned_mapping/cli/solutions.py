@@ -16,7 +16,7 @@ from typing import Any
 from learned_mapping.cli.output import check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.learning.device import on_device
-from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
+from learned_mapping.problem import GRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
@@ -322,7 +322,7 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     if instance.endswith(minimalloc.ENDINGS):
         return "mmap"
     if solution is None:
-        kind = "graph" if instance.endswith(COSTGRAPH_ENDINGS) else schema_name(read_json(instance))
+        kind = "graph" if instance.endswith(GRAPH_ENDINGS) else schema_name(read_json(instance))
         if kind in PAPERS:
             raise InputError(instance, "schema", f"is a {kind}: name the instance that it is for before it")
         return "mmap" if kind == "program" else "regal"

@@ -22,7 +22,7 @@ from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
-    COSTGRAPH_ENDINGS,
+    GRAPH_ENDINGS,
     PAPER,
     RULE,
     SEARCH,
@@ -169,7 +169,7 @@ class MemoryMapping(Problem):
         `programs.trace.schedule`, on the default machine."""
         if path.endswith(minimalloc.ENDINGS):
             return minimalloc.read_minimalloc(path)
-        node = None if path.endswith(COSTGRAPH_ENDINGS) else read_json(path)
+        node = None if path.endswith(GRAPH_ENDINGS) else read_json(path)
         if node is not None and schema_name(node) != "graph":
             return program_from_json(node)
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
