@@ -219,14 +219,22 @@ def solve(
 
 
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
+STABLEHLO_ENDINGS = (".mlir", ".mlir.gz", ".mlirbc", ".mlirbc.gz")
+GRAPH_ENDINGS = COSTGRAPH_ENDINGS + STABLEHLO_ENDINGS
+"""Of graphs that are no JSON."""
 
 
 def read_graph_file(path: str) -> Any:
-    """A graph from ``.json``, ``.json.gz``, or TensorFlow's ``CostGraphDef`` text (``.pbtxt``, ``.pbtxt.gz``)."""
+    """A graph from ``.json``, TensorFlow's ``CostGraphDef`` text (``.pbtxt``) or StableHLO (``.mlir``), each also
+    ``.gz``."""
     if path.endswith(COSTGRAPH_ENDINGS):
         from learned_mapping.programs.costgraph import read_costgraph
 
         return read_costgraph(path)
+    if path.endswith(STABLEHLO_ENDINGS):
+        from learned_mapping.programs.trace.stablehlo import read_stablehlo
+
+        return read_stablehlo(path)
     from learned_mapping.programs.formats import read_graph
 
     return read_graph(path)

@@ -1,11 +1,14 @@
 """``lmap trace``, ``lmap extract`` and ``lmap price``."""
 
+import re
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, report, steps_progress
 from learned_mapping.errors import InputError, shown
+from learned_mapping.problem import STABLEHLO_ENDINGS
 from learned_mapping.programs.graph import check_text
 
 JSON_ENDINGS = (".json", ".json.gz")
@@ -13,22 +16,24 @@ HLO_ENDINGS = (".txt", ".txt.gz")
 
 
 def positions(text: str) -> tuple[int, ...]:
-    """``0,2`` as (0, 2); raises `InputError` for anything else."""
-    try:
-        found = tuple(int(part) for part in text.split(",")) if text else ()
-    except ValueError:
-        raise InputError("--parameters", "", f"expected positions such as 0,2, got {text!r}") from None
-    if any(position < 0 for position in found):
-        raise InputError("--parameters", "", f"a position is negative in {text!r}")
-    return found
+    """``0,2-4`` as (0, 2, 3, 4); raises `InputError` for anything else."""
+    found: list[int] = []
+    for part in text.split(",") if text else ():
+        ends = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
+        if ends is None:
+            raise InputError("--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}")
+        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    return tuple(found)
 
 
 def trace(options: Any) -> int:
-    """Traces a user's function into a graph file, or with ``--program`` a program file."""
+    """Traces a user's function, or reads StableHLO, into a graph file, or with ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
     if options.name is not None:
         check_text("--name", "name", [options.name])
     parameters = positions(options.parameters)
+    if options.function.endswith(STABLEHLO_ENDINGS):
+        return _convert(options, out, parameters)
     from learned_mapping.programs.trace.user_function import beside, load_example
 
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
@@ -44,31 +49,45 @@ def trace(options: Any) -> int:
 
         given |= {"machine": MemoryHierarchy(), "donated": example.donated}
         with beside(options.function), redirect_stdout(sys.stderr):
-            program = schedule(example.function, *example.args, **given)
-        write_program(out, program)
-        unknown = program.metadata.get("unknown_ops", {})
-        facts = {
-            "name": program.name,
-            "instructions": program.num_instructions,
-            "buffers": program.num_buffers,
-            "possible_saving_s": program.possible_saving_s,
-        }
+            made: Any = schedule(example.function, *example.args, **given)
+        write_program(out, made)
     else:
         from learned_mapping.programs.formats import write_graph
         from learned_mapping.programs.trace.graph import trace as trace_graph
 
         with beside(options.function), redirect_stdout(sys.stderr):
-            graph = trace_graph(example.function, *example.args, **given)
-        write_graph(out, graph)
-        unknown = graph.metadata.get("unknown_ops", {})
-        facts = {
-            "name": graph.name,
-            "ops": graph.num_ops,
-            "edges": graph.num_edges,
-            "flop": float(graph.op_flop.sum()),
-            "weight_bytes": int(graph.op_weight_bytes.sum()),
-        }
-    _tell_unknown(unknown)
+            made = trace_graph(example.function, *example.args, **given)
+        write_graph(out, made)
+    return _tell_made(options, out, made, counts)
+
+
+def _convert(options: Any, out: Path, parameters: tuple[int, ...]) -> int:
+    """StableHLO from a file, as a graph or a program."""
+    for name in ("arg", "check", "unroll_limit"):
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')}", "", "is for a function, not for a file")
+    from learned_mapping.programs.formats import write_graph, write_program
+    from learned_mapping.programs.trace.stablehlo import read_stablehlo
+
+    made: Any = read_stablehlo(options.function, parameters, options.name)
+    if options.program:
+        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+        from learned_mapping.programs.trace.schedule import schedule_graph
+
+        made = schedule_graph(made, MemoryHierarchy())
+    (write_program if options.program else write_graph)(out, made)
+    return _tell_made(options, out, made, {})
+
+
+def _tell_made(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
+    _tell_unknown(made.metadata.get("unknown_ops", {}))
+    facts: dict[str, Any] = {"name": made.name}
+    if options.program:
+        facts |= {"instructions": made.num_instructions, "buffers": made.num_buffers}
+        facts["possible_saving_s"] = made.possible_saving_s
+    else:
+        facts |= {"ops": made.num_ops, "edges": made.num_edges, "flop": float(made.op_flop.sum())}
+        facts["weight_bytes"] = int(made.op_weight_bytes.sum())
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
     lines = [f"{facts['name']}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
     checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}

@@ -16,8 +16,9 @@ from typing import Any
 from learned_mapping.cli.output import check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.learning.device import on_device
-from learned_mapping.problem import COSTGRAPH_ENDINGS, Problem, problem
+from learned_mapping.problem import GRAPH_ENDINGS, Problem, problem
 from learned_mapping.problem import solve as solve_task
+from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
 from learned_mapping.verdict import LISTED
 
@@ -86,7 +87,8 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
     inputs = [options.instance, *filter(None, [options.package])]
-    out = check_out(options.out, SOLUTION_ENDINGS, inputs + [*filter(None, [options.checkpoint])])
+    foreign = minimalloc.ENDINGS if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS) else ()
+    out = check_out(options.out, SOLUTION_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), inputs)
     paper = _problem(options)
@@ -127,7 +129,11 @@ def solve(options: Any) -> int:
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
     made = made_of(method, by, options.seed, result.samples, given, network)
-    write_json(out, paper.to_json(result.solution, instance) | {"made": made})
+    if str(out).endswith(minimalloc.ENDINGS):
+        offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
+        write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
+    else:
+        write_json(out, paper.to_json(result.solution, instance) | {"made": made})
     cost, others = paper.beside(task)
     value, metrics = verdict.costs.get(cost), result.metrics
     never = [each for name, each in others.items() if name.endswith("is below")]
@@ -313,8 +319,10 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     Raises:
       InputError: the file is no solution.
     """
+    if instance.endswith(minimalloc.ENDINGS):
+        return "mmap"
     if solution is None:
-        kind = "graph" if instance.endswith(COSTGRAPH_ENDINGS) else schema_name(read_json(instance))
+        kind = "graph" if instance.endswith(GRAPH_ENDINGS) else schema_name(read_json(instance))
         if kind in PAPERS:
             raise InputError(instance, "schema", f"is a {kind}: name the instance that it is for before it")
         return "mmap" if kind == "program" else "regal"
@@ -347,6 +355,8 @@ def made_of(
 
 def judged_options(path: str) -> dict[str, Any]:
     """The options of a solution's file that its judge needs; raises `InputError` naming file and field."""
+    if path.endswith(minimalloc.ENDINGS):
+        return {}
     node = read_json(path)
     if not isinstance(node.value, dict) or "made" not in node.value:
         return {}

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, shown
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s
-from learned_mapping.mmap.rules.actions import DROP, NO_OFFSET
+from learned_mapping.mmap.rules.actions import DROP, NO_COPY, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, frozen_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
+from learned_mapping.programs.minimalloc import ENDINGS, read_rows
 from learned_mapping.programs.program import MAX_BUFFERS, Program
 
 ACTION_WORDS = ("copy", "nocopy", "drop")  # The actions as they stand in files, by code.
@@ -127,8 +128,37 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
     return make_mapping(program, *rows.T, node.source)
 
 
+def offsets_of(program: Program, mapping: Mapping) -> dict[str, int]:
+    """Name -> offset in bytes of the tensors that are in fast memory from their making on."""
+    made = np.flatnonzero(program.buffer_is_output & mapping.placed)
+    return {program.tensor_names[program.buffer_tensor[b]]: int(mapping.offset[b]) for b in made.tolist()}
+
+
+def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
+    """The mapping of a program of MiniMalloc that a solution's CSV describes; raises `InputError` naming the line."""
+    tensors = {name: n for n, name in enumerate(program.tensor_names)}
+    offset = np.full(program.num_tensors, NO_OFFSET)
+    for number, row in enumerate(read_rows(path, placed=True), 2):
+        n = tensors.get(row.id)
+        if n is None:
+            raise InputError(path, f"line {number}: id", f"{program.name} has no buffer {shown(row.id)!r}")
+        size = -(-row.size // row.alignment) * row.alignment
+        if size != program.tensor_bytes[n]:
+            fault = f"{row.size}, in {program.name} the buffer has {program.tensor_bytes[n]} bytes"
+            raise InputError(path, f"line {number}: size", fault)
+        offset[n] = row.offset
+    at, step = offset[program.buffer_tensor], program.buffer_instruction
+    start = np.where(program.buffer_is_output, step, step + 1)
+    end = np.where(program.buffer_is_output, program.tensor_live[program.buffer_tensor, 1], step)
+    placed = at != NO_OFFSET
+    columns = (np.where(placed, column, -1) for column in (start, end))
+    return make_mapping(program, np.where(placed, NO_COPY, DROP), at, *columns, path)
+
+
 def read_mapping(path: str | os.PathLike, program: Program) -> Mapping:
-    """Reads a mapping of `program`; raises `InputError` naming file and field."""
+    """Reads a mapping of `program`, of one that came as CSV also as CSV; raises `InputError` naming file and field."""
+    if str(path).endswith(ENDINGS):
+        return mapping_of_offsets(path, program)
     return mapping_from_json(read_json(path), program)
 
 

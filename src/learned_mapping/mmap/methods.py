@@ -18,10 +18,11 @@ from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
+from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
-    COSTGRAPH_ENDINGS,
+    GRAPH_ENDINGS,
     PAPER,
     RULE,
     SEARCH,
@@ -31,13 +32,14 @@ from learned_mapping.problem import (
     Result,
     read_graph_file,
 )
+from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
-PLANS = ("heuristic",)
+PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
 two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
 
@@ -92,6 +94,16 @@ def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, star
     return played(play)(program, rng, budget)
 
 
+def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
+    """The best of some mappings, or the empty one, with as much more in it as other offsets make room for."""
+    base = max(starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program))
+    return repack(program, base, budget), {}
+
+
+def _warm_up_packing() -> None:
+    repack(toy_program(), all_dropped(toy_program()), Budget(samples=4))
+
+
 def _method(
     description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
 ) -> Method:
@@ -116,6 +128,10 @@ METHODS: dict[str, Method] = {
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
     "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                            "not worse", edit_search, edits=True),
+    "packing": Method("what fits from its making to its last use without a copy, at offsets searched in canonical "
+                      "order as MiniMalloc does; plans its own offsets instead of playing",
+                      lambda program, rng, budget: _packed(program, rng, budget, []), random=False,
+                      prepare=_warm_up_packing, go_on=_packed),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
                        "stands still", patience=2000),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
@@ -149,8 +165,11 @@ class MemoryMapping(Problem):
         return PAPER_METHODS if profile == "paper" else METHODS
 
     def read(self, path: str) -> Program:
-        """A program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
-        node = None if path.endswith(COSTGRAPH_ENDINGS) else read_json(path)
+        """A program, also of MiniMalloc's buffers (``.csv``); a graph becomes one by the stated rule of
+        `programs.trace.schedule`, on the default machine."""
+        if path.endswith(minimalloc.ENDINGS):
+            return minimalloc.read_minimalloc(path)
+        node = None if path.endswith(GRAPH_ENDINGS) else read_json(path)
         if node is not None and schema_name(node) != "graph":
             return program_from_json(node)
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy

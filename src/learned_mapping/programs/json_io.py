@@ -173,17 +173,52 @@ def file_sha256(path: str | os.PathLike) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+DOORS = (
+    (rb"PK\x03\x04", "a zip archive, such as torch's .pt2 or NumPy's .npz: `lmap trace` takes a function"),
+    (rb"\x1f\x8b", "gzip: its name has to end in .gz"),
+    (rb"\x80[\x02-\x05]", "a pickle, which is never opened: `lmap trace` takes a function"),
+    (rb"ML\xefR", "MLIR bytecode: a graph in a file named .mlir"),
+    (
+        rb"(\s*//.*\n|\s*#\w+ = .*\n)*\s*(module\b|func\.func\b|\"?(builtin|stablehlo)\.)",
+        "MLIR text: a graph in a file named .mlir",
+    ),
+    (rb"HloModule\b", "HLO text of XLA: `jax.jit(f).lower(...).as_text()` is StableHLO, for a file named .mlir"),
+    (rb"\s*(strict\s+)?(di)?graph\b[^\n{:]*\{", "DOT, a drawing without costs"),
+    (rb"(\s*#.*\n)*\s*(node|versions|cost|graph)\s*[:{]", "protobuf text: a CostGraphDef's name ends in .pbtxt"),
+    (rb"\s*<(\?xml|graphml|html)", "XML"),
+    (rb"[\w ]+,[\w ,]+\r?\n", "CSV: `lmap solve mmap` takes MiniMalloc's, named NAME.CAPACITY.csv"),
+    (
+        rb"[\x08\x0a][\x00-\xff]{0,40}[\x00-\x08\x0e-\x1a\x1c-\x1f]",
+        "protobuf, such as ONNX, HloProto or GraphDef: `lmap trace` takes a function, and .mlir files are StableHLO",
+    ),
+)
+"""How a file begins that is not ours, and what may be done with it."""
+
+
+def other_door(data: bytes) -> str:
+    """What bytes that are no JSON were recognised as, and where to go with them; empty where they were not."""
+    found = next((told for pattern, told in DOORS if re.match(pattern, data[:4000])), "")
+    return f"but {found}" if found else ""
+
+
+def utf8_text(data: bytes, source: object) -> str:
+    """The text of some bytes; raises `InputError` where they are no plain UTF-8."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fault = f"not UTF-8 text {other_door(data)}".rstrip()
+        raise InputError(source, f"byte {error.start}", fault) from None
+    if text.startswith("\ufeff"):
+        raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
+    return text
+
+
 def parse_json(data: bytes, source: object) -> Node:
     """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too many values."""
     values = sum(data.count(character) for character in b"{[,:")
     if values > MAX_VALUES:
         raise InputError(source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported")
-    try:
-        text = data.decode("utf-8")
-        if text.startswith("\ufeff"):
-            raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
-    except UnicodeDecodeError as error:
-        raise InputError(source, f"byte {error.start}", "not UTF-8 text") from None
+    text = utf8_text(data, source)
     del data
     faults: list[str] = []  # of numbers; a NaN stands in their places, by which the first is found
 
@@ -215,7 +250,8 @@ def parse_json(data: bytes, source: object) -> Node:
             parse_float=parse_number,
         )
     except json.JSONDecodeError as error:
-        raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON ({error.msg})") from None
+        why = other_door(text.encode("utf-8")) or f"({error.msg})"
+        raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON {why}") from None
     except RecursionError:
         raise InputError(source, "", "nested too deeply") from None
     if faults:

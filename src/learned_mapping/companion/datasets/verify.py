@@ -14,6 +14,7 @@ from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, 
 from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
+from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import graph_from_json, program_from_json
 from learned_mapping.programs.json_io import Node, read_json, schema_name
 
@@ -114,11 +115,14 @@ def _json_faults(paths: Iterable[Path]) -> list[str]:
         if path.suffix == ".npz":
             faults += _network_faults(path)
             continue
-        if not path.name.endswith((".json", ".json.gz")):
+        if not path.name.endswith((".json", ".json.gz", *minimalloc.ENDINGS)):
             faults.append(f"{_name(path)}: is neither JSON nor a card")
             continue
         try:
-            schema_name(read_json(path))
+            if path.name.endswith(minimalloc.ENDINGS):
+                minimalloc.read_minimalloc(path)
+            else:
+                schema_name(read_json(path))
         except InputError as error:
             faults.append(_relative(error))
     return faults

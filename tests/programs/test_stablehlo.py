@@ -1,0 +1,224 @@
+"""StableHLO: the graph is what tracing gives, and no damaged file does more than one line."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learned_mapping.cli import main
+from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.errors import InputError
+from learned_mapping.programs.formats import read_graph
+from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.stablehlo import read_stablehlo
+
+
+def array(*shape, dtype="float32"):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def lowered(function, args, parameters=()):
+    """A function's lowering and the positions of its parameters among the flat arguments."""
+    flat, positions = 0, []
+    for i, arg in enumerate(args):
+        count = len(jax.tree.leaves(arg))
+        positions += range(flat, flat + count) if i in parameters else ()
+        flat += count
+    return jax.jit(function, keep_unused=True).lower(*args), positions
+
+
+MODELS = {
+    "lenet_inference": {},
+    "squeezenet_inference": {},
+    "mlp_mixer_inference": {"layers": 2},
+    "lstm": {"steps": 3},
+    "unet_inference": {"depth": 2},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_the_zoo_costs_what_its_trace_costs(name, tmp_path):
+    """FLOP within a hundredth, bytes of weights to the byte: catches an operation under another primitive's rule."""
+    example = builder("zoo").example(name, **MODELS[name])
+    traced = trace(example.function, *example.args, parameters=example.parameters)
+    module, positions = lowered(example.function, example.args, example.parameters)
+    path = tmp_path / f"{name}.mlir"
+    path.write_text(module.as_text())
+    graph = read_stablehlo(path, positions)
+    assert graph.op_flop.sum() == pytest.approx(traced.op_flop.sum(), rel=0.01)
+    assert graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
+    assert graph.metadata["parameter_bytes"] == traced.metadata["parameter_bytes"]
+    assert "unknown_ops" not in graph.metadata
+
+
+def mixed(weights, x):
+    """Calls, branches, a sort, a scatter, a lookup, an array in the text."""
+    y = jax.nn.gelu(x @ weights + np.arange(8.0, dtype=np.float32))
+    y = jax.lax.cond(y[0, 0] > 0, jnp.sin, jnp.tanh, jnp.sort(y, axis=1))
+    return y.at[jnp.array([0, 2])].add(1.0), jnp.argmax(jnp.cumsum(y, 1)), jnp.take(y, jnp.array([1, 1]), axis=0)
+
+
+def test_bytecode_and_text_are_one_graph(tmp_path):
+    """Also a portable artifact, which `jax.export` writes; the branches both count."""
+    args = (array(4, 8), array(6, 4))
+    module, positions = lowered(mixed, args, (0,))
+    traced = trace(mixed, *args, parameters=0)
+    text, portable = tmp_path / "m.mlir", tmp_path / "m.mlirbc"
+    text.write_text(module.as_text())
+    portable.write_bytes(jax.export.export(jax.jit(mixed))(*args).mlir_module_serialized)
+    graph = read_stablehlo(text, positions)
+    assert graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
+    assert graph.op_flop.sum() == pytest.approx(traced.op_flop.sum(), rel=0.25)  # a running sum is a window there
+    assert graph.metadata.get("unknown_ops") == traced.metadata.get("unknown_ops")
+    assert read_stablehlo(portable, positions).op_flop.sum() == graph.op_flop.sum()
+
+
+def test_the_commands_read_it(tmp_path, capsys):
+    module, _ = lowered(lambda w, x: jax.nn.relu(x @ w) @ w.T, (array(16, 32), array(8, 16)))
+    path, out = tmp_path / "net.mlir", tmp_path / "out.json"
+    path.write_text(module.as_text())
+    assert main(["trace", str(path), "--parameters", "0", "--out", str(out)]) == 0
+    assert read_graph(out).op_weight_bytes.sum() == 2 * 16 * 32 * 4 and read_graph(out).name == "net"
+    assert main(["solve", "mcm", str(path), "--chips", "2", "--method", "greedy-careful", "--out", str(out)]) == 0
+    assert main(["check", "mcm", str(path), str(out)]) == 0
+    for option in (["--arg", "f32[2]"], ["--check"], ["--parameters", "7"], ["--parameters", "1-x"]):
+        assert main(["trace", str(path), *option, "--out", str(out)]) == 2
+        assert option[0] in capsys.readouterr().err.splitlines()[-1]
+
+
+MODULE = "module {{ func.func public @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {{\n{}\n}} }}"
+DOUBLED = MODULE.format("%0 = stablehlo.add %a, %a : tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>")
+LOOP = lowered(lambda x: jax.lax.fori_loop(0, 8, lambda i, c: c * 2, x), (array(3),))[0].as_text()
+BOMB = "module {" + "".join(
+    f"func.func private @f{i}(%a: tensor<f32>) -> tensor<f32> {{ %0 = func.call @f{i + 1}(%a) : (tensor<f32>) -> "
+    f"tensor<f32>\n %1 = func.call @f{i + 1}(%0) : (tensor<f32>) -> tensor<f32>\n return %1 : tensor<f32> }}\n"
+    for i in range(30)
+) + ("func.func private @f30(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.sine %a : tensor<f32>\n return %0 : "
+     "tensor<f32> } func.func public @main(%a: tensor<f32>) -> tensor<f32> { %0 = func.call @f0(%a) : (tensor<f32>) -> "
+     "tensor<f32>\n return %0 : tensor<f32> } }")  # fmt: skip
+SELF = (
+    "func.func public @main(%a: tensor<f32>) -> tensor<f32> { %0 = call @main(%a) : (tensor<f32>) -> tensor<f32>\n"
+    "return %0 : tensor<f32> }"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "function"),
+        ("module {}", "holds no function"),
+        (DOUBLED.replace("add", "added"), "line 2: not StableHLO"),
+        (DOUBLED.replace("2x3", "2x?"), "a dynamic shape, tensor<2x?xf32>"),
+        (DOUBLED.replace("stablehlo.add", "arith.addf"), "arith.addf"),
+        (DOUBLED[:60], "not StableHLO"),
+        (LOOP, "stablehlo.while"),
+        (BOMB, "more than 200,000 operations"),
+        (SELF, "more than 100 deep"),
+        ("<" * 100_000, "brackets"),
+        ("HloModule m", "not StableHLO"),
+        ("ML\x00", "not StableHLO"),
+    ],
+)
+def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys):
+    path, out = tmp_path / "m.mlir", tmp_path / "out.json"
+    path.write_text(text)
+    assert main(["solve", "regal", str(path), "--method", "list-scheduler", "--out", str(out)]) == 2
+    line = capsys.readouterr().err.strip()
+    assert "\n" not in line and "m.mlir" in line and named in line and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (DOUBLED.encode(), ".mlir"),
+        (b"ML\xefR\x00", ".mlir"),
+        (b"HloModule jit_f, entry", "StableHLO"),
+        (b"PK\x03\x04\x00", "zip"),
+        (b"\x80\x04\x95\xff", "pickle"),
+        (b"\x08\x07\x12\x04onnx\x00\xff", "protobuf"),
+        (b"digraph G {\n a -> b\n}", "DOT"),
+        (b"id,lower,upper,size\n", "MiniMalloc"),
+        (b'node { name: "x" }', ".pbtxt"),
+    ],
+)
+def test_what_is_not_ours_is_told_which_door_to_take(data, named, tmp_path):
+    path = tmp_path / "model.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"not (JSON|UTF-8 text) but") as found:
+        read_graph(path)
+    assert named in str(found.value)
+
+
+WORDS = (b"?", b"-1", b"99999999999", b"tensor<", b"}", b"dense<", b"while", b"f4")
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """A file with one to four cuts, doublings, swaps or other bytes."""
+    for _ in range(rng.randint(1, 4)):
+        i, j = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+        j = min(j, i + rng.choice((1, 3, 30, 300)))
+        kind = rng.randrange(5)
+        if kind == 0:
+            data = data[:i] + data[j:]
+        elif kind == 1:
+            data = data[:i] + data[i:j] * rng.choice((2, 3, 50)) + data[j:]
+        elif kind == 2:
+            data = data[:i] + bytes(rng.randrange(256) for _ in range(j - i)) + data[j:]
+        elif kind == 3:
+            data = data[:i] + rng.choice(WORDS) + data[j:]
+        else:
+            data = data[:i]
+        data = data or b"m"
+    return data
+
+
+SERVER = """
+import os, resource, signal, sys
+import jax.interpreters.mlir, jaxlib.mlir.dialects.chlo, jaxlib.mlir.dialects.func, jaxlib.mlir.dialects.stablehlo
+import learned_mapping.programs.trace.graph
+from learned_mapping.programs.trace import stablehlo
+for path in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        resource.setrlimit(resource.RLIMIT_AS, (stablehlo.MEMORY_BYTES, stablehlo.MEMORY_BYTES))
+        try:
+            code, text = stablehlo.answer({"name": "m", "parameters": []}, open(path, "rb").read())
+        except BaseException as error:
+            code, text = 98, repr(error)
+        os.write(1, (str(code) + " " + path + " " + (text if code else "") + "\\n").encode())
+        os._exit(0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended:
+        print(ended, path, "", flush=True)
+print("peak", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+"""
+"""Forks the parser's process for each file, having imported what it needs once; nothing runs in it before a fork."""
+
+
+@pytest.mark.slow
+def test_damaged_files_are_refused_or_read(tmp_path):
+    """A thousand damaged files: a graph, a fault in one line, or a crash of the parser's process and nothing worse."""
+    sources = [lowered(mixed, (array(4, 8), array(6, 4)))[0].as_text().encode(), DOUBLED.encode(), LOOP.encode()]
+    sources.append(jax.export.export(jax.jit(mixed))(array(4, 8), array(6, 4)).mlir_module_serialized)
+    rng = random.Random(0)
+    count = int(os.environ.get("DAMAGED", "1000"))
+    for i in range(count):
+        (tmp_path / str(i)).write_bytes(damaged(rng.choice(sources), rng))
+    paths = [str(tmp_path / str(i)) for i in range(count)]
+    command = [sys.executable, "-c", SERVER, *paths]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    *lines, peak = done.stdout.splitlines()
+    codes = collections.Counter(int(line.split()[0]) for line in lines)
+    print(codes, peak, [line for line in lines if line.split()[0] not in "02"][:5])
+    assert sum(codes.values()) == count, "a fault has more than one line"
+    assert set(codes) <= {0, 2, -4, -6, -9, -11} and codes[2] > 0.5 * count
+    assert int(peak.split()[1]) < 2000
