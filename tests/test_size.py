@@ -11,12 +11,12 @@ MOST = {
     "src/learned_mapping/hardware": 1230,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4260,  # 4,180 before the policy had a credit for each op
-    "src/learned_mapping/mmap": 7800,  # 7,190 before offsets were searched for
+    "src/learned_mapping/mmap": 7980,  # 7,190 before offsets were searched for and PPO played
     "src/learned_mapping/programs": 4230,  # 3,700 before the files of MiniMalloc and StableHLO were read
     "src/learned_mapping/regal": 4590,
     "data/builders": 8960,  # 6,300 before the chain of the TPU compiler stood beside the set that it makes
     "book/_extensions": 1540,
-    "tests": 22_090,  # 21,520 before the files of MiniMalloc and StableHLO were read
+    "tests": 22_130,  # 21,520 before the files of MiniMalloc and StableHLO were read
 }
 
 
