@@ -78,10 +78,10 @@ def test_packing_places_everything(name):
 
 @pytest.mark.slow
 def test_packing_places_everything_on_most():
-    """At least nine of eleven within a minute of one core each; upstream's own program places all eleven."""
+    """At least ten of eleven within a minute of one core each; upstream's own program places all eleven."""
     programs = map(read_minimalloc, INSTANCES)
     placed = [solve(program, "packing", seconds=60.0, cpu=True).solution.placed.all() for program in programs]
-    assert sum(placed) >= 9
+    assert sum(placed) >= 10
 
 
 def test_an_alignment_is_kept(tmp_path):

@@ -90,7 +90,7 @@ class GraphWork(NamedTuple):
     activation_bytes: np.ndarray  # [N] float64, bytes of its tensors that each op reads and writes.
     weight_bytes: np.ndarray  # [N] float64, bytes of its weights that each op reads.
     is_op: np.ndarray  # [N] float64, 0 for an op of kind ``input``, which takes no time, else 1.
-    given_s: np.ndarray  # [N] float64 seconds the graph itself states, NaN where it states none.
+    given_s: np.ndarray  # [N] float64 seconds the graph itself states, -1 where it states none.
     tensor_producer: np.ndarray  # [M] int32.
     tensor_bytes: np.ndarray  # [M] float64.
     edge_tensor: np.ndarray  # [E] int32, ascending.
@@ -99,7 +99,7 @@ class GraphWork(NamedTuple):
 
 def graph_work(graph: ComputationGraph) -> GraphWork:
     """The arrays of a graph the model works on."""
-    given = np.full(graph.num_ops, np.nan) if graph.op_seconds is None else graph.op_seconds
+    given = np.full(graph.num_ops, -1.0) if graph.op_seconds is None else graph.op_seconds
     return GraphWork(
         flop=graph.op_flop,
         activation_bytes=graph.op_tensor_traffic.astype(np.float64),
@@ -121,7 +121,7 @@ def op_seconds(work: GraphWork, package: ChipPackage, xp=np) -> np.ndarray:
     """
     streaming = work.activation_bytes / package.sram_bytes_per_s + work.weight_bytes / package.weight_bytes_per_s
     roofline = xp.maximum(work.flop / package.flop_per_s, streaming) + package.op_overhead_s
-    return xp.where(xp.isnan(work.given_s), roofline * work.is_op, work.given_s)
+    return xp.where(work.given_s < 0, roofline * work.is_op, work.given_s)
 
 
 class ChipModel:

@@ -39,7 +39,17 @@ class PackageState(NamedTuple):
 
 
 class PartitionEnv:
-    """One graph to partition.
+    """One graph to partition, as a decision process of one step. No number in a state is NaN.
+
+    - Reset: `reset`, a package in place of the model's where one is given; no randomness.
+    - Step: `step`, a chip or a distribution over chips for every op, and a key for the repair; the same key, the same
+      result.
+    - Observe: `observe`, attributes of ops and edges.
+    - Mask: none, since the repair makes every candidate valid; a chip that is not there changes nothing and earns
+      nothing.
+    - Reward: throughput by the analytical model, results per second; `unit` is that of the naive greedy.
+    - Termination: after the step.
+    - Units: results per second, seconds, bytes.
 
     Args:
       model: the graph, a package, and what judges a partition in `rollout`: `ChipModel` or `SiliconModel`.

@@ -16,19 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
+__all__ = ["EnvProgram", "EnvState", "Position", "capacity_for", "env_program", "exact", "reset", "step"]
+
 UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
 SMALL = 256  # Up to this many buffers the environment gets a slot for each, which rules an overflow out.
 MARGIN = 1.5
-
-
-def exact():
-    """A context in which JAX computes in float64, which the environment needs."""
-    return jax.enable_x64(True)
 
 
 class EnvProgram(NamedTuple):
@@ -86,7 +84,18 @@ class Position(NamedTuple):
 
 
 class EnvState(NamedTuple):
-    """A game in progress."""
+    """A game in progress, a state of this decision process. A pytree; no number in it is NaN.
+
+    - Reset: `reset`, from a program and a number of slots; no randomness.
+    - Step: `step`, 0 Copy, 1 NoCopy or 2 Drop of the buffer at ``position.cursor``; deterministic. Drop-backup, which a
+      dead end causes, is part of the step.
+    - Observe: ``position`` is all there is; `mmap.agent.env_games.observe` makes a vector of it.
+    - Mask: ``position.legal`` [3] bool; an action that is not legal changes nothing and earns nothing.
+    - Reward: seconds that the move saves; ``position.saved_s`` is their sum less what Drop-backup took back, so its
+      difference over a step is a reward that sums to the game's saving.
+    - Termination: `over`, after the last buffer. A decision with one legal action is a step like any other.
+    - Units: seconds, bytes, steps of the program.
+    """
 
     position: Position
     backup: Position  # The latest prefix with no alias group open.
@@ -108,8 +117,7 @@ def env_program(program: Program | ProgramArrays) -> EnvProgram:
       InputError: not inside `exact`, or the fast memory has 2^30 bytes or more.
     """
     arrays = program_arrays(program)
-    if not jax.config.jax_enable_x64:
-        raise InputError("environment", "", "float64 is off; use `with learned_mapping.mmap.env.exact():`")
+    require_exact("mmap.env")
     if arrays.fast_bytes >= UNUSED:
         raise InputError("environment", "fast_bytes", f"{arrays.fast_bytes} is 2^30 or more")
     buffers, counts = arrays.buffers, np.diff(arrays.updated_offsets)
@@ -178,7 +186,11 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
 
     Args:
       capacity: C, slots for allocations; see `capacity_for`. Static under jit.
+
+    Raises:
+      InputError: not inside `exact`.
     """
+    require_exact("mmap.env")
     num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
     integer, no = jnp.int32, jnp.zeros((), bool)
     zero, nothing = jnp.zeros((), integer), jnp.zeros((), program.supply_s.dtype)
@@ -221,7 +233,11 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
 
     Returns:
       The next state, and the reward of the move in seconds; what a reset takes back shows in ``position.saved_s``.
+
+    Raises:
+      InputError: not inside `exact`.
     """
+    require_exact("mmap.env")
     before = state.position
     valid = (action >= 0) & (action < len(before.legal))
     action = jnp.where(valid, action, DROP).astype(jnp.int32)  # an index that means the number and no other

@@ -23,6 +23,7 @@ from learned_mapping.mmap.searches.search import Search, one_hot, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     GRAPH_ENDINGS,
+    OURS,
     PAPER,
     RULE,
     SEARCH,
@@ -83,6 +84,12 @@ def _learn(changes: dict[str, Any], program: Program, rng: np.random.Generator, 
     return learn(program, seed, config=config, checkpoint=budget.checkpoint, evaluate=not budget.strict, **limits)
 
 
+def _model_free(search: Search, rng: np.random.Generator) -> None:
+    from learned_mapping.mmap.agent.ppo import learn_and_play
+
+    learn_and_play(search, rng)
+
+
 def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
     """Edit search from the best of the games that solutions become when they are played."""
 
@@ -141,6 +148,8 @@ METHODS: dict[str, Method] = {
                               SEARCH, frozen=True),
     "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",
                             SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
+    "ppo": Method("proximal policy optimisation of a small network: learns from whole games, without search or model",
+                  played(_model_free), OURS),
     "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
                               simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip

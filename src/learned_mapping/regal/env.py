@@ -18,11 +18,14 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters
 from learned_mapping.regal.searches.random_numbers import stream
+
+__all__ = ["EnvGraph", "EnvState", "env_graphs", "exact", "reset", "seconds_of", "step"]
 
 UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
@@ -33,25 +36,29 @@ _KINDS = {
 """Arrays of an instance -> what they have an entry for; + for one more."""
 
 
-def exact():
-    """A context in which JAX computes in float64, which the environment needs."""
-    return jax.enable_x64(True)
-
-
 class EnvGraph(NamedTuple):
     """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a compilation."""
 
     sizes: jax.Array  # [3] int32: the graph's own ops, tensors and uses.
     flop: jax.Array  # [N] float64.
     touched_bytes: jax.Array  # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
-    own_seconds: jax.Array  # [N] float64: the graph's own times; NaN where it brings none.
+    own_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
     arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
     flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
     observation: jraph.GraphsTuple  # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
 
 
 class EnvState(NamedTuple):
-    """An episode."""
+    """An episode, a state of this decision process. A pytree; no number in it is NaN.
+
+    - Reset: `reset`, from a graph, a machine, a seed of the uniform runs and a number of evaluations.
+    - Step: `step`, a bin for every Beta parameter of every op and a seed of the search; the same seed, the same result.
+    - Observe: what `reset` returns beside the state, one padded graph; it does not change.
+    - Mask: none; bins that are not there change nothing and earn nothing.
+    - Reward: -M / H, the search's cost over that of uniform mutants; no unit.
+    - Termination: ``done``, after one legal step.
+    - Units: seconds, or bytes where the objective is memory.
+    """
 
     graph: EnvGraph
     pair: DevicePair  # Its numbers are traced; devices and the reading of transfers are not.
@@ -66,8 +73,7 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
     Raises:
       InputError: not inside `exact`.
     """
-    if not jax.config.jax_enable_x64:
-        raise InputError("environment", "", "float64 is off; use `with learned_mapping.regal.env.exact():`")
+    require_exact("regal.env")
     sizes = [(i.graph.num_ops, i.graph.num_tensors, i.graph.num_edges) for i in instances]
     n, m, e = (max(column) for column in zip(*sizes))
     padded = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
@@ -76,7 +82,7 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
         graph, arrays = instance.graph, instance.arrays._asdict()
         touched = graph.op_tensor_traffic + graph.op_weight_traffic
         computes = np.array([kind != "input" for kind in graph.op_kinds])
-        times = np.full(own[0], np.nan) if graph.op_seconds is None else graph.op_seconds
+        times = np.full(own[0], -1.0) if graph.op_seconds is None else graph.op_seconds
         tuple_ = jraph.GraphsTuple(
             nodes=attributes.nodes, edges=attributes.edges, senders=attributes.senders, receivers=attributes.receivers,
             globals=None, n_node=np.array([own[0]]), n_edge=np.array([own[2]]),
@@ -103,7 +109,7 @@ def _pad(values: np.ndarray, size: int, dtype: type | None = np.float64) -> np.n
 def seconds_of(graph: EnvGraph, pair: DevicePair) -> jax.Array:
     """[N] float64: as `hardware.device_pair.op_seconds`, traced in the pair's numbers."""
     roofline = jnp.maximum(graph.flop / pair.flop_per_s, graph.touched_bytes / pair.bytes_per_s)
-    return jnp.where(jnp.isnan(graph.own_seconds), roofline, graph.own_seconds)
+    return jnp.where(graph.own_seconds < 0, roofline, graph.own_seconds)
 
 
 def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) -> tuple[EnvState, jraph.GraphsTuple]:
@@ -115,8 +121,9 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
       evaluations: chromosomes scored in a run.
 
     Raises:
-      InputError: fewer evaluations than a generation after the initial population needs.
+      InputError: fewer evaluations than a generation after the initial population needs, or not inside `exact`.
     """
+    require_exact("regal.env")
     if generations_in(evaluations, BrkgaParameters()) < 1:
         raise InputError("environment", "evaluations", f"{evaluations} do not reach a generation after the first")
     state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
@@ -138,7 +145,11 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
 
     Returns:
       The state, and [] or [K] float64.
+
+    Raises:
+      InputError: not inside `exact`.
     """
+    require_exact("regal.env")
     laws = choices.reshape(-1, *choices.shape[-3:])
     counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
     legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))

@@ -40,8 +40,8 @@ class Pieces(NamedTuple):
 
 
 def make_pieces(size: np.ndarray, piece: np.ndarray, start: np.ndarray, end: np.ndarray, elapsed: np.ndarray) -> Pieces:
-    """The pieces of sizes [N] bytes, piece[k] held over the steps [start[k], end[k]], both included; elapsed [T + 1]
-    is when each step begins, and the last ends, in any unit."""
+    """The pieces of sizes [N] bytes, piece[k] held over the steps [start[k], end[k]], both included; elapsed [T]
+    is when each step begins, in any unit."""
     started, opened = np.unique(start), []
     ended = np.unique(end)
     for t in started.tolist():  # a start after an end opens a section
@@ -52,7 +52,7 @@ def make_pieces(size: np.ndarray, piece: np.ndarray, start: np.ndarray, end: np.
     spans = zip(piece.tolist(), low.tolist(), high.tolist())
     pairs = np.unique([(i, section) for i, a, b in spans for section in range(a, b + 1)], axis=0)
     count, size = len(size), np.asarray(size, np.int64)
-    width = np.bincount(piece, elapsed[end + 1] - elapsed[start], count)
+    width = np.bincount(piece, elapsed[end] - elapsed[start], count)
     section_at = np.searchsorted(pairs[:, 0], np.arange(count + 1))
     by_section = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
     member_at = np.searchsorted(by_section[:, 1], np.arange(len(opened) + 1))

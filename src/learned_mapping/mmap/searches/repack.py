@@ -53,7 +53,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
 
     if len(held) >= MOST:
         return base
-    elapsed_s = np.concatenate([[0.0], np.cumsum(program.slow_s)])
+    elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)  # equal times stay equal
     for i, slack in enumerate(SLACK):
         load, chosen = _load(program, held), list(held)
         for piece in more:

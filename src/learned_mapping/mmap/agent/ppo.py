@@ -1,0 +1,164 @@
+"""Proximal policy optimisation on the game in JAX, many games side by side, a whole training in one `jit`.
+
+The control without search or model: a small network sees what the light network of `muzero` sees, and learns from games
+alone. After PureJaxRL (Lu et al. 2022), with masked actions and a reward that is the share of the possible saving.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from learned_mapping.mmap import env
+from learned_mapping.mmap.agent.env_games import EnvTables, chosen, decide, observe
+from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.agent.observation import WIDTH, tables_of
+from learned_mapping.mmap.rules.state import program_arrays
+from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.programs.program import Program
+
+
+class Ppo(NamedTuple):
+    """Settings. Those of PureJaxRL but for the discount, which a game of thousands of moves cannot have."""
+
+    games: int = 32
+    steps: int = 256  # Moves of each game between two updates.
+    epochs: int = 4
+    batches: int = 4
+    width: int = 128
+    rate: float = 1e-3
+    trace: float = 0.95  # Lambda of the advantages.
+    clip: float = 0.2
+    entropy: float = 0.01
+
+
+STOCK = Ppo()
+
+
+def network(width: int) -> hk.Transformed:
+    """Logits [3] and value [] of what is seen [WIDTH]."""
+
+    def forward(seen: jax.Array) -> tuple[jax.Array, jax.Array]:
+        hidden = hk.nets.MLP((width, width), activation=jnp.tanh, activate_final=True)(seen)
+        logits = hk.Linear(3, w_init=hk.initializers.TruncatedNormal(0.001))(hidden)
+        return logits, hk.nets.MLP((width // 2, 1), activation=jnp.tanh)(seen)[..., 0]
+
+    return hk.without_apply_rng(hk.transform(forward))
+
+
+def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]:
+    """The state of a training at its start, and `updates`, which goes on from one: a pure function for `jit`. Both
+    inside `env.exact`."""
+    env_program, arrays = env.env_program(program), program_arrays(program)
+    tables = EnvTables(*map(jnp.asarray, (*tables_of(arrays), arrays.num_instructions)))
+    fresh = decide(env_program, env.reset(env_program, env.capacity_for(program)), jnp.asarray(-1))
+    fresh = jax.tree.map(lambda leaf: jnp.stack([leaf] * settings.games), fresh)
+    key, first = jax.random.split(jax.random.PRNGKey(seed))
+    net, optimiser = network(settings.width), _optimiser(settings)
+    parameters = net.init(first, jnp.zeros(WIDTH, jnp.float32))
+    best = (jnp.float64(-1.0), jnp.zeros(program.num_buffers, jnp.int8))
+    state = (parameters, optimiser.init(parameters), fresh, key, best)
+    return state, partial(updates, settings, env_program, tables, fresh, program.possible_saving_s or 1.0)
+
+
+def _optimiser(settings: Ppo) -> optax.GradientTransformation:
+    return optax.chain(optax.clip_by_global_norm(0.5), optax.adam(settings.rate))
+
+
+def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: float, state: Any, count: int) -> Any:
+    """`count` updates on; returns the state, whose last part is the best whole game (return, [B] actions), and of each
+    update the mean return of the games that ended in it, and how many these were."""
+    net, optimiser, rows = network(settings.width), _optimiser(settings), jnp.arange(settings.games)
+
+    def policy(parameters, seen, legal):
+        logits, value = net.apply(parameters, seen)
+        return jax.nn.log_softmax(jnp.where(legal, logits, -1e9)), value
+
+    def look(games):
+        return jax.vmap(observe, (None, None, 0))(program, tables, games)[0], games.position.legal
+
+    def move(carry, _):
+        parameters, games, key, best = carry
+        key, draw = jax.random.split(key)
+        seen, legal = look(games)
+        laws, value = policy(parameters, seen, legal)
+        action = jax.random.categorical(draw, laws).astype(jnp.int32)
+        after = jax.vmap(decide, (None, 0, 0))(program, games, action)
+        reward = ((after.position.saved_s - games.position.saved_s) / possible_s).astype(jnp.float32)
+        share = jnp.where(after.over, after.position.saved_s / possible_s, -1.0)
+        g = jnp.argmax(share)
+        better = (share[g] > best[0]) & ~after.overflow[g]
+        best = (jnp.where(better, share[g], best[0]), jnp.where(better, after.position.action[g], best[1]))
+        told = (seen, legal, action, laws[rows, action], value, reward, after.over, share)
+        return (parameters, chosen(after.over, fresh, after), key, best), told
+
+    def loss(parameters, batch):
+        seen, legal, action, law, advantage, target = batch
+        laws, value = policy(parameters, seen, legal)
+        ratio = jnp.exp(jnp.take_along_axis(laws, action[:, None], 1)[:, 0] - law)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - settings.clip, 1 + settings.clip) * advantage)
+        entropy = -jnp.where(legal, jnp.exp(laws) * laws, 0.0).sum(-1)
+        return 0.5 * ((value - target) ** 2).mean() - gain.mean() - settings.entropy * entropy.mean()
+
+    def learn(carry, batch):
+        parameters, memory = carry
+        change, memory = optimiser.update(jax.grad(loss)(parameters, batch), memory)
+        return (optax.apply_updates(parameters, change), memory), None
+
+    def update(state, _):
+        parameters, memory, games, key, best = state
+        (_, games, key, best), told = jax.lax.scan(move, (parameters, games, key, best), None, settings.steps)
+        seen, legal, action, law, value, reward, over, share = told
+
+        def backwards(carry, row):
+            advantage, following = carry
+            value, reward, goes_on = row
+            advantage = reward + following * goes_on - value + settings.trace * goes_on * advantage
+            return (advantage, value), advantage
+
+        last = policy(parameters, *look(games))[1]
+        carry = (jnp.zeros_like(last), last)
+        _, advantage = jax.lax.scan(backwards, carry, (value, reward, 1.0 - over.astype(jnp.float32)), reverse=True)
+        flat = (seen, legal, action, law, advantage, advantage + value)
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
+        key, draw = jax.random.split(key)
+        order = [jax.random.permutation(k, len(flat[2])) for k in jax.random.split(draw, settings.epochs)]
+        order = jnp.concatenate(order).reshape(settings.epochs * settings.batches, -1)
+        (parameters, memory), _ = jax.lax.scan(
+            lambda carry, row: learn(carry, jax.tree.map(lambda leaf: leaf[row], flat)), (parameters, memory), order
+        )
+        ended = over.sum()
+        mean = jnp.where(over, share, 0.0).sum() / jnp.maximum(ended, 1)
+        return (parameters, memory, games, key, best), (mean, ended)
+
+    return jax.lax.scan(update, state, None, count)
+
+
+def actions_of(best: tuple[jax.Array, jax.Array]) -> np.ndarray:
+    """[B] int64: the decisions of the best whole game."""
+    return np.asarray(best[1]).astype(np.int64)
+
+
+def learn_and_play(search: Search, rng: np.random.Generator) -> None:
+    """Trains until the budget is spent, update by update; the best whole game is then the search's. What is compiled
+    before the first is not counted."""
+    program, budget = search.program, search.budget
+    if not program.num_buffers or Games(program, 1).over.all():
+        return
+    with env.exact():
+        began = budget.seconds
+        state, go_on = start(program, int(rng.integers(2**31)))
+        step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
+        budget.spent_before(began - budget.seconds)
+        while not budget.spent():
+            state, (_, ended) = step(state)
+            budget.record(max(float(state[-1][0]), 0.0), int(ended[0]))
+    if budget.best is not None and budget.best > 0.0:
+        search.game.restart()
+        search.game.play_preferences(one_hot(actions_of(state[-1])))
+        search.best = search.game.played()
