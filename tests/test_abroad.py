@@ -204,7 +204,7 @@ def test_networks_that_are_not_there(folder, capsys):
     options = ["--evaluations", "5", "--out", "s.json"]
     for method, said in (
         ("regal-untrained:foo", "seed"), ("regal-untrained:-1", "seed"), ("regal:nobody", "no network"),
-        ("regal-imitation:" + "x" * 5000, "no network"), ("regal", "none for memory"),
+        ("regal-imitation:" + "x" * 5000, "no network"), ("regal", "none was trained so for memory"),
     ):  # fmt: skip
         objective = "memory" if method == "regal" else "runtime"
         code, _, err = run(

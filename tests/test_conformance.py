@@ -41,8 +41,8 @@ def same(one, other) -> bool:
 @pytest.mark.parametrize("case", CASES)
 def test_a_method_keeps_what_all_methods_promise(case):
     """Would catch an invalid solution, a beaten bound, a seed that does not decide, and a result gone stale unseen."""
-    name, _, method = case.partition("/")
-    own = problem(name)
+    name = case.partition("/")[0]
+    own, method = problem(name), fingerprints.with_network(case)
     assert own.method(method).kind in KINDS and own.method(method).description
     found = []
     for place, (file, options) in enumerate(fingerprints.instances_of(case)):

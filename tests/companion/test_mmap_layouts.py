@@ -138,10 +138,5 @@ def test_the_page_draws_the_rows(monkeypatch):
     """Catches a page that fails, and a picture of other rows."""
     program, _, made = made_from(monkeypatch)
     names = {"show_result": lambda *_, **__: "", "load": lambda name: (program, None)}
-    text = shown(SECTION, stored=lambda name: made, **names)
+    text = shown(SECTION, results=SimpleNamespace(load=lambda name: made), **names)
     assert text.count("<svg") == 1 and svg_text(draw(program, made["rows"])) in text
-
-
-def test_without_a_result_the_page_says_how_to_make_it(monkeypatch):
-    monkeypatch.setattr(results, "stored", lambda *_: None)
-    assert "lmap make mmap.fig8" in shown(SECTION)

@@ -54,6 +54,12 @@ def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:
     return [found[_TABLE["only"][key]]] if key in _TABLE["only"] else found
 
 
+def with_network(key: str) -> str:
+    """The method of a key, and the network that it plays with where it plays with one."""
+    method = key.partition("/")[2]
+    return f"{method}:{_TABLE['network'][key]}" if key in _TABLE["network"] else method
+
+
 def current() -> dict[str, str]:
     """Key -> digest of every stored fingerprint, with the files it covers as they are now; reads files only."""
     return {key: _digest(key, entry["costs"], entry["version"]) for key, entry in entries().items()}
@@ -117,8 +123,8 @@ def _known() -> list[str]:
 def _play(key: str) -> dict[str, Any]:
     from learned_mapping.problem import problem, solve
 
-    name, _, method = key.partition("/")
-    own, method = problem(name), f"{method}:{_TABLE['network'][key]}" if key in _TABLE["network"] else method
+    name = key.partition("/")[0]
+    own, method = problem(name), with_network(key)
     costs = []
     for file, options in instances_of(key):
         instance = own.read(str(path().parent / file))

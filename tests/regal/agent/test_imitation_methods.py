@@ -65,7 +65,7 @@ def test_local_search_shares_the_budget(instance):
 
 def test_every_shipped_network_reads_and_has_a_variant():
     """Catches a checkpoint of older features, a size over 2 MB, and a network without a chosen variant."""
-    paths = sorted(path for path in checkpoint_folder().glob("*.npz") if not path.name.startswith("reinforce-"))
+    paths = sorted(p for kind in ("synthetic", "traced") for p in checkpoint_folder().glob(f"{kind}-*.npz"))
     assert {f"{name}.npz" for name in NETWORKS.values()} <= {path.name for path in paths}
     for path in paths:
         learner = read_learner(path)
