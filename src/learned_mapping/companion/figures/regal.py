@@ -125,8 +125,8 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
     everything = [value for values in (*gains.values(), marks) for value in values]
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
     edges = np.arange(first, max(everything) + HISTOGRAM_STEP, HISTOGRAM_STEP)
-    panels = {f"{name}: {min(v):+.1f} to {max(v):+.1f} %": (name, v) for name, v in gains.items()}
-    figure, drawn = facets(panels, 0.0, 2.8, 3, loc="left", sharey=True)
+    panels = {f"{name}\n{min(v):+.1f} to {max(v):+.1f} %": (name, v) for name, v in gains.items()}
+    figure, drawn = facets(panels, 0.0, 3.0, 3, loc="left", sharey=True)
     for panel, _, (name, values) in drawn:
         panel.hist(values, bins=edges, color=method_colour(name), edgecolor="white")
         panel.axvline(0, color=INK, linewidth=0.9)
