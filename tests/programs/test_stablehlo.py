@@ -120,7 +120,7 @@ SELF = (
         (DOUBLED.replace("stablehlo.add", "arith.addf"), "arith.addf"),
         (DOUBLED[:60], "not StableHLO"),
         (LOOP, "stablehlo.while"),
-        (BOMB, "more than 200,000 operations"),
+        pytest.param(BOMB, "more than 200,000 operations", marks=pytest.mark.slow),
         (SELF, "more than 100 deep"),
         ("<" * 100_000, "brackets"),
         ("HloModule m", "not StableHLO"),

@@ -30,7 +30,7 @@ def _begun(config: AgentConfig, seed: int) -> MMapAgent:
     return agent
 
 
-@pytest.mark.parametrize("size", ["light", "paper"])
+@pytest.mark.parametrize("size", ["light", pytest.param("paper", marks=pytest.mark.slow)])
 def test_the_loop_plays_what_stepping_plays(size: str) -> None:
     """Over six iterations, in which games end and begin anew; and what a kernel makes of the actions is the return."""
     config = dataclasses.replace(CONFIG, network=size, channels=2, image_blocks=1, blocks=1)
