@@ -109,7 +109,7 @@ def test_every_graph_is_in_the_histogram():
     figure = improvement_histogram({"rows": rows, "paper": [row("best", "regal", 54.3)]})
     for axes in figure.axes:
         assert sum(bar.get_height() for bar in axes.patches) == len(values)
-    assert figure.axes[0].get_title(loc="left") == "regal: -3.2 to +41.0 %"
+    assert figure.axes[0].get_title(loc="left") == "regal\n-3.2 to +41.0 %"
 
 
 def test_limits_come_in_order():
