@@ -31,7 +31,7 @@ def made(kind: str, **more):
 
 
 @pytest.mark.parametrize("kind", INSTANCES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(10))
 def test_its_own_checker_finds_nothing(kind, seed):
     """Spaces, seeds, types and pictures, as gymnasium's checker asks for them."""
     env = made(kind, render_mode="rgb_array")

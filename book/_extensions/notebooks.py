@@ -13,11 +13,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import execution_cache
 import explorables
 import jupytext
 import nbformat
 import sentences
+import values
 from glossary import WORDS
 from pybtex.database import parse_file
 from sphinx.config import Config
@@ -67,11 +67,10 @@ LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
 def notebook(page: str) -> nbformat.NotebookNode:
     """The page, such as ``mmap/play``, as a notebook without outputs."""
     found = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
-    glued = _glued(page) if "{glue:" in "".join(cell.source for cell in found.cells) else {}
     for cell in found.cells:
         tags = set(cell.metadata.get("tags", ()))
         if cell.cell_type == "markdown":
-            cell.source = plain(cell.source, page, glued)
+            cell.source = plain(cell.source, page)
         elif tags & {"hide-input", "remove-input", "hide-cell", "remove-cell"}:
             hidden = {"source_hidden": True} | ({"outputs_hidden": True} if "hide-cell" in tags else {})
             cell.metadata["jupyter"] = hidden
@@ -83,10 +82,10 @@ def notebook(page: str) -> nbformat.NotebookNode:
     return found
 
 
-def plain(text: str, page: str, glued: dict[str, Any] | None = None) -> str:
+def plain(text: str, page: str) -> str:
     """MyST Markdown with the book's directives and roles as Markdown that Jupyter shows."""
     text = BLOCK.sub(lambda found: _block(page, *found.groups()), text)
-    text = ROLE.sub(lambda found: _role(page, found[1], found[2], glued or {}), text)
+    text = ROLE.sub(lambda found: _role(page, found[1], found[2]), text)
     return LINK.sub(lambda found: f"]({found[1]}.ipynb{found[2] or ''})", text)
 
 
@@ -111,11 +110,13 @@ def _block(page: str, name: str, argument: str, body: str) -> str:
     return "*See the page in the book.*"
 
 
-def _role(page: str, name: str, text: str, glued: dict[str, Any]) -> str:
+def _role(page: str, name: str, text: str) -> str:
     if name == "math":
         return f"${text}$"
     if name == "said":
         return sentences.say(text, sentences.read()[text])
+    if name == "value":
+        return values.text_of(text)
     if name.startswith("cite"):
         said = "; ".join(_cited(key) for key in text.split(","))
         return said if name == "cite:t" else f"({said})"
@@ -123,11 +124,6 @@ def _role(page: str, name: str, text: str, glued: dict[str, Any]) -> str:
         titled = re.fullmatch(r"(.+?) <(.+)>", text)
         words, target = (titled[1], titled[2]) if titled else (_title((BOOK / page).parent / text), text)
         return f"[{words}]({target}.ipynb)"
-    if name == "glue:text":
-        key, _, form = text.partition(":")
-        if key not in glued:
-            return f"`{key}`"
-        return format(float(glued[key]), form) if form else str(glued[key])
     return text
 
 
@@ -144,24 +140,6 @@ def _cited(key: str) -> str:
 
 def _title(path: Path) -> str:
     return re.search(r"^# (.+)$", path.with_suffix(".md").read_text(encoding="utf-8"), re.M)[1]
-
-
-def _glued(page: str) -> dict[str, Any]:
-    """What the page's cells gave names to when the book was built."""
-    from jupyter_cache import get_cache
-    from myst_nb.core.read import myst_nb_reader_plugin
-
-    named, cache = {}, get_cache(str(execution_cache.cache_path()))
-    try:
-        executed = cache.merge_match_into_notebook(myst_nb_reader_plugin(str(BOOK / f"{page}.md")))[1]
-    except KeyError:
-        return {}
-    for cell in executed.cells:
-        for output in cell.get("outputs", ()):
-            key = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
-            if key:
-                named[key] = output["data"]["application/papermill.record/text/plain"].strip("'\"")
-    return named
 
 
 def _write(app, exception) -> None:

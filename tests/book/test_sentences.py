@@ -14,8 +14,14 @@ import explorable_data  # noqa: E402
 import explorable_pictures  # noqa: E402
 import notebooks  # noqa: E402
 import sentences  # noqa: E402
+import values  # noqa: E402
+
+from learned_mapping.mmap.agent.config import LONG  # noqa: E402
 
 SENTENCES = sentences.read()
+PAGES = "".join(
+    path.read_text() for path in sorted(BOOK.rglob("*.md")) if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
+)
 
 
 @pytest.mark.parametrize("name", SENTENCES)
@@ -25,10 +31,7 @@ def test_it_holds(name):
 
 
 def test_each_is_said_once_or_more_and_none_is_unknown():
-    pages = "".join(
-        path.read_text() for path in BOOK.rglob("*.md") if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
-    )
-    assert set(re.findall(r"\{(?:sentence|said)\}[ `](\S+?)[`\n]", pages)) == set(SENTENCES)
+    assert set(re.findall(r"\{(?:sentence|said)\}[ `](\S+?)[`\n]", PAGES)) == set(SENTENCES)
 
 
 def test_one_that_no_longer_holds_is_refused():
@@ -89,3 +92,19 @@ def test_they_can_be_read_aloud():
         faults += [line] * (len(NUMBER.findall(plain)) > MOST_NUMBERS)
     assert faults == []
     assert sum(len(line.split()) for line in said) / len(said) <= MEAN_WORDS
+
+
+def test_a_value_comes_from_the_code_or_from_a_result():
+    """Would catch a role that prints a number wrongly, and an expression that fails without failing the build."""
+    assert values.text_of('of("mmap.agent.config").LONG:,') == f"{LONG:,}"
+    assert values.text_of('row("mmap.table3", "all", "muzero", "speedup"):.2f').startswith("1.")
+    assert values.text_of('len(record("mcm/silicon.json")["candidates"])').isdigit()
+    for wrong in ('row("mmap.table3", "all", "nobody", "speedup")', "open", 'of("nothing").LONG'):
+        with pytest.raises(ValueError, match="value "):
+            values.text_of(f"{wrong}:g")
+
+
+@pytest.mark.parametrize("words", sorted(set(re.findall(r"\{value\}`([^`]+)`", PAGES))))
+def test_every_value_of_the_pages_is_there(words):
+    text = values.text_of(words)
+    assert text and "nan" not in text and "object at" not in text

@@ -142,6 +142,12 @@ def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False)
     return grid(title, down, across, cells, key=key)
 
 
+def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
+    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals."""
+    rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
+    return crossed(title, {(row["baseline"], row["instance"]): _cell({"ours": row}) for row in rows}, key=True)
+
+
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:
     """A table of rows as they come: the first cell names the row, numbers are written by `number`, long words wrap.
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from learned_mapping.companion.display import Html, listing
 from learned_mapping.companion.figures import svg
+from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.solver import DRAWN, KEPT, LEFT, Step
+from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, PAPER
 
@@ -189,3 +192,25 @@ def summary(steps: Sequence[Step]) -> Mapping[str, int]:
         "drawn": sum(s.kind == DRAWN and len(s.before[s.op]) > 1 for s in steps),
         "undone": sum(s.undone for s in steps),
     }
+
+
+def repair_table(graph: ComputationGraph, chips: int, candidate: Sequence[int], steps: Sequence[Step]) -> Html:
+    """What came of a repair, and what the validator says before and after it."""
+
+    def verdict(assignment: Sequence[int]) -> str:
+        judged = validate(graph, make_partition(assignment, chips))
+        rules = dict.fromkeys(fault.rule for fault in judged.violations)
+        return "valid" if judged.valid else "against " + ", ".join(rules)
+
+    repaired, count = [domain[0] for domain in steps[-1].after], summary(steps)
+    lines = [
+        ("the candidate", verdict(candidate)),
+        ("after the repair", verdict(repaired)),
+        (
+            "operations on the candidate's chip",
+            f"{sum(a == b for a, b in zip(repaired, candidate))} of {graph.num_ops}",
+        ),
+        ("chips that had to be drawn", count["drawn"]),
+        ("decisions taken back", count["undone"]),
+    ]
+    return listing("The repair", ["", ""], lines)

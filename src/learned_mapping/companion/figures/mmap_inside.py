@@ -129,3 +129,24 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
             axes.plot(row["curve"]["x"], y, color=colour, label=row["instance"] + without)
         axes.set(xlabel=across, ylabel=label)
     return charts.finish(figure, ncols=2), panels
+
+
+def most_changed(trees: Rows) -> Row:
+    """The search tree at whose root the search moved the policy furthest from the network's."""
+    return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
+
+
+def tree_words(tree: Row) -> str:
+    """What a search changed at a decision, and whether that was right: the actions were played out exactly."""
+    after, head, exact = tree["policy"], tree["head"], tree["exact"]
+    true = ", ".join(f"{name} {value:+.2f}" for name, value in zip(ACTION_NAMES, exact) if value is not None)
+    most = max(range(3), key=lambda a: abs(after[a] - head[a]))
+    best = max((a for a in range(3) if exact[a] is not None), key=lambda a: exact[a])
+    right = (after[most] > head[most]) == (most == best)
+    word = "right" if right else "wrong"
+    return (
+        f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs, this is where the "
+        f"search changes the policy most. It gives {ACTION_NAMES[most]} a probability of {after[most]:.2f}; the "
+        f"network alone gives it {head[most]:.2f}. Played out exactly, with the rest of the game as it was, the "
+        f"actions differ from the game's own by, in units of a mean saving: {true}. Here the search is {word}."
+    )

@@ -306,3 +306,20 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(StrMethodFormatter(form))
     axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def bench_gaps(programs: Mapping[str, tuple[float, float]]) -> Figure:
+    """How far the best mapping known of each program is below its bound, in percent of the bound, smallest first.
+
+    Args:
+      programs: name -> best return and bound.
+    """
+    gaps = sorted((100.0 * max(1.0 - best / bound, 0.0), name) for name, (best, bound) in programs.items())
+    figure, axes = new_figure(width=0.9 * PHONE_INCHES, height=2.6)
+    values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)
+    axes.bar(place, values, color=PALETTE[0], width=0.8)
+    look = {"ha": "right", "va": "top", "fontsize": 8, "textcoords": "offset points"}
+    axes.annotate(gaps[-1][1], (len(gaps), gaps[-1][0]), (-8, 0), **look)
+    axes.set(xlabel="programs, smallest gap first", ylabel="gap to the bound (%)", xlim=(0, len(gaps) + 1))
+    axes.grid(axis="x", visible=False)
+    return figure

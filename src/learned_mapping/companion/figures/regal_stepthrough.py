@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.companion.figures import svg
+from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import op_seconds
 from learned_mapping.regal.draw import layout, memory_curve
+from learned_mapping.regal.methods import EVALUATIONS, chosen_variant, learner_for
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
@@ -105,6 +107,17 @@ class Scales:
         if instance.objective == "runtime":
             return f"{cost * self.time:.4g} {self.time_name}"
         return f"{cost / self.size:.4g} {self.size_name}"
+
+
+def race(graph: str, seed: int = 0, network: str = "synthetic-runtime-0") -> dict[str, list[Generation]]:
+    """BRKGA without laws and with those of ``regal-imitation``, from one seed, on a synthetic graph: name -> the
+    generations of as many evaluations as the paper gives them."""
+    instance, usual = Instance(load_graph("synthetic", graph)), BrkgaParameters()
+    count = (EVALUATIONS - usual.population) // (usual.population - usual.elites)
+    learner, randomness = learner_for(instance, network), np.random.default_rng
+    law = learner.law(instance, randomness(seed), chosen_variant(learner))
+    laws: dict[str, MutantLaw | None] = {"brkga": None, "regal-imitation": law}
+    return {name: generations(instance, randomness(seed), count, law=law) for name, law in laws.items()}
 
 
 def share_on_one(generation: Generation) -> np.ndarray:

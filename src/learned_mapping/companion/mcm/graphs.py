@@ -52,3 +52,9 @@ def load_graph(name: str) -> ComputationGraph:
     found = _found(name)
     path = SETS[found[0]].path / found[1].file if found else SETS["graphs"].path / f"{name}.json.gz"
     return fold_cheap_sources(read_graph(path))
+
+
+def largest_op_bytes(name: str) -> int:
+    """The most bytes that an operation of a graph takes with its inputs, outputs and weights."""
+    graph = load_graph(name)
+    return int((graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes).max())

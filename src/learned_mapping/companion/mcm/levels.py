@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.display import Html, grid
+from learned_mapping.companion.artifact import find_artifact
+from learned_mapping.companion.display import Html, grid, provenance_line
 from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
 from learned_mapping.companion.table import Record, Row, row
 
@@ -116,3 +117,14 @@ def _amount(samples: float | None, minutes: float | None) -> str:
     if samples is None:
         return "–"
     return f"{samples:,.0f}" if minutes is None else f"{samples:,.0f}, {minutes:.1f} min"
+
+
+def level_tables(artifact_id: str, captions: Sequence[str], **options: Any) -> Html:
+    """`level_table` of a stored result with its provenance: one table, or by two captions that of the levels that are
+    plain numbers and that of those in per cent."""
+    result = results.load(artifact_id)
+    targets = dict.fromkeys(row["target"] for row in results.select(result, metric="samples"))
+    plain = [target for target in targets if "%" not in target]
+    parts = [plain, [t for t in targets if t not in plain]] if len(captions) == 2 else [None]
+    tables = [level_table(result, caption, levels=part, **options) for caption, part in zip(captions, parts)]
+    return Html("".join(tables) + provenance_line(result, find_artifact(artifact_id)))

@@ -51,20 +51,22 @@ QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
 """On each program the variant with the largest mean."""
+MODEL_FREE = "ppo"
+"""The control that learns without search or model, for as long as the agent."""
 METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
-    "muzero", "muzero-demonstration",
+    MODEL_FREE, "muzero", "muzero-demonstration",
 )  # fmt: skip
 IN_WINDOWS = ("muzero-frozen",)
 """Besides, where the agent plays windows and merges them into its best game: the control without learning."""
-CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random")
+CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
 """What these are compared with:"""
 CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
 """For programs above `LARGE` buffers."""
-LONG = (*EVOLUTION, "edit-search", *LEARNED)
+LONG = (*EVOLUTION, "edit-search", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
 """What the paper compares: twice the seeds on short programs, where single runs of evolution differ most."""
@@ -77,8 +79,8 @@ LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
-ALONE = ("muzero-frozen", "search-only", "learning-only")
-"""Its other arms: the untrained network, and the paper's two."""
+ALONE = ("muzero-frozen", "search-only", "learning-only", MODEL_FREE)
+"""Its other arms: the untrained network, the paper's two, and one that learns from games alone."""
 ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32")
 """Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the saving, and one of
 AlexNet's kind."""
@@ -110,7 +112,7 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
         for method in methods_for(instance):
-            clocks = [] if method in LEARNED else [short]
+            clocks = [] if method in (MODEL_FREE, *LEARNED) else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
             for seconds in clocks:

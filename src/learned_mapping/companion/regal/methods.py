@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.companion.display import Html, listing
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.companion.table import Record, Row, gap_row, row
 from learned_mapping.folders import data_folder, kept_while_unchanged
@@ -28,8 +29,10 @@ QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
 SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
-CONTRASTS = (("regal", "brkga"), ("regal", "regal-average"), ("regal", "regal-untrained"))
-"""Against uniform mutants; against its own average law, which knows no graph; against random weights."""
+AGAINST = {
+    "brkga": "over uniform mutants", "regal-average": "over its average law", "regal-untrained": "over random weights",
+}  # fmt: skip
+"""What a trained network is compared with on validation graphs; its average law knows no graph."""
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
@@ -110,7 +113,7 @@ def training_records(which: str = "reinforce") -> list[Record]:
 
 
 def validation_rows(records: list[Record]) -> list[Row]:
-    """`CONTRASTS` on validation graphs after the training, by dataset: ``improvement_percent``.
+    """`regal` over each of `AGAINST` on validation graphs after the training, by dataset: ``improvement_percent``.
 
     By how much the cost is lower; geometric means over the trainings of a dataset, then over its graphs, with an
     interval over the graphs.
@@ -118,8 +121,21 @@ def validation_rows(records: list[Record]) -> list[Row]:
     found = []
     for dataset in DATASETS:
         mine = [record["validation"]["log_ratio_to_brkga"] for record in records if record["dataset"] == dataset]
-        for one, other in CONTRASTS if mine else ():
-            ratios = np.exp(np.mean([np.subtract(each[one], each[other]) for each in mine], axis=0))
+        for other in AGAINST if mine else ():
+            ratios = np.exp(np.mean([np.subtract(each["regal"], each[other]) for each in mine], axis=0))
             more = {"against": other, "training_seeds": len(mine)}
-            found.append(gap_row(dataset, one, "improvement_percent", ratios, below=True, **more))
+            found.append(gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more))
     return found
+
+
+def trained_table(title: str, records: list[Record]) -> Html:
+    """The trainings of each dataset, and by how many percent their schedules cost less on validation graphs than those
+    of uniform mutants, of the network's average law and of random weights, with intervals over the graphs."""
+    lines = []
+    for dataset in dict.fromkeys(record["dataset"] for record in records):
+        mine = [record for record in records if record["dataset"] == dataset]
+        savings = {row["against"]: row for row in validation_rows(mine)}
+        shown = [f"{r['value']:+.1f} [{r['low']:+.1f}, {r['high']:+.1f}]" for r in map(savings.get, AGAINST)]
+        least, most = min(r["updates"] for r in mine), max(r["cpu_s"] for r in mine)
+        lines.append((dataset, len(mine), f"{least:,}", f"{most:,.0f}", *shown))
+    return listing(title, ["", "trainings", "updates, least", "CPU s, most", *AGAINST.values()], lines)

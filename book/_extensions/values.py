@@ -1,0 +1,83 @@
+"""Numbers within a line of text that come from the code and from stored results, so that no text can be behind them.
+
+    {value}`of("mmap.agent.config").WHOLE.simulations`
+    {value}`row("mcm.fig7", "bert", "uniform", "pearson"):.2f`
+    {value}`100 * record("mcm/silicon.json")["invalid"]:.1f`
+
+The expression may have a format behind a colon. One that cannot be evaluated fails the build.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from typing import Any
+
+FORMAT = re.compile(r"^(?P<expression>.*?)(?::(?P<form>[+,]*(?:\.\d+)?[fgde%]?))?$", re.S)
+
+
+def of(module: str) -> Any:
+    """A module of the package, such as ``mmap.agent.config``."""
+    return importlib.import_module(f"learned_mapping.{module}")
+
+
+def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> Any:
+    """The value of the one row of a stored result that these name; a further key ``end`` is ``low`` or ``high``."""
+    from learned_mapping.companion import results
+
+    end = keys.pop("end", "value")
+    found = results.select(results.load(artifact), instance=instance, method=method, metric=metric, **keys)
+    if len(found) != 1:
+        raise ValueError(f"{artifact}: {len(found)} rows are {instance}, {method}, {metric}, {keys}")
+    return found[0][end]
+
+
+def rows(artifact: str, **keys: Any) -> list[Any]:
+    """The values of all rows of a stored result that have these cells."""
+    from learned_mapping.companion import results
+
+    return [found["value"] for found in results.select(results.load(artifact), **keys)]
+
+
+def record(file: str) -> Any:
+    """What a JSON file of the data folder holds."""
+    from learned_mapping.folders import data_folder
+
+    return json.loads((data_folder() / file).read_text(encoding="utf-8"))
+
+
+NAMES = {
+    "of": of,
+    "row": row,
+    "rows": rows,
+    "record": record,
+    "min": min,
+    "max": max,
+    "len": len,
+    "sum": sum,
+    "abs": abs,
+}
+
+
+def text_of(words: str) -> str:
+    """What the role shows; raises `ValueError` where the expression cannot be evaluated."""
+    parts = FORMAT.match(words)
+    assert parts is not None
+    try:
+        value = eval(parts["expression"], {"__builtins__": {}, **NAMES})
+        return format(value, parts["form"] or "")
+    except Exception as error:
+        raise ValueError(f"value {words!r}: {type(error).__name__}: {error}") from error
+
+
+def value(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
+    """The role."""
+    from docutils import nodes
+
+    return [nodes.Text(text_of(text))], []
+
+
+def setup(app) -> dict:
+    app.add_role("value", value)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

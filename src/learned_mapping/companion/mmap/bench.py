@@ -1,0 +1,160 @@
+"""MMapBench: the sixty compiled programs as a benchmark, with two clocks and the best mapping known of each.
+
+The score of a mapping is its return: the share of the saving that fast memory could bring at most (paper 1, Section
+4.1). Every mapping that obeys the rules counts, whoever found it and however. The folder ``data/bench`` holds the
+table of standings and the mappings; `submit` adds to both.
+"""
+
+import datetime
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.errors import InputError
+from learned_mapping.folders import data_folder
+from learned_mapping.hardware.memory_hierarchy import program_latency
+from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
+from learned_mapping.mmap.methods import solve
+from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.formats import read_program
+from learned_mapping.programs.json_io import expect_schema, file_sha256, read_json, write_json
+from learned_mapping.programs.program import Program
+
+CLOCKS = {"minute": 60.0, "half-hour": 1800.0}
+"""The two tracks: seconds a program on one core of the reference speed."""
+SAME = 1e-9  # Returns that differ by less are equal.
+SCHEMA = "learned-mapping/bench/1"
+MAPPING = ".mapping.json.gz"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a program."""
+
+    program: str
+    digest: str  # Of the program.
+    buffers: int
+    bound: float  # Return that no mapping exceeds; see `mmap.bounds`.
+    best: float  # Return of the best mapping known.
+    latency_s: float  # Of the best mapping, by the model of the chip.
+    by: str  # Who or what found it.
+    date: str  # When, as YYYY-MM-DD.
+    sha256: str  # Of the mapping's file.
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a mapping reaches on a program."""
+
+    program: str
+    valid: bool
+    violation: str  # The first, of an invalid mapping.
+    value: float  # The return; 0 for an invalid mapping.
+    latency_s: float
+    seconds: float  # Spent on it.
+
+
+def load(name: str) -> Program:
+    """A program of the benchmark; raises `InputError` for an unknown name."""
+    if name not in compiled.names():
+        raise InputError("benchmark program", name, "is none of the sixty; `lmap bench` names them")
+    return read_program(SETS["compiled"].path / f"{name}.json.gz")
+
+
+def standings(folder: Path | None = None) -> dict[str, Standing]:
+    """Program -> what is known of it, in the order of the set; raises `InputError` naming file and field."""
+    node = read_json((folder or data_folder() / "bench") / "table.json")
+    expect_schema(node, "bench")
+    result = {}
+    for row in node.object(("schema", "programs"))["programs"].array(1000):
+        cells = row.object(tuple(Standing.__dataclass_fields__))
+        texts = {name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")}
+        numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
+        result[texts["program"]] = Standing(**texts, **numbers, buffers=cells["buffers"].integer(0, 10**9))
+    return result
+
+
+def write_standings(table: Iterable[Standing], folder: Path) -> None:
+    """Writes the table of standings, whole or not at all."""
+    write_json(folder / "table.json", {"schema": SCHEMA, "programs": [asdict(row) for row in table]}, indent=1)
+
+
+def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
+    """The best mapping known of a program."""
+    return read_mapping((folder or data_folder() / "bench") / f"{program.name}{MAPPING}", program)
+
+
+def score(program: Program, mapping: Mapping, seconds: float = 0.0) -> Score:
+    """The validator's word on a mapping."""
+    verdict = validate(program, mapping)
+    if not verdict.valid:
+        return Score(program.name, False, str(verdict.violations[0]), 0.0, float("inf"), seconds)
+    latency_s = program_latency(program, mapping).total_s
+    return Score(program.name, True, "", float(verdict.costs["return"]), latency_s, seconds)
+
+
+def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | None = None) -> Score:
+    """A method on a program by one of `CLOCKS`, without any rule's help.
+
+    Args:
+      out: folder that keeps the mapping. One of the same method, clock and seed that is there already is judged
+        in place of a run.
+
+    Raises:
+      InputError: an unknown method, or a mapping of another run in the folder.
+    """
+    made = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
+    path = None if out is None else out / f"{program.name}{MAPPING}"
+    if path is not None and path.exists():
+        present = read_json(path).value.get("made") or {}
+        if any(present.get(name) != made[name] for name in ("method", "seed", "options")):
+            raise InputError(path, "made", "is of another run: name another folder")
+        return score(program, read_mapping(path, program), float(present.get("seconds", 0.0)))
+    result = solve(program, method, seed=seed, seconds=CLOCKS[clock], cpu=True)
+    scored = score(program, result.solution, result.seconds)
+    if path is not None and scored.valid:
+        made |= {"samples": result.samples, "seconds": round(result.seconds, 3)}
+        write_json(path, mapping_to_json(result.solution, program) | {"made": made})
+    return scored
+
+
+def program_of(path: str | os.PathLike) -> Program:
+    """The program of the benchmark that a mapping's file is for; raises `InputError` naming file and field."""
+    node = read_json(path)
+    expect_schema(node, "mapping")
+    instance = node.object(("schema", "instance", "decisions"), ("made",))["instance"]
+    name = instance.object(("name", "digest"))["name"].name()
+    if name not in compiled.names():
+        instance.fail(f"{name!r} is none of the sixty programs; `lmap bench` names them")
+    return load(name)
+
+
+def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tuple[Score, Standing]:
+    """Enters a mapping where it is valid and above the best one known.
+
+    Returns:
+      Its score, and the standing of its program before.
+
+    Raises:
+      InputError: the file is no mapping of one of the sixty programs.
+    """
+    program = program_of(path)
+    mapping = read_mapping(path, program)
+    table, folder = standings(folder), folder or data_folder() / "bench"
+    before, scored = table[program.name], score(program, mapping)
+    if scored.valid and scored.value > before.best + SAME:
+        enter(folder, table, program, mapping, scored, by)
+    return scored, before
+
+
+def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: Mapping, scored: Score, by: str) -> None:
+    """Makes a mapping the best one known of its program, in the table's file and among the mappings."""
+    path = folder / f"{program.name}{MAPPING}"
+    write_json(path, mapping_to_json(mapping, program))
+    date = datetime.date.today().isoformat()
+    changed = {"best": scored.value, "latency_s": scored.latency_s, "by": by, "date": date}
+    table[program.name] = replace(table[program.name], **changed, sha256=file_sha256(path))
+    write_standings(table.values(), folder)
