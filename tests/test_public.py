@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +29,18 @@ def test_the_front_door_imports_nothing_heavy():
     script = "import sys, learned_mapping; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "numba", "jax"} & set(found)
+
+
+def test_the_page_of_public_names_has_them_all_and_few_others():
+    """Would catch a public name that nobody can look up, and a page that grows into a listing of the package."""
+    page = (Path(__file__).resolve().parents[1] / "book" / "api.md").read_text()
+    listed = re.findall(r"auto(?:class|function):: (learned_mapping\S+)", page)
+    assert len(listed) <= 40 and len(set(listed)) == len(listed)
+    for name in listed:
+        module, _, attribute = name.rpartition(".")
+        assert getattr(import_module(module), attribute).__doc__, name
+    for paper in ("mmap", "mcm", "regal"):
+        room = getattr(lm, paper)
+        for name in set(room.__all__) - {"METHODS", "PROBLEM", "env"}:
+            public = getattr(room, name)
+            assert f"{public.__module__}.{public.__qualname__}" in listed

@@ -41,7 +41,9 @@ class Method:
     random: bool = True  # Whether the seed matters.
     prepare: Callable[[], None] = field(default=lambda: None, repr=False)
     """Compiles what the method needs, so that no budget pays for it."""
-    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], Found] | None = field(default=None, repr=False)
+    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Found | Result"] | None = field(
+        default=None, repr=False
+    )
     """The same from the best of these solutions on, of a method that can."""
     resumable: bool = False  # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
     version: int = 1  # Set by hand when behaviour changes in a way that the small frozen instances do not show.
@@ -56,7 +58,7 @@ class Result:
     curve: dict[str, Any]  # The best value over time and samples, as `Budget.curve` gives it.
     samples: int  # Games, partitions or schedules evaluated.
     seconds: float
-    by: str = ""  # The rule whose solution this is, where the method itself found none better.
+    by: str = ""  # Whose solution this is, where it is not the method's: a rule's, or of a search that went on from it.
 
 
 class Problem(ABC):

@@ -158,7 +158,9 @@ def solve(options: Any) -> int:
     else:
         compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
         print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
-        if result.by:
+        if result.by and result.by not in paper.net:
+            print(f"{result.by} went on from the best mapping and found more (--alone gives {method}'s own)")
+        elif result.by:
             why = "found nothing better (--alone gives that)" if result.samples else "had no time to finish one sample"
             print(f"this is what {result.by} finds, a rule; {method} {why}")
         elif not result.samples:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
+GOING_ON = {"edit-search": 0.2, "packing": 0.1}
+"""What goes on from a learner's best game where rules are allowed beside it -> its share of the budget."""
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
 two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
@@ -101,6 +103,31 @@ def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, star
     return played(play)(program, rng, budget)
 
 
+def _learn_and_go_on(
+    changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
+) -> Result:
+    """The agent for a part of the budget, then what `GOING_ON` has, each from the best mapping so far, the agent's or
+    that of a start; the result says by whom, where more was found."""
+
+    def part(share: float, **more: Any) -> Budget:
+        seconds = None if budget.limit_s is None else share * budget.limit_s
+        samples = None if budget.limit_samples is None else max(int(share * budget.limit_samples), 1)
+        beside = {"cpu": budget.cpu, "progress": budget.progress, "strict": budget.strict}
+        return Budget(seconds=seconds, samples=samples, **beside, **more)
+
+    result = _learn(changes, program, rng, part(1.0 - sum(GOING_ON.values()), checkpoint=budget.checkpoint))
+    for name, share in GOING_ON.items():
+        search, limit = METHODS[name].go_on, part(share)
+        assert search is not None
+        solution, found = cast(Found, search(program, rng, limit, [result.solution, *starts]))
+        spent = {"samples": result.samples + limit.samples, "seconds": result.seconds + limit.seconds}
+        result = replace(result, **spent)
+        if PROBLEM.value(program, solution) > PROBLEM.value(program, result.solution):
+            metrics = result.metrics | PROBLEM.metrics(program, solution) | found
+            result = replace(result, solution=solution, metrics=metrics, by=name)
+    return result
+
+
 def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
     """The best of some mappings, or the empty one, with as much more in it as other offsets make room for."""
     base = max(starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program))
@@ -119,7 +146,8 @@ def _method(
 
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
-    return Method(description, partial(_learn, changes), kind, resumable=True)
+    go_on = partial(_learn_and_go_on, changes)
+    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on)
 
 
 METHODS: dict[str, Method] = {
@@ -156,7 +184,9 @@ METHODS: dict[str, Method] = {
 """By name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
 PAPER_METHODS = {
-    name: replace(method, run=partial(_learn, method.run.args[0] | IN_PAPER_SIZE)) if method.resumable else method
+    name: _learner(method.description, method.kind, **method.run.args[0] | IN_PAPER_SIZE)
+    if method.resumable
+    else method
     for name, method in METHODS.items()
 }
 """The same with learners in the paper's size."""
