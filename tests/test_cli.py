@@ -179,8 +179,17 @@ def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method
     solved = json.loads(out)
     code, out, err = run(capsys, "check", paper, instance, "new/solution.json.gz", "--json")
     assert code == 0 and json.loads(out) == {"valid": True, "costs": solved["costs"], "violations": []}
-    code, out, err = run(capsys, "show", instance, "new/solution.json.gz", "--out", "picture.svg")
-    assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
+    for named in ((), (paper,)):
+        code, out, err = run(capsys, "show", *named, instance, "new/solution.json.gz", "--out", "picture.svg")
+        assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
+
+
+def test_a_mapping_is_seen_beside_a_rule_and_a_bound(capsys, folder):
+    """Would catch a return above what no mapping exceeds, and a user who is told neither."""
+    arguments = ["--method", "greedy", "--samples", "5", "--alone", "--out", "s.json", "--json"]
+    found = json.loads(run(capsys, "solve", "mmap", "program.json", *arguments)[1])
+    assert set(found["beside"]) == {"greedy-tuned", "no mapping is above"}
+    assert found["costs"]["return"] <= found["beside"]["no mapping is above"] + 1e-9
 
 
 def test_a_solution_says_how_it_was_made_and_check_believes_it(capsys, folder):

@@ -229,11 +229,7 @@ def _tell_of_ports(instance: Any) -> None:
 
 def check(options: Any) -> int:
     """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
-    named = options.files[0] in PAPER_NAMES
-    paper, files = (options.files[0], options.files[1:]) if named else (None, options.files)
-    if not 1 <= len(files) <= 2:
-        raise InputError("check", "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
-    options.paper = paper or _paper_of_files(files[0], files[1] if len(files) == 2 else None)
+    options.paper, files = _named_files("check", options.files)
     given = problem(options.paper).read(files[0]) if len(files) == 2 else None
     for name, value in (judged_options(files[1]) if len(files) == 2 else {}).items():
         if name in OPTIONS[options.paper] and getattr(options, name, None) is None:
@@ -272,24 +268,23 @@ def show(options: Any) -> int:
     """Draws an instance, with a solution where one is given, in the format that the output's ending names."""
     from learned_mapping.style import PICTURES, picture_bytes
 
-    inputs = [options.instance, *([options.solution] if options.solution else [])]
-    out = check_out(options.out, PICTURES, inputs)
-    paper = _paper_of_files(options.instance, options.solution)
-    instance, solution, hardware = problem(paper).read(options.instance), None, ()
-    if options.solution:
-        instance = _judged_instance(paper, options.solution, instance)
-        solution = problem(paper).read_solution(options.solution, instance)
-        task = _judged_task(problem(paper), instance, solution, options.solution)
+    paper, files = _named_files("show", options.files)
+    out = check_out(options.out, PICTURES, files)
+    instance, solution, hardware = problem(paper).read(files[0]), None, ()
+    if len(files) == 2:
+        instance = _judged_instance(paper, files[1], instance)
+        solution = problem(paper).read_solution(files[1], instance)
+        task = _judged_task(problem(paper), instance, solution, files[1])
         hardware = HARDWARE[paper](task)
     try:
         figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution, *hardware)
     except InputError as error:
-        raise InputError(options.solution or options.instance, error.field, error.fault) from None
-    if options.solution:
+        raise InputError(files[-1], error.field, error.fault) from None
+    if len(files) == 2:
         verdict = problem(paper).validate(task, solution)
         if not verdict.valid:
             broken = f"is drawn as it is, but invalid: {verdict.violations[0]}"
-            print(f"{shown(options.solution, 1000)}: {broken}", file=sys.stderr)
+            print(f"{shown(files[1], 1000)}: {broken}", file=sys.stderr)
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
     text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
@@ -313,6 +308,15 @@ def _judged_task(paper: Problem, instance: Any, solution: Any, path: str) -> Any
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
     return paper.task(instance, **given)
+
+
+def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
+    """The problem of an instance and a solution, which may be named before them, and their files."""
+    named = given[0] in PAPER_NAMES
+    files = given[1:] if named else given
+    if not 1 <= len(files) <= 2:
+        raise InputError(command, "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
+    return given[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:

@@ -40,6 +40,8 @@ from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
+BOUNDED, RULE_GAMES = 4000, 100
+"""Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen beside."""
 GOING_ON = {"edit-search": 0.2, "packing": 0.1}
 """What goes on from a learner's best game where rules are allowed beside it -> its share of the budget."""
 PLANS = ("heuristic", "packing")
@@ -235,6 +237,15 @@ class MemoryMapping(Problem):
 
     def validate(self, task: Program, solution: Any, listed: int | None = LISTED) -> Verdict:
         return validate(task, solution, listed=listed)
+
+    def beside(self, task: Program) -> tuple[str, dict[str, float]]:
+        """The tuned rule, and for programs of at most `BOUNDED` buffers what no mapping exceeds."""
+        others = {"greedy-tuned": solve(task, "greedy-tuned", samples=RULE_GAMES).metrics["return"]}
+        if task.num_buffers <= BOUNDED:
+            from learned_mapping.mmap.bounds.upper import upper_bound
+
+            others["no mapping is above"] = upper_bound(task).value
+        return "return", others
 
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""
