@@ -7,7 +7,9 @@ import pytest
 
 from learned_mapping.companion import statistics
 from learned_mapping.companion.statistics import (
+    RESAMPLES,
     bootstrap_interval,
+    drawn_families,
     geometric_mean,
     improvement_interval,
     interquartile_mean,
@@ -163,3 +165,13 @@ def test_a_difference_over_tasks_counts_their_spread():
     assert value == pytest.approx(1.05) and 1.0 <= low < high <= 1.1
     value, low, high = mean_difference(ours, theirs, over_tasks=True)
     assert value == pytest.approx(1.05) and low < 0.2 and high > 1.9
+
+
+def test_families_are_drawn_whole():
+    """Would catch an interval that takes graphs of one family for independent."""
+    families = ["a"] * 6 + ["b"] * 2
+    counts = drawn_families(families)
+    assert counts.shape == (RESAMPLES, 8) and np.array_equal(counts, drawn_families(families))
+    of_a, of_b = counts[:, :6].sum(axis=1), counts[:, 6:].sum(axis=1)
+    assert set(zip(of_a, of_b)) == {(12.0, 0.0), (6.0, 2.0), (0.0, 4.0)}
+    assert abs(np.mean(of_b == 2) - 0.5) < 0.05

@@ -59,6 +59,22 @@ def drawn_tasks(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, count, size=(RESAMPLES, count))
 
 
+def drawn_families(families: Sequence[str]) -> np.ndarray:
+    """[`RESAMPLES`, tasks] how often each task is drawn: families drawn anew, and within each draw its tasks anew; the
+    same at every call.
+
+    Args:
+      families: of each task. Tasks of a family are alike, and few families make a wide interval.
+    """
+    generator, labels = np.random.default_rng(2), np.array(families)
+    members = [np.flatnonzero(labels == family) for family in dict.fromkeys(families)]
+    counts = np.zeros((RESAMPLES, len(labels)))
+    for row in counts:
+        for family in generator.integers(0, len(members), len(members)):
+            np.add.at(row, generator.choice(members[family], len(members[family])), 1.0)
+    return counts
+
+
 def drawn_anew(values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """[b, n, runs, ...] values of the tasks drawn and, within each, of its runs drawn anew.
 

@@ -68,6 +68,13 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
     return tuple(found)
 
 
+def family_of(dataset: str, member: str) -> str:
+    """The architecture, or the generator, that a graph of a dataset's test set is of."""
+    if DATASETS[dataset][0] == "traced":
+        return str(stored_manifest("regal-traced").item(member).facts["family"])
+    return str(stored_manifest("regal-synthetic").item(f"test-{int(member):04d}").facts["family"])
+
+
 def _family(i: int) -> str:
     """Of the i-th graph of a synthetic split."""
     return sorted(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)]

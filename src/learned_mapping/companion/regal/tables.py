@@ -20,10 +20,11 @@ import pandas
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
-from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph
+from learned_mapping.companion.regal.graphs import DATASETS, best_entries, family_of, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
 from learned_mapping.companion.statistics import (
+    drawn_families,
     drawn_tasks,
     geometric_mean,
     percentiles,
@@ -189,6 +190,7 @@ def assemble_test(profile: str, records: list[Record]) -> Record:
 
     ``gap_percent``, to the stored best schedule, so that a method that comes later moves no other's gap; ``gap_ratio``,
     that gap over a `BASELINES`' own; ``improvement_percent``, by how much the cost is below a `BASELINES`';
+    ``family_ratio``, the ratio to BRKGA's gap with an interval for which families of graphs are drawn anew too;
     ``training_percent``, the same of each training of `regal` alone, below BRKGA's. For Figure 2 the
     ``graph_gap_percent`` of each graph, over its runs.
     """
@@ -203,7 +205,7 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
         method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in best}
         for method, known in costs.items()
     }
-    tasks = drawn_tasks(len(best))
+    tasks, families = drawn_tasks(len(best)), drawn_families([family_of(dataset, graph) for graph in best])
     # The mean logarithm of a method's gaps, and the means of what is drawn anew.
     both = {
         method: (float(np.mean(list(each.values()))), resampled_means(each, tasks, np.random.default_rng(1)))
@@ -220,6 +222,12 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
                 yield row(dataset, method, "gap_ratio", ratio, **more, **ends, **about)
             improved, ends = -np.expm1(mean - base), _ends(100 * -np.expm1(drawn - bases))
             yield row(dataset, method, "improvement_percent", 100 * improved, **more, **ends, **about)
+        if method in NETWORKS and "brkga" in both:
+            means = [families @ np.array([np.mean(runs) for runs in logs[m].values()]) for m in (method, "brkga")]
+            own, base = (np.expm1(each / families.sum(axis=1)) for each in means)
+            if base.min() > 0:
+                more = {"baseline": "brkga", **_ends(own / base), **about}
+                yield row(dataset, method, "family_ratio", gap / np.expm1(both["brkga"][0]), **more)
     if dataset == MEMORY:
         for method in [name for name in ("brkga", *COMPARED) if name in logs]:
             for graph, values in logs[method].items():
