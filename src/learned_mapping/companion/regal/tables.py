@@ -62,7 +62,7 @@ TEST_SEEDS = 2  # Of a search that asks no network; one with each network of a l
 QUICK_TEST = {"graphs": 3, "methods": ("brkga", "spectral-law", "regal", "regal-imitation")}
 BASELINES = (
     "brkga", "local-search", "spectral-law", "spectral-race", "priority-law", "regal", "regal-average",
-    "regal-untrained", "regal-cloned", "regal-cloned-average",
+    "regal-untrained", "regal-cloned", "regal-cloned-average", "regal-clone",
 )  # fmt: skip
 """What every method is set against, graph by graph, on the test sets."""
 

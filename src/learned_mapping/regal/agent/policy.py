@@ -139,15 +139,19 @@ def _read(path: Path) -> Policy:
 
 
 def policy_path(objective: str, network: str | None = None, training: str = "reinforce") -> Path:
-    """The file of the trained network of this name, or of the one that serves the objective."""
-    return networks_folder() / "regal" / f"{training}-{network or SERVES[objective]}.npz"
+    """The file of the trained network of this name, or of the one that serves the objective: that of `SERVES`, or the
+    first that the training has made for the objective, where it has not made that one."""
+    folder = networks_folder() / "regal"
+    path = folder / f"{training}-{network or SERVES[objective]}.npz"
+    others = [] if network or path.exists() else sorted(folder.glob(f"{training}-*-{objective}-*.npz"))
+    return others[0] if others else path
 
 
 def policy_for(instance: Instance, network: str | None = None, training: str = "reinforce") -> Policy:
     """The trained network of this name, or the one that serves the objective.
 
     Args:
-      training: with which the names of its files begin: ``reinforce``, ``cloned`` or ``gas``.
+      training: with which the names of its files begin: a value of `TRAININGS`.
 
     Raises:
       InputError: there is no such network, it was trained for the other objective, or errors of `check_devices`.
@@ -200,7 +204,7 @@ def _seed(network: str | None) -> int:
 
 TRAININGS = {
     "regal": "reinforce", "regal-average": "reinforce", "regal-untrained": "", "regal-cloned": "cloned",
-    "regal-cloned-average": "cloned", "gas": "gas",
+    "regal-cloned-average": "cloned", "regal-clone": "clone", "gas": "gas",
 }  # fmt: skip
 """Method -> how the names of its networks' files begin; ``idrs`` draws from those of REGAL, of either training."""
 
@@ -216,6 +220,7 @@ _DESCRIBED = {
     "regal-untrained": "the same network with random weights",
     "regal-cloned": "regal, begun at weights that have cloned a written rule; for peak memory",
     "regal-cloned-average": "the same network's average law for every op",
+    "regal-clone": "the cloned rule as it is, before REINFORCE: the control of regal-cloned",
     "gas": "regal with a recurrent network, which reads the ops in order and sees no edges",
     "idrs": "random search from the laws of regal's networks; for peak memory of regal-cloned's",
 }
