@@ -1,0 +1,97 @@
+"""MMapBench's folder: a proven bound of each compiled program, and the best mapping known of it.
+
+    python -m builders.bench --seconds 20 --out ../data/bench
+
+The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and bound. The first
+mappings are the best of the stored games of paper 1's agent and of greedy-tuned. From there edit-search goes on for
+some seconds, and offsets are searched that let more in. What stands in the folder stays where it is better; an
+interrupted run goes on with the programs that lack.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.companion import results
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap.bench import MAPPING, Standing, enter, load, score, standings, write_standings
+from learned_mapping.companion.mmap.runs import replayed
+from learned_mapping.companion.records import read_records
+from learned_mapping.mmap.bounds.upper import upper_bound
+from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.methods import METHODS, solve
+from learned_mapping.programs.program import Program
+
+SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig5", "mmap.fig8")
+"""Artifacts with games of the agent."""
+SEED = 0
+NOBODY = ("nobody", "never", "nothing")
+"""Who found a mapping, when, and its digest, where there is none."""
+
+
+def bound_of(program: Program) -> float:
+    """Return that no mapping exceeds."""
+    stored = results.select(results.load("mmap.bound", "full"), instance=program.name, metric="return")
+    values = [row["value"] for row in stored if row["program"] == program.digest[: len(row["program"])]]
+    return min([*values, 1.0]) if values else min(upper_bound(program).value, 1.0)
+
+
+def games() -> dict[str, list[dict[str, Any]]]:
+    """Program -> records of the agent's games, of the programs as they are today."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for artifact in SOURCES:
+        for record in read_records(results.runs_path(artifact)).values():
+            if "actions" in record["result"]:
+                found.setdefault(record["instance"], []).append(record)
+    return found
+
+
+def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapping, str]:
+    """The best mapping there is before any search of this builder, and the method that found it."""
+    known = [(r["result"]["costs"]["return"], r) for r in records if program.digest.startswith(r["config"]["program"])]
+    mapping, by = solve(program, "greedy-tuned").solution, "greedy-tuned"
+    if known:
+        _, record = max(known, key=lambda pair: pair[0])
+        game = replayed(program, record["result"]["actions"])
+        if score(program, game).value > score(program, mapping).value:
+            mapping, by = game, record["method"]
+    return mapping, by
+
+
+def improved(program: Program, mapping: Mapping, by: str, seconds: float) -> tuple[Mapping, str]:
+    """A mapping after edit-search and a search for offsets, each kept where the return is larger."""
+    for method in ("edit-search", "packing"):
+        METHODS[method].prepare()
+        budget = Budget(seconds=seconds, cpu=True)
+        after, _ = METHODS[method].go_on(program, np.random.default_rng(SEED), budget, [mapping])
+        if score(program, after).value > score(program, mapping).value + 1e-9:
+            mapping, by = after, f"{by}, then {method}"
+    return mapping, by
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Build MMapBench's folder.")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of edit-search and of packing, a program")
+    parser.add_argument("--out", type=Path, required=True, help="folder")
+    chosen = parser.parse_args(arguments)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    table = standings(chosen.out) if (chosen.out / "table.json").exists() else {}
+    records = games()
+    for name in compiled.names():
+        if (chosen.out / f"{name}{MAPPING}").exists():
+            continue
+        program = load(name)
+        table[name] = Standing(name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY)
+        mapping, by = improved(program, *first_mapping(program, records.get(name, [])), chosen.seconds)
+        enter(chosen.out, table, program, mapping, score(program, mapping), by)
+        print(f"{name}: {table[name].best:.6f} of {table[name].bound:.6f} by {by}", file=sys.stderr, flush=True)
+    write_standings((table[name] for name in compiled.names()), chosen.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""MMapBench: its table, a method on it, and a mapping entered."""
+
+import json
+import shutil
+
+import pytest
+
+from learned_mapping import cli
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.mmap import bench
+from learned_mapping.folders import data_folder
+from learned_mapping.mmap.mapping import all_dropped, mapping_to_json
+from learned_mapping.programs.json_io import file_sha256, read_json, write_json
+
+SMALL = "rnn_0"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the benchmark's folder in which nothing but the empty mapping is known of `SMALL`."""
+    target = tmp_path / "bench"
+    shutil.copytree(data_folder() / "bench", target)
+    table = bench.standings(target)
+    program = bench.load(SMALL)
+    empty = all_dropped(program)
+    bench.enter(target, table, program, empty, bench.score(program, empty), "nobody")
+    return target
+
+
+def run(capsys, *arguments):
+    code = cli.main(["bench", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_table_has_the_sixty_programs_and_no_best_above_its_bound():
+    """Would catch a program left out, one that has changed since, and a bound that is none."""
+    table = bench.standings()
+    assert tuple(table) == compiled.names()
+    for item in compiled.manifest().items:
+        row = table[item.name]
+        assert row.digest == item.digest and row.buffers == item.facts["buffers"]
+        assert 0.0 < row.best <= row.bound + 1e-9 <= 1.0 + 1e-9, item.name
+
+
+@pytest.mark.parametrize("name", compiled.names())
+def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
+    """Would catch a mapping that breaks a rule, and a return or a time that was typed."""
+    row, program = bench.standings()[name], bench.load(name)
+    scored = bench.score(program, bench.best_mapping(program))
+    assert scored.valid, scored.violation
+    assert scored.value == row.best and scored.latency_s == row.latency_s
+    assert file_sha256(data_folder() / "bench" / f"{name}{bench.MAPPING}") == row.sha256
+
+
+def test_a_better_mapping_enters_once(folder):
+    """Would catch an equal mapping that takes a name's place, and a table that does not follow its files."""
+    source = data_folder() / "bench" / f"{SMALL}{bench.MAPPING}"
+    scored, before = bench.submit(source, "a reader", folder)
+    assert scored.value > before.best == 0.0 and bench.standings(folder)[SMALL].by == "a reader"
+    assert bench.score(bench.load(SMALL), bench.best_mapping(bench.load(SMALL), folder)).value == scored.value
+    bench.submit(source, "another reader", folder)
+    assert bench.standings(folder)[SMALL].by == "a reader"
+
+
+def test_an_invalid_mapping_does_not_enter(folder, tmp_path):
+    """Would catch a benchmark that believes what a file claims."""
+    value = read_json(data_folder() / "bench" / f"{SMALL}{bench.MAPPING}").value
+    for decision in value["decisions"]:
+        if "offset" in decision:
+            decision["offset"] = 0
+    write_json(tmp_path / "broken.json", value)
+    scored, _ = bench.submit(tmp_path / "broken.json", "a reader", folder)
+    assert not scored.valid and scored.violation and bench.standings(folder)[SMALL].by == "nobody"
+
+
+def test_a_run_is_judged_kept_and_gone_on_with(capsys, tmp_path):
+    """Would catch a score that is the method's own, and a second run of what is there already."""
+    arguments = ("run", "greedy-tuned", "--instances", f"{SMALL},rnn_1", "--out", tmp_path, "--json")
+    code, out, _ = run(capsys, *arguments)
+    rows = json.loads(out)["programs"]
+    assert code == 0 and [row["program"] for row in rows] == [SMALL, "rnn_1"]
+    assert all(row["valid"] and 0.0 < row["value"] <= row["best"] + 1e-9 for row in rows)
+    kept = (tmp_path / f"{SMALL}{bench.MAPPING}").read_bytes()
+    assert json.loads(run(capsys, *arguments)[1])["programs"][0]["value"] == rows[0]["value"]
+    assert (tmp_path / f"{SMALL}{bench.MAPPING}").read_bytes() == kept
+    code, out, err = run(capsys, "run", "random", "--instances", SMALL, "--out", tmp_path)
+    assert code == 2 and not out and "another run" in err
+
+
+def test_the_list_and_a_text_of_a_run(capsys):
+    """Would catch a command that says nothing, or prints a table without its last line."""
+    code, out, _ = run(capsys)
+    assert code == 0 and len(out.splitlines()) == 62 and "60 programs, mean return" in out
+    code, out, _ = run(capsys, "run", "greedy", "--instances", SMALL)
+    assert code == 0 and "mean return" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run",), "one METHOD"),
+        (("run", "no-such-method"), "no method is named"),
+        (("run", "greedy", "--instances", "nothing"), "none of the sixty"),
+        (("run", "greedy", "--out", __file__), "is a file"),
+        (("submit", __file__), "--by"),
+        (("submit", "--by", "me"), "expected MAPPING.json"),
+        (("submit", __file__, "--by", "me"), __file__),
+        (("list", "greedy"), "takes no"),
+    ],
+)
+def test_bad_usage_is_one_line(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and not out and len(err.splitlines()) == 1 and words in err
+
+
+def test_a_mapping_of_another_program_is_refused(capsys, tmp_path):
+    """Would catch a submission for a program that is not of the benchmark."""
+    program = bench.load(SMALL)
+    value = mapping_to_json(all_dropped(program), program)
+    value["instance"]["name"] = "mine"
+    write_json(tmp_path / "mine.json", value)
+    code, _, err = run(capsys, "submit", tmp_path / "mine.json", "--by", "me")
+    assert code == 2 and "none of the sixty" in err
