@@ -12,7 +12,6 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.env_games import EnvGames
-from learned_mapping.mmap.agent.env_loop import Loop, Moves
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
@@ -51,10 +50,10 @@ COMPILED = (
 
 @functools.lru_cache(maxsize=8)
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
-    """Networks, search, loop of self-play, optimiser and update; agents of equal sizes share what is compiled."""
+    """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
     networks = Networks(config, counts)
     make = make_true_decide if config.true_dynamics else make_decide
-    return networks, make(networks, config), Loop(networks, config), *make_update(networks, config)
+    return networks, make(networks, config), *make_update(networks, config)
 
 
 COUNTED = ("iterations", "decisions", "searches", "best_found", "best_here", "own_return", "evaluation_s")
@@ -120,7 +119,7 @@ class MMapAgent:
         self.play = SelfPlay(self.games, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
-        self.networks, self._decide, self._loop, optimiser, update = _functions(compiled, counts)
+        self.networks, self._decide, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
         self._compile()
@@ -132,12 +131,9 @@ class MMapAgent:
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
         self.learner.compile(batch)
-        if self._in_loop:
-            temperatures = np.ones((self.config.moves, self.config.games), np.float32)
-            self._loop.compile(self.games, self.learner.average, temperatures)
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
-            if self.config.true_dynamics:
+            if self.config.jax_games:
                 games.compile()
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
@@ -158,16 +154,6 @@ class MMapAgent:
         found = self._decide(self.learner.average, *seen, seed, self.searches, temperature)
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in found))
-
-    @property
-    def _in_loop(self) -> bool:
-        """Whether self-play is one compiled loop. A search in the game itself goes step by step."""
-        return self.config.jax_games and not self.config.true_dynamics
-
-    def _play_on(self, games: EnvGames, temperatures: np.ndarray, stop: Callable[[], bool]) -> Moves | None:
-        moves = self._loop(games, self.learner.average, self._key, self.searches, temperatures, stop)
-        self.searches += len(temperatures)
-        return moves
 
     def start(self, budget: AgentBudget) -> None:
         """Makes the first best game: greedy-tuned's, or "Drop everything" with windows, or the best of random ones.
@@ -247,7 +233,7 @@ class MMapAgent:
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut it short."""
-        chunk = self.play.play(self.decide, self.rng, stop, self._play_on if self._in_loop else None)
+        chunk = self.play.play(self.decide, self.rng, stop)
         if chunk is None:
             return None
         self.replay.add(chunk.columns)

@@ -190,16 +190,6 @@ class EnvGames(Games):
         """The program and the states of all games, for functions that play on."""
         return self._env, self._tables, self._states
 
-    @property
-    def fresh(self) -> env.EnvState:
-        """The states of as many games that begin."""
-        return self._fresh
-
-    def go_on(self, states: env.EnvState) -> None:
-        """Takes over states that such a function has come to."""
-        self._states = states
-        self.observe()
-
     def observe(self) -> None:
         with env.exact():
             self._show(look(self._env, self._tables, self._states))
@@ -209,7 +199,8 @@ class EnvGames(Games):
         before = self._states
         self.step(np.full(len(self), DROP))
         self.restart(())
-        self.go_on(before)
+        self._states = before
+        self.observe()
 
     def step(self, actions: np.ndarray) -> None:
         with env.exact():
@@ -227,11 +218,7 @@ class EnvGames(Games):
         return actions
 
     def saved_before(self, g: int) -> np.ndarray:
-        return self.saved_along(self.played(g))
-
-    def saved_along(self, actions: np.ndarray) -> np.ndarray:
-        """[B + 1] returns so far before each buffer of the game of these actions [B], and at its end."""
-        self._guide.follow(actions)
+        self._guide.follow(self.played(g))
         return self._guide.saved
 
     def arrays(self, count: int) -> dict[str, np.ndarray]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.env_loop import Moves
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
@@ -25,8 +24,6 @@ from learned_mapping.mmap.rules.actions import NEAREST
 
 Decide = Callable[[Games, np.ndarray], Decisions]
 """(positions, temperatures [G]) -> decisions."""
-PlayOn = Callable[[Games, np.ndarray, Callable[[], bool]], Moves | None]
-"""(games, temperatures [M, G], stop) -> the moves, after which the games stand where they led."""
 WINDOW_TEMPERATURES = (1.0, 0.5, 0.25)
 COLD = 0.1
 """The temperature of a window after its hot moves."""
@@ -108,10 +105,8 @@ class SelfPlay:
             to_go[self._first_own :] = self.own.saved[-1] - self.own.saved[own]
         return self.unit * (self.games.saved + to_go)
 
-    def play(
-        self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool], play_on: PlayOn | None = None
-    ) -> Chunk | None:
-        """`moves` decisions of every game, by `play_on` all at once where given; None where `stop` cut them short."""
+    def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
+        """`moves` decisions of every game; None where `stop` cut them short."""
         games, config, whole = self.games, self.config, self.whole
         first = self._first_own if self.own is not None else config.games
         windows = [(self.best, np.arange(whole, first)), (self.own, np.arange(first, config.games))]
@@ -122,14 +117,10 @@ class SelfPlay:
                 games.start_at(guide, at, starts[at])
         games.observe()
         temperatures, mixed = self._temperatures(rng)
-        if play_on is None:
-            found = self._steps(decide, temperatures, rng, stop)
-        else:
-            moves = play_on(games, temperatures, stop)
-            found = None if moves is None else self._told(moves)
-        if found is None:
+        steps = self._steps(decide, temperatures, stop)
+        if steps is None:
             return None
-        played, finished = found
+        played, finished = steps
         bootstrap = np.zeros(config.games)
         if whole:
             bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
@@ -146,9 +137,7 @@ class SelfPlay:
         equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
         return self._chunk(played, bootstrap, finished, results, equal)
 
-    def _steps(
-        self, decide: Decide, temperatures: np.ndarray, rng: np.random.Generator, stop: Callable[[], bool]
-    ) -> Played | None:
+    def _steps(self, decide: Decide, temperatures: np.ndarray, stop: Callable[[], bool]) -> Played | None:
         games, whole = self.games, self.whole
         rows: dict[str, list[np.ndarray]] = {}
         finished: list[WholeGame] = []
@@ -169,31 +158,11 @@ class SelfPlay:
                 rows.setdefault(name, []).append(np.asarray(value))
             over = np.flatnonzero(ended[:whole])
             if len(over):
-                finished += [told(games, int(g), self._cold(int(g))) for g in over if not self.partial[g]]
+                finished += [self._whole_game(int(g)) for g in over if not self.partial[g]]
                 self.partial[over] = False
                 games.restart(over)
                 games.observe()
         return {name: np.stack(values) for name, values in rows.items()}, finished
-
-    def _told(self, moves: Moves) -> Played:
-        """The same of moves that were all made at once; without windows."""
-        games, end = self.games, self.games.program.num_buffers
-
-        def expected(saved_s: np.ndarray, cursor: np.ndarray) -> np.ndarray:
-            return self.unit * (saved_s / games.possible_s + self.to_go[cursor])
-
-        active = moves.cursor != end
-        ended = active & (moves.cursor_after == end)
-        after, before = expected(moves.saved_after_s, moves.cursor_after), expected(moves.saved_s, moves.cursor)
-        kept = ("vector", "ids", "legal", "action", "policy", "value", "network_value")
-        rows = {name: getattr(moves, name) for name in kept}
-        rows |= {"reward": after - before, "ended": ended, "active": active}
-        finished = []
-        for m, g in np.argwhere(ended).tolist():
-            actions = np.asarray(moves.played[m, g]).astype(np.int64)
-            value, resets = float(moves.saved_after_s[m, g] / games.possible_s), int(moves.resets[m, g])
-            finished.append(WholeGame(value, self._cold(g), resets, actions, games.saved_along(actions)))
-        return rows, finished
 
     def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """[moves, G] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
@@ -207,8 +176,10 @@ class SelfPlay:
         windows = np.where(mixed, np.where(moves < hot, 1.0, COLD), single)
         return np.concatenate([np.tile(column, (config.moves, 1)), windows], axis=1).astype(np.float32), mixed
 
-    def _cold(self, g: int) -> bool:
-        return g >= self.whole - self.config.cold_games
+    def _whole_game(self, g: int) -> WholeGame:
+        """A game in progress that has just ended."""
+        games, cold = self.games, g >= self.whole - self.config.cold_games
+        return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
 
     def _better(self, at, values, gain, starts, stops) -> list[WindowResult]:
         """The windows that gain, best first."""
@@ -244,11 +215,6 @@ class SelfPlay:
         entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)
         error = np.abs(played["network_value"] - target)[active]
         return Chunk(columns, finished, results, equal, float(entropy.mean()), float(error.mean()) / self.unit)
-
-
-def told(games: Games, g: int, cold: bool) -> WholeGame:
-    """A finished game of those in progress."""
-    return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
 
 
 def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: float, confidence: float) -> Replay:
