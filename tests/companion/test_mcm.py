@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact
@@ -10,7 +9,7 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.runs import task_of
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
-from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.methods import BALANCED
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
@@ -121,49 +120,3 @@ def test_the_same_seed_repairs_alike():
     first, second = (classical.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2))
     assert first["agreement"] == second["agreement"] and first["valid"] == 12 and first["invalid"] == 0
     assert 0.5 < first["agreement"] < 1.0, "most of a nearly valid candidate is kept, not all of it"
-
-
-def record(method, instance, chips, throughput, seed=0, **more):
-    """What a run of ``mcm.optimum`` leaves: throughputs count up to the given one over two samples."""
-    result = {"valid": True, "throughput": throughput, "chips_used": chips, "peak_bytes": 2 * MIB, "samples": 2}
-    result |= {"seconds": 0.5, "bound": 20.0, "ops": 7, "curve": {"samples": [1, 2], "y": [1.0, throughput]}}
-    return {"method": method, "instance": instance, "config": {"chips": chips}, "seed": seed, "result": result | more}
-
-
-def test_optimum_by_hand():
-    """Throughput 5 against the optimum's 10 is a gap of 100 %, and 1.25 times the naive greedy's 4."""
-    records = []
-    for instance, chips in classical._optimum_cases("full"):
-        records += [record("greedy-naive", instance, chips, 4.0), record("greedy-careful", instance, chips, 8.0)]
-        records += [record("optimum", instance, chips, 10.0)]
-        records += [record("random", instance, chips, 5.0, seed) for seed in range(3)]
-        records += [record("sa", instance, chips, value, seed) for seed, value in enumerate((4.0, 5.0, 6.0))]
-    records.append(record("cp-sat", classical.CNN, 4, 10.0, proved=True))
-    records[0]["result"]["valid"] = False
-    assembled = classical.assemble_optimum("full", records)
-    assert (assembled["validated"], assembled["invalid"]) == (len(records), 1)
-    rows = {(r["instance"], r["method"], r["metric"]): r for r in assembled["rows"]}
-    assert rows["bert", "random", "gap_percent"]["value"] == pytest.approx(100.0)
-    assert rows["bert", "random", "over_greedy_naive"]["value"] == pytest.approx(1.25)
-    assert rows["bert", "optimum", "gap_percent"]["value"] == 0.0
-    assert rows["bert", "bound", "throughput"]["value"] == 20.0
-    assert rows["resnet50-4", "cp-sat", "proved"]["value"] is True
-    assert ("resnet50-16", "cp-sat", "proved") not in rows
-    assert rows["resnet50-8", "sa", "peak_mib"]["value"] == 2.0
-    assert rows["resnet50-8", "sa", "throughput"]["curve"] == {"x": [1, 2], "y": [1.0, 5.0], "x_unit": "samples"}
-    sa = rows["resnet50-8", "sa", "throughput"]
-    assert (sa["low"], sa["value"], sa["high"]) == pytest.approx((4.0, 5.0, 6.0))
-
-
-def test_repair_by_hand():
-    result = {"ops": 4, "repairs": 10, "valid": 9, "validated": 5, "invalid": 1, "seconds": 0.1, "agreement": 0.25}
-    records = [
-        {"method": "fix-chain", "instance": "x", "config": {"candidates": kind}, "seed": 0, "result": result}
-        for kind in ("uniform", "near")
-    ]
-    assembled = classical.assemble_repair("full", records)
-    assert (assembled["validated"], assembled["invalid"]) == (10, 2)
-    values = {row["metric"]: row["value"] for row in assembled["rows"]}
-    assert values["repairs_per_s"] == pytest.approx(100.0) and values["valid_percent_near"] == pytest.approx(90.0)
-    assert values["agreement_percent_uniform"] == pytest.approx(25.0)
-    assert np.all([row["ops"] == 4 for row in assembled["rows"]])

@@ -50,32 +50,6 @@ def test_correlation_by_hand():
     assert found["pearson"] < 0.5 and found["false_positive_percent"] == 50.0
 
 
-def test_rows_by_hand():
-    sample = {"predicted_ms": [1.0, 2.0, 3.0], "measured_ms": [2.0, 4.0, 0.0], "peak_mib": [65.0, 70.0, 100.0]}
-    sample |= {"sram_mib": 90.0, "ops": 7, "broken": 0}
-    solved = {"valid": True, "fits": True, "throughput": 4.0, "predicted_throughput": 5.0, "peak_mib": 65.0, "ops": 7}
-    records = [{"method": m, "result": sample} for m in mcm_silicon.SAMPLERS]
-    records += [{"method": m, "result": solved} for m in (*mcm_silicon.RULES, *mcm_silicon.SEARCHES)]
-    records = [{"instance": "bert", **each} for each in records]
-    by_name = {record["method"]: record for record in records}
-    by_name["optimum"]["result"] = solved | {"throughput": 2.0}
-    by_name["sa"]["result"] = solved | {"throughput": 0.0, "fits": False}
-    by_name["random"]["result"] = solved | {"valid": False}
-    assembled = mcm_silicon.assemble_fig7("quick", records)
-    assert (assembled["validated"], assembled["invalid"]) == (len(records) - 3, 1)
-    rows = {(r["method"], r["metric"], r.get("sram_mib")): r for r in assembled["rows"]}
-    assert rows["near-balanced", "pearson", None]["value"] == pytest.approx(1.0)
-    assert rows["near-balanced", "pearson", None]["scatter"] == {
-        "predicted": [1.0, 2.0, 3.0],
-        "measured": [2.0, 4.0, 0.0],
-    }
-    assert rows["near-balanced", "invalid_percent", None]["value"] == pytest.approx(100 / 3)
-    fits = [rows["near-optimal", "fits_percent", m]["value"] for m in (64, 68, 72, 90.0)]
-    assert fits == pytest.approx([0.0, 100 / 3, 200 / 3, 200 / 3])
-    assert rows["class-search", "over_optimum", None]["value"] == 2.0
-    assert rows["sa", "over_optimum", None]["value"] == 0.0 == rows["sa", "fits_percent", None]["value"]
-
-
 def test_runs_of_a_small_graph():
     """Catches a run that cannot be performed in another process, and draws that depend on more than the seed."""
     config = {"chips": 3, "partitions": 4, "samples": 5}

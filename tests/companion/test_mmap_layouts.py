@@ -9,18 +9,14 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import reported
+from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.figures.mmap import layouts as draw
 from learned_mapping.companion.mmap import speedup as layouts
 from learned_mapping.companion.mmap.speedup import OURS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.style import INK, svg_text
-from mmap_games import as_mapping, games, hard_program
-from results_page import shown
-
-SECTION = "Two layouts side by side"
+from learned_mapping.style import INK
 
 BUFFERS = [
     # tensor, output?, action, start, end
@@ -79,64 +75,13 @@ def test_the_agents_best_seed_is_shown(monkeypatch):
     assert [run.method for run in layouts.plan_fig8("quick", 3)] == ["xla", OURS]
 
 
-def made_from(monkeypatch):
-    """A result assembled from two games of a program: the agent at 2 s, the compiler at 3."""
-    program = hard_program(11, 70)
-    agent, compiler = (as_mapping(program, game) for game in (games(program, 5)[2], games(program, 6)[1]))
-    monkeypatch.setattr(layouts, "load", lambda name: (program, compiler))
-    records = []
-    for method, seconds in (("xla", 3.0), (OURS, 2.0)):
-        costs = {"return": 1 / seconds, "latency_s": seconds}
-        found = {"judged": method != "xla", "valid": True, "costs": costs, "slow_s": 9.0}
-        if method == OURS:
-            found["mapping"] = {field: getattr(agent, field).tolist() for field in layouts.FIELDS}
-        records.append(
-            {"instance": "one", "method": method, "config": {"program": "", "seconds": 1.0}, "result": found}
-        )
-    return (
-        program,
-        {OURS: agent, "xla": compiler},
-        {"id": "mmap.fig8", "paper": reported("mmap.fig8"), **layouts.assemble_fig8("full", records)},
-    )
-
-
-def test_numbers_are_those_of_the_mappings(monkeypatch):
-    """Catches one method's numbers under the other's name, a ratio upside down, and steps counted twice."""
-    program, mappings, made = made_from(monkeypatch)
-    assert results.value(made, method=OURS, metric="speedup") == pytest.approx(1.5)
-    shown = [row for row in made["rows"] if "mapping" in row]
-    assert [(row["method"], row["value"]) for row in shown] == [(OURS, 1 / 2.0), ("xla", 1 / 3.0)]
-    tensor = program.tensor_names.index(shown[0]["tensor"])
-    assert shown[1]["tensor"] == shown[0]["tensor"]
-    for method, mapping in mappings.items():
-        own = (program.buffer_tensor == tensor) & mapping.placed
-        held = np.zeros(program.num_instructions, bool)
-        for start, end in zip(mapping.start[own], mapping.end[own]):
-            held[start : end + 1] = True
-        byte_steps = results.value(made, method=method, metric="held_byte_steps")
-        assert byte_steps == held.sum() * program.tensor_bytes[tensor]
-        loads = own & ~program.buffer_is_output & (mapping.action == COPY)
-        assert results.value(made, method=method, metric="loads") == loads.sum()
-    assert (made["validated"], made["invalid"]) == (1, 0)
-
-
-def test_the_marked_stays_are_drawn_in_both_panels(monkeypatch):
+def test_the_marked_stays_are_drawn_in_both_panels():
     """Catches an outline in the other's panel, and one that is not where the stay is."""
-    program, _, made = made_from(monkeypatch)
-    figure = draw(program, made["rows"])
-    shown = [row for row in made["rows"] if "mapping" in row]
-    assert len(figure.axes) == 2 and shown[0]["stays"]
+    rows = results.load("mmap.fig8")["rows"]
+    figure, shown = draw(compiled.load(layouts.FIG8_PROGRAM)[0], rows), [row for row in rows if "mapping" in row]
+    assert len(figure.axes) == len(shown) == 2 and shown[0]["stays"]
     for axes, row in zip(figure.axes, shown):
         outlines = [p for p in axes.patches if not p.get_fill() and p.get_edgecolor() == to_rgba(INK)]
         drawn = [(p.get_x(), p.get_x() + p.get_width() - 1) for p in outlines]
         assert drawn == [(start, end) for start, end, _ in row["stays"]]
         assert [text.get_text() for text in axes.texts] == ["T"] * len(row["stays"])
-    assert svg_text(figure) == svg_text(draw(program, made["rows"]))
-
-
-def test_the_page_draws_the_rows(monkeypatch):
-    """Catches a page that fails, and a picture of other rows."""
-    program, _, made = made_from(monkeypatch)
-    names = {"show_result": lambda *_, **__: "", "load": lambda name: (program, None)}
-    text = shown(SECTION, results=SimpleNamespace(load=lambda name: made), **names)
-    assert text.count("<svg") == 1 and svg_text(draw(program, made["rows"])) in text

@@ -129,16 +129,3 @@ def test_the_twenty_graphs_of_twenty_ops_differ():
     assert len(set(names)) == 20 and all(abs(graph.num_ops - 20) <= 1 for graph in graphs)
     assert len({graph.digest for graph in graphs}) == 20
     assert {name.rsplit("-20")[0] for name in names} == set(GRAPH_FAMILIES)
-
-
-def test_exact_leaves_out_graphs_without_a_proof():
-    records = []
-    for instance in ("small-runtime", "small-memory", "twenty-runtime", "twenty-memory"):
-        records += [
-            record("brkga", instance, {"a": 11.0, "b": 900.0}),
-            record("cp-sat", instance, {"a": 10.0}, bound=10.0, optimal=True),
-            record("cp-sat", instance, {"b": 100.0}, bound=60.0, optimal=False),
-        ]
-    rows = {(r["instance"], r["method"], r["metric"]): r for r in regal.assemble_exact("full", records)["rows"]}
-    assert rows["small-runtime", "brkga", "gap_percent"]["value"] == pytest.approx(10.0)
-    assert rows["small-runtime", "cp-sat", "proved_percent"]["value"] == 50.0

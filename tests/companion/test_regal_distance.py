@@ -11,8 +11,6 @@ from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import distance as regal_distance
 from learned_mapping.companion.regal.distance import (
     DISTANCES,
-    METHODS,
-    assemble_distance,
     plan_distance,
     schedule_set,
 )
@@ -109,47 +107,3 @@ def test_a_network_for_two_devices_refuses_four():
     assert found["valid"] and found["cost"] >= found["floor"] > 0
     with pytest.raises(InputError, match="no network is named"):
         schedule_set("regal-imitation", "x", config | {"devices": 2, "network": "nobody"}, 0)
-
-
-def record(instance, method, seconds, network=None, refused=""):
-    graphs = {name: {"cost": cost, "floor": 1.0, "ops": 10, "valid": True} for name, cost in seconds.items()}
-    config = {"network": f"{network}-0"} if network else {}
-    return {"instance": instance, "method": method, "config": config, "result": {"graphs": graphs, "refused": refused}}
-
-
-def test_rows_by_hand():
-    """BRKGA takes 4 and 1 seconds, on the latter no one can gain; REGAL takes 2: half. Catches graphs without room that
-    count, a network's row with another's runs, ratios upside down, and intervals that do not hold their value."""
-    records = []
-    for distance, each in DISTANCES.items():
-        for dataset, name in each.items():
-            instance = regal_distance._instance(distance, name)
-            records += [record(instance, "brkga", {"a": 4.0, "b": 1.0, "c": 2.0})] * 2
-            records += [record(instance, "spectral-law", {"a": 4.0, "b": 1.0, "c": 4.0})]
-            if distance == "four-devices":
-                records.append(record(instance, "regal-imitation", {}, dataset, "no"))
-            else:
-                fast = 2.0 if dataset == "traced-runtime" else 8.0
-                records.append(record(instance, "regal-imitation", {"a": fast, "b": 1.0, "c": fast / 2}, dataset))
-            if (distance, dataset) == ("trained", "traced-runtime"):
-                records.append(record(instance, "regal", {"a": 4.0, "b": 1.0, "c": 0.5}, dataset))
-    result = assemble_distance("full", records)
-    rows = {(row["instance"], row["method"], row["metric"]): row for row in result["rows"]}
-    half = rows["traced-runtime/trained", "regal-imitation", "improvement_percent"]
-    assert half["value"] == pytest.approx(50) and half["n"] == 2 and half["without_room"] == 1
-    assert half["training_seeds"] == 1 and half["graphs"] == 2
-    assert half["low"] == pytest.approx(50) and half["high"] == pytest.approx(50)
-    assert rows["synthetic-runtime/trained", "regal-imitation", "improvement_percent"]["value"] == pytest.approx(-100)
-    law = rows["traced-runtime/trained", "spectral-law", "improvement_percent"]
-    assert law["value"] == pytest.approx(100 * (1 - 2**0.5)) and law["low"] == pytest.approx(-100) and law["high"] == 0
-    over = rows["traced-runtime/trained", "regal-imitation", "over_spectral_percent"]["value"]
-    assert over == pytest.approx(100 * (1 - 0.125**0.5))
-    assert rows["traced-runtime/trained", "brkga", "gap_percent"]["value"] == pytest.approx(100 * (8**0.5 - 1))
-    for network in ("traced-runtime", "synthetic-runtime"):
-        refused = rows[f"{network}/four-devices", "regal-imitation", "refused"]
-        assert refused["value"] is True and refused["says"] == "no"
-        assert (f"{network}/four-devices", "regal-imitation", "improvement_percent") not in rows
-    assert {row["method"] for row in result["rows"]} == set(METHODS)
-    (printed,) = (r for r in result["rows"] if (r["method"], r["metric"]) == ("regal", "improvement_percent"))
-    assert printed["value"] == pytest.approx(50) and printed["training_seeds"] == 1
-    assert result["validated"] == sum(len(each["result"]["graphs"]) for each in records) and result["invalid"] == 0

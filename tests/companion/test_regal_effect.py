@@ -26,19 +26,3 @@ def test_a_part_of_a_rule_leaves_the_other_alone(objective):
     strong = BINS.index(effect.RULES[objective][1])
     own = [(parts["devices"][:, device] == [strong, BINS.index(1.0)]).all(axis=1) for device in (0, 1)]
     assert (own[0] != own[1]).all() and 0.2 < own[0].mean() < 0.8
-
-
-def test_effects_by_hand():
-    """Geometric means over the graphs with room alone, by length; catches mixed lengths and an averaged deviation."""
-    lengths = effect.EVALUATIONS["quick"]
-
-    def graph(cost, noise, room=True):
-        return {"costs": {law: [cost, 2 * cost] for law in effect.LAWS}, "noise": [noise, 4 * noise], "room": room}
-
-    graphs = {"a": graph(0.5, 0.0001), "b": graph(0.5, 0.0003), "c": graph(9.0, 9.0, room=False)}
-    rows = effect.assemble_effect("quick", [{"instance": "traced-memory", "result": {"graphs": graphs}}])["rows"]
-    found = {(r["method"], r["evaluations"]): r["value"] for r in rows}
-    assert found["both", lengths[0]] == pytest.approx(-50.0) and found["learned", lengths[1]] == pytest.approx(0.0)
-    assert found["noise", lengths[0]] == pytest.approx(100 * 0.0002**0.5)
-    assert found["noise", lengths[1]] == pytest.approx(200 * 0.0002**0.5)
-    assert {r["graphs"] for r in rows} == {2}

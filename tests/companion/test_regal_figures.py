@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.regal import tables as regal_figures
 from learned_mapping.companion.regal.methods import (
     CHOSEN,
     LEARNERS,
@@ -55,38 +52,3 @@ def test_the_cost_after_fewer_evaluations():
     """The last value that was reached in time, not the next one."""
     curve = {"y": [5.0, 4.0, 3.0, 3.0], "samples": [100, 500, 1010, 2000]}
     assert [_cost_after(curve, limit) for limit in (100, 999, 1010, 5000)] == [5.0, 4.0, 3.0, 3.0]
-
-
-def test_improvements_by_hand(monkeypatch):
-    """BRKGA 50% above the best and REGAL 20% above: 20% less. Catches gaps that are divided as they stand."""
-    rows = [
-        {"instance": "traced-memory/unet", "method": m, "metric": "graph_gap_percent", "value": v, "n": 5}
-        for m, v in (("brkga", 50.0), ("regal-cloned", 20.0), ("spectral-law", 80.0))
-    ]
-    table = {"rows": rows, "validated": 3, "invalid": 0}
-    monkeypatch.setattr(results, "load", lambda *_: table)
-    found = regal_figures.assemble_fig2_left("full", [])["rows"]
-    values = {(r["instance"], r["method"]): r["value"] for r in found}
-    assert values["unet", "regal-cloned"] == pytest.approx(20.0) and values["unet", "spectral-law"] == pytest.approx(
-        -20.0
-    )
-
-
-def test_limits_by_hand():
-    """Two graphs: BRKGA halves one by the last limit; improvements are geometric means over the first."""
-    limits = regal_figures.LIMITS["full"]
-    flat = [10.0] * len(limits)
-
-    def record(dataset, method, costs):
-        graphs = {name: {"costs": each, "valid": True} for name, each in costs.items()}
-        return {"method": method, "instance": dataset, "result": {"graphs": graphs}}
-
-    records = []
-    for dataset in regal_figures.LIMIT_DATASETS:
-        records.append(record(dataset, "brkga", {"a": [10.0, 10.0, 10.0, 5.0], "b": flat}))
-        records.append(record(dataset, "regal", {"a": [5.0] * 4, "b": [5.0] * 4}))
-        flat = [1e9] * len(limits)  # of the second dataset, which must not mix with the first
-    rows = regal_figures.assemble_fig2_right("full", records)["rows"]
-    values = {(r["method"], r["instance"]): r["value"] for r in rows if r["dataset"] == regal_figures.MEMORY}
-    assert values["brkga", "5000"] == pytest.approx(0.0) and values["regal", "5000"] == pytest.approx(50.0)
-    assert values["brkga", "50000"] == pytest.approx(100 * (1 - 0.5**0.5))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import builder, stored_manifest
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
 from learned_mapping.companion.regal.runs import schedule_limited
-from learned_mapping.companion.regal.tables import assemble_test
 from learned_mapping.companion.statistics import resampled_means
 from learned_mapping.regal.methods import schedule_costs
 from learned_mapping.regal.rules.instance import Instance
@@ -42,23 +40,6 @@ def test_resampled_means_draw_graphs_and_runs():
     drawn = resampled_means(scores, tasks, np.random.default_rng(0)).reshape(500, 3)
     assert set(np.unique(drawn[:, 0])) == {0.0, 0.5, 1.0, 1.5, 2.0} and np.all(drawn[:, 1] == 10.0)
     assert drawn[:, 2].mean() == pytest.approx(5.5, abs=0.1)
-
-
-def test_rows_by_hand():
-    """Two graphs: one method at the best known, the other 21 and 0 percent above it: 10 percent in geometric mean."""
-    records = [
-        {"instance": "synthetic-runtime", "method": method, "config": {}, "seed": 0,
-         "result": {"graphs": {g: {"cost": c, "valid": True} for g, c in zip("ab", costs)}}}
-        for method, costs in (("brkga", (1.21, 1.0)), ("gp-dfs", (1.0, 1.0)))
-    ]  # fmt: skip
-    made = assemble_test("full", records)
-    assert made["validated"] == 4 and made["invalid"] == 0
-    gap = results.select(made, method="brkga", metric="gap_percent")[0]
-    assert (
-        gap["value"] == pytest.approx(10.0) and gap["low"] == pytest.approx(0.0) and gap["high"] == pytest.approx(21.0)
-    )
-    better = results.select(made, method="gp-dfs", metric="improvement_percent", baseline="brkga")[0]
-    assert better["value"] == pytest.approx(100 * (1 - 1 / 1.1))
 
 
 @pytest.mark.parametrize("dataset", DATASETS)

@@ -1,0 +1,31 @@
+"""Every stored result is what its stored records give: no row that was typed, and none that other code would make."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import TABLE, find_artifact
+from learned_mapping.companion.records import read_records
+
+LONG = ("mmap.table3", "mcm.fig5")
+ARTIFACTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name, *_ in TABLE]
+
+
+def compared(rows):
+    """Rows as JSON has them, but for those of what a clock measured: a run may have been timed again."""
+    return [row for row in json.loads(json.dumps(rows)) if row["metric"] != "seconds"]
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_a_result_follows_from_its_records(name):
+    """Catches a ratio turned upside down, seeds or programs mixed, a mean of another kind, an invalid solution that is
+    not counted, and records that have been replaced since: whatever changes a row that a reader is shown."""
+    stored, artifact = results.load(name), find_artifact(name)
+    records = read_records(results.runs_path(name))
+    planned = [records[run.digest] for run in artifact.plan("full", stored["seeds"]) if run.digest in records]
+    made = artifact.assemble("full", planned)
+    assert compared(made["rows"]) == compared(stored["rows"])
+    assert (made["validated"], made["invalid"]) == (stored["validated"], stored["invalid"])
