@@ -8,8 +8,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from learned_mapping_builders.building import write_manifest
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, write_manifest
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.mmap import env
 from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame

@@ -7,20 +7,15 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from learned_mapping_builders.building import build_in, stored_item, write_manifest
 
 from cli_files import GRAPH
 from learned_mapping.cli import main
 from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import (
-    Manifest,
-    file_sha256,
-    read_manifest,
-    stored_item,
-    write_manifest,
-)
+from learned_mapping.companion.datasets.manifest import Manifest, read_manifest
 from learned_mapping.companion.datasets.registry import DataSet
 from learned_mapping.programs.formats import read_graph, write_graph
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import file_sha256, write_json
 
 ABOUT = "One graph."
 TOY = DataSet("toy", "toys/graphs", ABOUT, "toy.build", records=("checks.json",))
@@ -51,7 +46,7 @@ def data(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "SETS", {each.name: each for each in (TOY, TPU)})
     real = registry.builder
     monkeypatch.setattr(registry, "builder", lambda name: ToyModule if name == "toy" else real(name))
-    registry.build_in(TOY, TOY.path)
+    build_in(TOY, TOY.path)
     return tmp_path / "data"
 
 

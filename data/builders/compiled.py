@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, file_sha256
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
-from learned_mapping.programs.json_io import expect_schema, read_json, write_json
+from learned_mapping.programs.json_io import expect_schema, file_sha256, read_json, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
 
 from .tpu.compiler import V4, Compilation, compile_for_tpu

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from learned_mapping.companion.datasets.manifest import Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of
@@ -24,6 +24,7 @@ from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES
 
+from .building import stored_item
 from .mcm_chips import chip_count
 from .mcm_facts import MAX_IDEALS, facts
 from .mcm_headroom import TRACED, generated

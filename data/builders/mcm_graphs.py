@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.formats import write_graph
 
 from . import zoo
+from .building import stored_item
 from .mcm_facts import facts
 from .mcm_members import SPLITS, generate, members
 from .topology import topology_digest

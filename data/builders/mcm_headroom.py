@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, optimum
@@ -31,6 +31,7 @@ from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
+from .building import stored_item
 from .mcm_chips import chip_count
 from .mcm_facts import MAX_IDEALS, facts
 from .topology import topology_digest

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Item, Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
@@ -25,6 +25,7 @@ from learned_mapping.programs.synthetic import random_graph
 
 from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced
+from .building import stored_item
 from .zoo.residual import EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
 
 NAME = "regal-distance"

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 
 from . import zoo
+from .building import stored_item
 
 MEMBERS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "test": {

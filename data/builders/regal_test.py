@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Item, Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.regal.graphs import DATASETS, UNTOUCHED
 from learned_mapping.programs.formats import write_graph
 
 from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced
+from .building import stored_item
 
 EVERY, OF = 10, 1000
 """One synthetic graph in so many, of so many."""

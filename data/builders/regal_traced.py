@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 
+from .building import stored_item
 from .regal_traced_graphs import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration
 from .regal_traced_table import CONFIGURATIONS, SPLIT_OF_FAMILY
 from .topology import topology_digest

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Manifest, stored_item
+from learned_mapping.companion.datasets.manifest import Manifest
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 from learned_mapping.programs.formats import write_graph, write_program
 
 from . import zoo
+from .building import stored_item
 from .synthetic_programs import peak_live_bytes
 
 GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -53,7 +53,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from learned_mapping.companion.datasets.registry import build_in, find_sets
+    from learned_mapping.companion.datasets.registry import builder, find_sets
 
     if not options.sets:
         raise InputError("build", "", "name the sets to build (see: lmap data list)")
@@ -68,7 +68,7 @@ def _build(options: argparse.Namespace) -> int:
     for each, target in zip(chosen, targets):
         stored = _stored(each)
         with steps_progress(f"building {each.name}", "item") as progress:
-            manifest = build_in(each, target, progress=progress)
+            manifest = builder("building").build_in(each, target, progress=progress)
         state = "new" if stored is None else "same" if stored == manifest else "changed"
         rows.append({"set": each.name, "state": state, "items": len(manifest.items), "digest": manifest.digest})
         rows[-1]["folder"] = str(target)

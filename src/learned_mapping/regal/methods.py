@@ -204,14 +204,6 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
     return searched(search)
 
 
-def _won(instance: Instance, scores: np.ndarray) -> int:
-    return winner(scores)
-
-
-def _won(instance: Instance, scores: np.ndarray) -> int:
-    return winner(scores)
-
-
 def _learned_vector(network: str | None = None) -> Run:
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Found:
         check_served(instance)
@@ -271,7 +263,7 @@ METHODS: dict[str, Method] = {
     ),
     "spectral-race": Method(
         "spectral-law along the vector that wins a race of a few mutants",
-        with_vector(_won),
+        with_vector(lambda instance, scores: winner(scores)),
     ),
     "priority-law": _with_law(
         "priority-law", "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path"

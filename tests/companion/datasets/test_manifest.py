@@ -7,14 +7,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from learned_mapping_builders.building import write_manifest
 
-from learned_mapping.companion.datasets.manifest import (
-    Item,
-    Manifest,
-    manifest_from_json,
-    read_manifest,
-    write_manifest,
-)
+from learned_mapping.companion.datasets.manifest import Item, Manifest, manifest_from_json, read_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from learned_mapping.companion.datasets.manifest import SPLITS, file_sha256
+from learned_mapping.companion.datasets.manifest import SPLITS
 from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
@@ -16,6 +16,7 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.programs.json_io import file_sha256
 
 REBUILT = ("lenet", "squeezenet", "gru_writer_1x6")
 

@@ -8,12 +8,15 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
+from learned_mapping_builders import building
+from learned_mapping_builders.building import build_in
 
 from learned_mapping.companion.datasets import registry, verify
-from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest, file_sha256
-from learned_mapping.companion.datasets.registry import SETS, DataSet, build_in, builder, find_set, find_sets
+from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest
+from learned_mapping.companion.datasets.registry import SETS, DataSet, builder, find_set, find_sets
 from learned_mapping.companion.regal.graphs import graph_names
 from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import file_sha256
 
 STORED = [each for each in SETS.values() if (each.path / FILE_NAME).exists()]
 
@@ -131,7 +134,7 @@ def test_a_failed_exchange_puts_the_old_set_back(monkeypatch, tmp_path):
             raise OSError(28, "No space left on device")
         os.replace(source, destination)
 
-    monkeypatch.setattr(registry, "os", SimpleNamespace(replace=fails_once))
+    monkeypatch.setattr(building, "os", SimpleNamespace(replace=fails_once))
     with pytest.raises(InputError, match="No space left"):
         build(monkeypatch, Toy("two"), target)
     assert (target / "x.json").read_text() == "one" and calls == ["toy", "new", "old"]

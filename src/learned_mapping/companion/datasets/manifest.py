@@ -1,20 +1,19 @@
 """What is in a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
 
 import hashlib
-import json
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import Node, expect_schema, file_sha256, parse_json, read_bytes, write_bytes
+from learned_mapping.programs.json_io import Node, expect_schema, parse_json, read_bytes
 
 SCHEMA = "learned-mapping/dataset/1"
 FILE_NAME = "manifest.json"
@@ -24,7 +23,7 @@ MAX_SEED = 2**64 - 1
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ENDINGS = (".json", ".json.gz")
-_COLUMNS = ("name", "split", "digest", "file", "sha256")
+COLUMNS = ("name", "split", "digest", "file", "sha256")
 
 
 @dataclass(frozen=True)
@@ -84,52 +83,9 @@ class Manifest:
         return {item.name: item for item in self.items}
 
 
-def stored_item(folder: Path, file: str, instance: Any, *, split: str | None = None, **facts: Any) -> Item:
-    """The item of a graph or a program that has just been written.
-
-    Args:
-      folder: the set's folder.
-      file: relative to it, with slashes.
-      instance: has `name` and `digest`.
-      split: one of `SPLITS` or None.
-      facts: plain names to JSON values.
-    """
-    return Item(instance.name, instance.digest, split, file, file_sha256(Path(folder) / file), facts)
-
-
 def read_manifest(path: str | os.PathLike) -> Manifest:
     """Reads a manifest, whole; raises `InputError` naming file and field."""
     return manifest_from_json(parse_json(read_bytes(path), path))
-
-
-def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:
-    """Writes a manifest, an item a line, whole or not at all.
-
-    Raises:
-      InputError: it would not read back: a name twice, a path outside the folder, a fact that JSON lacks.
-    """
-    data = manifest_text(manifest).encode("utf-8")
-    manifest_from_json(parse_json(data, path))
-    write_bytes(path, data)
-
-
-def manifest_text(manifest: Manifest) -> str:
-    """The manifest as JSON text; the same manifest gives the same text."""
-
-    def dumped(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False)
-
-    rows = [{name: getattr(item, name) for name in _COLUMNS} | dict(item.facts) for item in manifest.items]
-    items = "".join(f"{'' if i == 0 else ','}\n  {dumped(row)}" for i, row in enumerate(rows))
-    head = {
-        "schema": SCHEMA,
-        "set": manifest.set,
-        "about": manifest.about,
-        "seed": manifest.seed,
-        "facts": dict(manifest.facts),
-    }
-    fields = [f" {dumped(name)}: {dumped(value)}" for name, value in head.items()]
-    return "{\n" + ",\n".join([*fields, f' "items": [{items}\n ]']) + "\n}\n"
 
 
 def manifest_from_json(node: Node) -> Manifest:
@@ -147,7 +103,7 @@ def manifest_from_json(node: Node) -> Manifest:
 
 def _item(node: Node, names: set[str], files: set[str]) -> Item:
     cells = node.mapping(200)
-    for name in _COLUMNS:
+    for name in COLUMNS:
         if name not in cells:
             node.fail(f"missing field {name!r}")
         cells[name].field = f"{node.field}.{name}"
@@ -160,7 +116,7 @@ def _item(node: Node, names: set[str], files: set[str]) -> Item:
         node.fail("file and sha256 are given both or neither")
     file = None if cells["file"].value is None else _file(cells["file"], files)
     sha256 = None if file is None else _hexadecimal(cells["sha256"])
-    facts = {key: cell.value for key, cell in cells.items() if key not in _COLUMNS}
+    facts = {key: cell.value for key, cell in cells.items() if key not in COLUMNS}
     Node(facts, node.source, node.field).metadata()
     _check_further_files(facts, node, files)
     return Item(name, _hexadecimal(cells["digest"]), split, file, sha256, facts)

@@ -2,10 +2,7 @@
 
 import importlib
 import importlib.util
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +10,7 @@ from types import MappingProxyType, ModuleType
 
 import yaml
 
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder, kept_while_unchanged, project_folder
 
@@ -94,48 +91,3 @@ def stored_manifest(name: str) -> Manifest:
 
 
 _read = kept_while_unchanged(read_manifest)
-
-
-def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
-    """Builds a set beside `target` and then puts it there whole, so that no half of it is ever seen.
-
-    The card and the set's `records` stay. An interrupted or failed build leaves what was there.
-
-    Raises:
-      InputError: an optional dependency is missing, or the place cannot be written.
-    """
-    chosen.require_extra()
-    target = Path(target).absolute()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
-    except OSError as error:
-        raise InputError(target, "", f"cannot be written ({error.strerror})") from None
-    fresh, old = scratch / "new", scratch / "old"
-    try:
-        fresh.mkdir()
-        module, _, function = chosen.builder.partition(".")
-        manifest = getattr(builder(module), function)(fresh, progress=progress)
-        write_manifest(fresh / FILE_NAME, manifest)
-        for kept in (CARD, *chosen.records):
-            if (target / kept).is_file():
-                shutil.copyfile(target / kept, fresh / kept)
-        _exchange(fresh, target, old)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return manifest
-
-
-def _exchange(fresh: Path, target: Path, old: Path) -> None:
-    """Moves `target`, if any, to `old`, and `fresh` to `target`; undoes the first where the second fails."""
-    try:
-        if target.exists():
-            os.replace(target, old)
-        try:
-            os.replace(fresh, target)
-        except BaseException:
-            if old.exists():
-                os.replace(old, target)
-            raise
-    except OSError as error:
-        raise InputError(target, "", f"cannot be replaced ({error.strerror})") from None

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Item, file_sha256
+from learned_mapping.companion.datasets.manifest import FILE_NAME, Item
 from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_set, find_sets
 from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import graph_from_json, program_from_json
-from learned_mapping.programs.json_io import Node, read_json, schema_name
+from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name
 
 MAX_TOTAL_BYTES = 60_000_000  # Of everything under the data folder.
 MAX_FILE_BYTES = 5_000_000  # Of one file.

@@ -21,8 +21,7 @@ where), ``cost_analysis`` (what it saves) and ``prefetch_interval_picker`` (when
 What differs from the compiler: copies obey Eq. 5 and Eq. 6 (one at a time, always hidden) where the compiler lets them
 share the engine and slices large ones; every instruction counts as bound by memory, since the game knows no other
 limit of it; and what the compiler adds before and after (required placements, loops, repacking, prefetch across
-programs) is left out. With `Settings.by_tables` the order follows the game's latency tables instead, which
-the compiler does not have: a stronger rule, and further from the compiler.
+programs) is left out.
 """
 
 import math
@@ -46,8 +45,6 @@ class Settings:
     overlap: float = 1.5  # Preferred time of the instructions beside a copy, as a multiple of the copy's own.
     attempts: int = 100  # Starts of a prefetch tried.
     longest: float = 10.0  # Longest time between two uses bridged in fast memory, in copies of the whole fast memory.
-    by_tables: bool = False
-    """A buffer's benefit is what its instruction saves with it alone in fast memory, instead of its own bytes."""
 
 
 class DeadEnd(Exception):
@@ -117,8 +114,7 @@ class Planner:
     def plan(self) -> Mapping:
         """Places everything; a value that meets a dead end starts again with that alias group in HBM."""
         program = self.program
-        benefit = program.initial_benefit_s if self.settings.by_tables else program.buffer_demand_s
-        for value in values_by_benefit(program, benefit):
+        for value in values_by_benefit(program, program.buffer_demand_s):
             marks, refused = (self.copies.mark(), self.space.mark()), {}
             while True:
                 self.group_offset.update(refused)

@@ -1,0 +1,109 @@
+"""Sets being built: their items, the manifest as it is written, and the exchange of a whole folder."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.companion.datasets import registry
+from learned_mapping.companion.datasets.manifest import (
+    COLUMNS,
+    FILE_NAME,
+    SCHEMA,
+    Item,
+    Manifest,
+    manifest_from_json,
+)
+from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
+from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import file_sha256, parse_json, write_bytes
+
+
+def stored_item(folder: Path, file: str, instance: Any, *, split: str | None = None, **facts: Any) -> Item:
+    """The item of a graph or a program that has just been written.
+
+    Args:
+      folder: the set's folder.
+      file: relative to it, with slashes.
+      instance: has `name` and `digest`.
+      split: one of `SPLITS` or None.
+      facts: plain names to JSON values.
+    """
+    return Item(instance.name, instance.digest, split, file, file_sha256(Path(folder) / file), facts)
+
+
+def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:
+    """Writes a manifest, an item a line, whole or not at all.
+
+    Raises:
+      InputError: it would not read back: a name twice, a path outside the folder, a fact that JSON lacks.
+    """
+    data = manifest_text(manifest).encode("utf-8")
+    manifest_from_json(parse_json(data, path))
+    write_bytes(path, data)
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The manifest as JSON text; the same manifest gives the same text."""
+
+    def dumped(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    rows = [{name: getattr(item, name) for name in COLUMNS} | dict(item.facts) for item in manifest.items]
+    items = "".join(f"{'' if i == 0 else ','}\n  {dumped(row)}" for i, row in enumerate(rows))
+    head = {
+        "schema": SCHEMA,
+        "set": manifest.set,
+        "about": manifest.about,
+        "seed": manifest.seed,
+        "facts": dict(manifest.facts),
+    }
+    fields = [f" {dumped(name)}: {dumped(value)}" for name, value in head.items()]
+    return "{\n" + ",\n".join([*fields, f' "items": [{items}\n ]']) + "\n}\n"
+
+
+def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
+    """Builds a set beside `target` and then puts it there whole, so that no half of it is ever seen.
+
+    The card and the set's `records` stay. An interrupted or failed build leaves what was there.
+
+    Raises:
+      InputError: an optional dependency is missing, or the place cannot be written.
+    """
+    chosen.require_extra()
+    target = Path(target).absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
+    except OSError as error:
+        raise InputError(target, "", f"cannot be written ({error.strerror})") from None
+    fresh, old = scratch / "new", scratch / "old"
+    try:
+        fresh.mkdir()
+        module, _, function = chosen.builder.partition(".")
+        manifest = getattr(registry.builder(module), function)(fresh, progress=progress)
+        write_manifest(fresh / FILE_NAME, manifest)
+        for kept in (CARD, *chosen.records):
+            if (target / kept).is_file():
+                shutil.copyfile(target / kept, fresh / kept)
+        _exchange(fresh, target, old)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
+
+
+def _exchange(fresh: Path, target: Path, old: Path) -> None:
+    """Moves `target`, if any, to `old`, and `fresh` to `target`; undoes the first where the second fails."""
+    try:
+        if target.exists():
+            os.replace(target, old)
+        try:
+            os.replace(fresh, target)
+        except BaseException:
+            if old.exists():
+                os.replace(old, target)
+            raise
+    except OSError as error:
+        raise InputError(target, "", f"cannot be replaced ({error.strerror})") from None
