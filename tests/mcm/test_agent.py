@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from learned_mapping_builders.training.pretrain import Pretraining, choose
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
@@ -25,7 +26,6 @@ from learned_mapping.mcm.agent.ppo import (
     rollouts,
     run,
 )
-from learned_mapping.mcm.agent.pretrain import Pretraining, choose
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.programs.synthetic import random_graph

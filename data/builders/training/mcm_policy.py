@@ -18,12 +18,12 @@ from learned_mapping.folders import build_folder
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import SIZES, agent_config
-from learned_mapping.mcm.agent.pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choose
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import BALANCED, FOLLOW, Task
 from learned_mapping.mcm.searches.even_cut import Start
 
 from .command import go_on, say
+from .pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choose
 
 
 def env_of(name: str, balanced: bool = False) -> PartitionEnv:

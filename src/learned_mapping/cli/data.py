@@ -23,8 +23,7 @@ def data(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     from learned_mapping.companion.datasets.manifest import SPLITS
-    from learned_mapping.companion.datasets.registry import find_sets
-    from learned_mapping.companion.datasets.verify import bytes_of, files_of
+    from learned_mapping.companion.datasets.registry import bytes_of, files_of, find_sets
     from learned_mapping.folders import data_folder
 
     rows = []
@@ -100,12 +99,16 @@ def _refuse_occupied(target: Path) -> None:
 def _verify(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from learned_mapping.companion.datasets.registry import find_sets
-    from learned_mapping.companion.datasets.verify import verify
+    from learned_mapping.companion.datasets.registry import builder, find_sets
 
     chosen = find_sets(options.sets)
     everything = not options.sets
-    bar = tqdm(verify(chosen, everything=everything), total=len(chosen) + 3 * everything, disable=None, leave=False)
+    bar = tqdm(
+        builder("verify").verify(chosen, everything=everything),
+        total=len(chosen) + 3 * everything,
+        disable=None,
+        leave=False,
+    )
     verdicts = list(bar)
     faults = sum(len(verdict.faults) for verdict in verdicts)
     if options.json:
@@ -125,8 +128,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _files(options: argparse.Namespace) -> int:
     """Every data file but the results, in a set or not; with ``verify`` also what it is and its checksums."""
-    from learned_mapping.companion.datasets.registry import find_sets
-    from learned_mapping.companion.datasets.verify import READERS, bytes_of, files_of
+    from learned_mapping.companion.datasets.registry import READERS, bytes_of, files_of, find_sets
     from learned_mapping.folders import data_folder
     from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from learned_mapping_builders.verify import verify_set
+
 from learned_mapping.companion.datasets.registry import SETS, builder
-from learned_mapping.companion.datasets.verify import verify_set
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.programs.formats import read_graph
 

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from learned_mapping_builders import building
+from learned_mapping_builders import building, verify
 from learned_mapping_builders.building import build_in
 
-from learned_mapping.companion.datasets import registry, verify
+from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS, DataSet, builder, find_set, find_sets
 from learned_mapping.companion.regal.graphs import graph_names

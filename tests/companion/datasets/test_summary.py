@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families, size_rows
-from learned_mapping.companion.datasets.registry import stored_manifests
-from learned_mapping.companion.datasets.verify import stored_bytes
+from learned_mapping.companion.datasets.registry import stored_bytes, stored_manifests
 
 DIGEST = "0" * 64
 MANIFEST = Manifest(

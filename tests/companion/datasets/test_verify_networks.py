@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from learned_mapping.companion.datasets.verify import verify_other_files
+from learned_mapping_builders.verify import verify_other_files
 
 
 def test_a_damaged_network_is_found(tmp_path, monkeypatch):

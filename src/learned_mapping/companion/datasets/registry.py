@@ -2,17 +2,21 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 import yaml
 
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
 from learned_mapping.errors import InputError
-from learned_mapping.folders import data_folder, kept_while_unchanged, project_folder
+from learned_mapping.folders import checkout, data_folder, kept_while_unchanged, project_folder
+from learned_mapping.programs.formats import graph_from_json, program_from_json
+from learned_mapping.programs.json_io import Node
 
 Progress = Callable[[int, int], None]  # Called with (items done, items in all).
 
@@ -52,7 +56,7 @@ class DataSet:
 
 def builder(name: str) -> ModuleType:
     """A module of ``data/builders``; raises `InputError` where the package runs without its checkout."""
-    start = project_folder() / "data" / "builders" / "__init__.py"
+    start = (data_folder() if checkout() is None else project_folder() / "data") / "builders" / "__init__.py"
     if BUILDERS not in sys.modules:
         if not start.is_file():
             raise InputError(start.parent, "", "no such folder: sets are built in a checkout of the project")
@@ -91,3 +95,30 @@ def stored_manifest(name: str) -> Manifest:
 
 
 _read = kept_while_unchanged(read_manifest)
+
+
+READERS: dict[str, Callable[[Node], Any]] = {"graph": graph_from_json, "program": program_from_json}
+"""Schema -> what turns a file into an instance with a `digest`."""
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files and links under a folder, in order of their names; none where there is no folder.
+
+    What a build that runs at the same time is writing is left out.
+    """
+    found = []
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        found += [Path(parent) / name for name in (*files, *links)]
+        folders[:] = [name for name in folders if not name.startswith(SCRATCH)]
+    return sorted(found)
+
+
+def bytes_of(paths: Iterable[Path]) -> int:
+    """Bytes of these files; of a link, its own."""
+    return sum(path.lstat().st_size for path in paths)
+
+
+def stored_bytes(name: str) -> int:
+    """Bytes of all files in a set's folder."""
+    return bytes_of(files_of(find_set(name).path))

@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from learned_mapping.companion.datasets.manifest import Manifest, families, size_rows
-from learned_mapping.companion.datasets.registry import SETS, stored_manifests
-from learned_mapping.companion.datasets.verify import stored_bytes
+from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.figures.mmap_results import buffers_figure
 from learned_mapping.programs.json_io import read_json

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from learned_mapping.companion.datasets.registry import SETS, stored_manifests
-from learned_mapping.companion.datasets.verify import stored_bytes
+from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, plural
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import read_json

@@ -8,10 +8,10 @@ import dataclasses
 
 import numpy as np
 
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mcm.graphs import names
 from learned_mapping.companion.table import Record, assembled, rows
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.mcm.agent import pretrain
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.features import NUM_FEATURES
 from learned_mapping.mcm.agent.network import ANCHORS, STATE, ChipPolicy
@@ -50,6 +50,7 @@ def assemble_fig3(profile: str, records: list[Record]) -> Record:
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
+    pretrain = builder("training.pretrain")
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
     found = []
     for name in SHOWN[profile]:

@@ -1,28 +1,29 @@
 """Whether the data sets are what their manifests say: every fault found, each in one line that names the file."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Item
-from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, find_set, find_sets
+from learned_mapping.companion.datasets.registry import (
+    CARD,
+    READERS,
+    DataSet,
+    bytes_of,
+    files_of,
+    find_sets,
+)
 from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs import minimalloc
-from learned_mapping.programs.formats import graph_from_json, program_from_json
-from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name
+from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
 
 MAX_TOTAL_BYTES = 60_000_000  # Of everything under the data folder.
 MAX_FILE_BYTES = 5_000_000  # Of one file.
-
-READERS: dict[str, Callable[[Node], Any]] = {"graph": graph_from_json, "program": program_from_json}
-"""Schema -> what turns a file into an instance with a `digest`."""
 
 
 @dataclass(frozen=True)
@@ -157,29 +158,6 @@ def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
     yield from map(verify_set, sets)
     if everything:
         yield from (verify_results(), verify_other_files(), verify_sizes())
-
-
-def files_of(folder: Path) -> list[Path]:
-    """All files and links under a folder, in order of their names; none where there is no folder.
-
-    What a build that runs at the same time is writing is left out.
-    """
-    found = []
-    for parent, folders, files in os.walk(folder):
-        links = [name for name in folders if (Path(parent) / name).is_symlink()]
-        found += [Path(parent) / name for name in (*files, *links)]
-        folders[:] = [name for name in folders if not name.startswith(SCRATCH)]
-    return sorted(found)
-
-
-def bytes_of(paths: Iterable[Path]) -> int:
-    """Bytes of these files; of a link, its own."""
-    return sum(path.lstat().st_size for path in paths)
-
-
-def stored_bytes(name: str) -> int:
-    """Bytes of all files in a set's folder."""
-    return bytes_of(files_of(find_set(name).path))
 
 
 def _name(path: Path) -> str:
