@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
-import re
-import string
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, VALID, command, edited
 from learned_mapping.cli import main
@@ -23,6 +18,8 @@ JSON_FAULTS = [
     ("graph", ("schema",), "learned-mapping/program/1", "schema"),
     ("graph", ("name",), "", "name"),
     ("graph", ("name",), "line\nbreak", "name"),
+    ("graph", ("name",), "\ud800", "name"),
+    ("graph", ("surplus",), 1, "surplus"),
     ("graph", ("ops",), {}, "ops"),
     ("graph", ("ops",), [], "no op is named"),
     ("graph", ("ops", 1, "name"), "a", "ops[1]"),
@@ -32,7 +29,11 @@ JSON_FAULTS = [
     ("graph", ("ops", 1, "flop"), True, "ops[1].flop"),
     ("graph", ("ops", 1, "weight_bytes"), 1.5, "ops[1].weight_bytes"),
     ("graph", ("ops", 1, "weight_bytes"), 2**70, "ops[1].weight_bytes"),
+    ("graph", ("ops", 1, "weight_bytes"), 2**60, "ops[1].weight_bytes"),
+    ("graph", ("ops", 1, "untouched_bytes"), -1, "ops[1].untouched_bytes"),
+    ("graph", ("ops", 1, "untouched_bytes"), 2**60, "ops[1].untouched_bytes"),
     ("graph", ("ops", 1, "seconds"), 0.5, "ops"),
+    ("graph", ("ops", 1, "seconds"), -0.5, "ops[1].seconds"),
     ("graph", ("ops", 1, "colour"), "red", "ops[1]"),
     ("graph", ("ops", 2), "tanh", "ops[2]"),
     ("graph", ("ops", 0, "kind"), None, "ops[0].kind"),
@@ -50,8 +51,12 @@ JSON_FAULTS = [
     ("graph", ("metadata",), [1], "metadata"),
     ("program", ("memory",), None, "memory"),
     ("program", ("memory", "fast_bytes"), -5, "memory.fast_bytes"),
+    ("program", ("memory", "fast_bytes"), 0, "memory.fast_bytes"),
     ("program", ("memory", "fast_bytes"), 1000.5, "memory.fast_bytes"),
+    ("program", ("memory", "speed"), 1, "speed"),
     ("program", ("memory", "copy_bytes_per_s"), 0, "memory.copy_bytes_per_s"),
+    ("program", ("tensors", 0), "t", "tensors[0]"),
+    ("program", ("tensors", 0, "parameter"), 1, "tensors[0].parameter"),
     ("program", ("tensors", 1, "name"), "p", "tensors[1]"),
     ("program", ("tensors", 1, "bytes"), "1K", "tensors[1].bytes"),
     ("program", ("instructions",), [], "instructions"),
@@ -59,6 +64,9 @@ JSON_FAULTS = [
     ("program", ("instructions", 0, "buffers", 0, "tensor"), "q", "instructions[0].buffers[0].tensor"),
     ("program", ("instructions", 0, "buffers", 0, "role"), "inout", "instructions[0].buffers[0].role"),
     ("program", ("instructions", 0, "buffers", 0, "alias"), -1, "instructions[0].buffers[0].alias"),
+    ("program", ("instructions", 0, "buffers", 0, "alias"), 2**40, "instructions[0].buffers[0].alias"),
+    ("program", ("instructions", 0, "buffers"), "all", "instructions[0].buffers"),
+    ("program", ("instructions", 0, "varied"), [0], "instructions[0].latency_s"),
     ("program", ("instructions", 0, "varied"), [0, 0], "instructions[0].varied[1]"),
     ("program", ("instructions", 0, "varied"), [0, 9], "instructions[0].varied[1]"),
     ("program", ("instructions", 0, "varied"), list(range(9)), "instructions[0].varied"),
@@ -68,6 +76,9 @@ JSON_FAULTS = [
     ("program", ("instructions", 0, "buffers", 0, "role"), "output", "instructions[0]"),  # a parameter is written
     ("program", ("instructions", 1, "buffers", 0, "tensor"), "y", "instructions[1]"),  # read before it is written
     ("mapping", ("decisions",), [], "decisions"),
+    ("mapping", ("decisions",), {}, "decisions"),
+    ("mapping", ("decisions", 1, "colour"), "red", "decisions[1]"),
+    ("mapping", ("instance", "name"), [3], "instance.name"),
     ("mapping", ("decisions", 1, "action"), "hold", "decisions[1].action"),
     ("mapping", ("decisions", 1, "offset"), -1, "decisions[1].offset"),
     ("mapping", ("decisions", 1, "offset"), 0.5, "decisions[1].offset"),
@@ -83,6 +94,14 @@ JSON_FAULTS = [
     ("partition", ("assignment", "b"), "0", "assignment"),
     ("partition", ("assignment", "z"), 0, "assignment"),
     ("partition", ("assignment",), [0, 0, 0, 1], "assignment"),
+    ("partition", ("assignment",), {}, "assignment"),
+    ("partition", ("extra",), 1, "extra"),
+    ("schedule", ("digest",), 5, "digest"),
+    ("schedule", ("devices",), True, "devices"),
+    ("schedule", ("placement", "b"), 0.5, "placement"),
+    ("schedule", ("placement",), [0, 0, 1, 0], "placement"),
+    ("schedule", ("order", 0), {"op": "a", "to": 1}, "order[0]"),
+    ("schedule", ("comment",), "hi", "comment"),
     ("schedule", ("digest",), "0" * 64, "instance"),
     ("schedule", ("devices",), 0, "devices"),
     ("schedule", ("devices",), 100, "devices"),
@@ -120,6 +139,7 @@ RAW_FAULTS = [
     ("graph", good.replace('"flop": 0', '"flop": ' + "9" * 5000).encode(), "5000 digits"),
     ("graph", good.replace('"flop": 0', '"flop": 0, "flop": 1').encode(), "twice"),
     ("graph", b"\x80\x04\x95\x0c\x00\x00\x00", "byte 0"),  # a pickle
+    ("graph", json.dumps(GRAPH | {"metadata": {"a": json.loads("[" * 40 + "]" * 40)}}).encode(), "nested deeper"),
     ("graph", b"null", "top level"),
     ("graph", b'"learned-mapping/graph/1"', "top level"),
     ("program", json.dumps(MAPPING).encode(), "schema"),
@@ -128,21 +148,11 @@ RAW_FAULTS = [
     ("partition", json.dumps(MAPPING).encode(), "schema"),
     ("schedule", json.dumps(PARTITION).encode(), "schema"),
 ]
-COSTGRAPH_FAULTS = [
-    ("id: 1", "id: 0", "node[1].id"),
-    ('name: "b"', 'name: "a"', "node[1].name"),
-    ("preceding_node: 0", "preceding_node: 9", "preceding_node"),
-    ("preceding_port: 0", "preceding_port: -3", "preceding_port"),
+COSTGRAPH_FAULTS = [  # more of them in tests/programs/test_costgraph.py
     ("size: 1024", "size: -1", "size"),
-    ("size: 1024", "size: 99999999999999999999", "size"),
-    ("compute_cost: 5", "compute_cost: -5", "compute_cost"),
-    ("compute_cost: 5", "compute_cost: five", "compute_cost"),
     ("compute_cost: 5", "compute_kost: 5", "compute_kost"),
-    ("control_input: 1", "control_input: 8", "control_input"),
     ("id: 0 compute_cost: 5", "id: 0 control_input: 2", "cycle"),
     ("is_final: true }", "is_final: true", "line"),
-    ('name: "a"', "name: 5", "name"),
-    ('name: "a"', 'name: "a', "line 1"),
 ]
 
 
@@ -243,83 +253,3 @@ def test_a_bomb_of_a_file_is_refused_by_its_size(capsys, folder, monkeypatch):
     original = json_io.read_bytes
     monkeypatch.setattr(json_io, "read_bytes", lambda path, limit=10**6: original(path, limit))
     assert "more than" in complaint(capsys, command("graph", file, folder), file, folder)
-
-
-def test_more_than_sixty_distinct_faults():
-    faults = {(kind, *path, repr(value)) for kind, path, value, _ in JSON_FAULTS} | {m[:2] for m in MISSING}
-    assert len(faults) == len(JSON_FAULTS) + len(MISSING) >= 60
-
-
-def places(value, path=()):
-    """Every place in a JSON value."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from places(item, (*path, key))
-
-
-HOSTILE = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**80), 2**80),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=12),
-    st.sampled_from([[], {}, [[]], {"op": 1}, "a", "drop", 0, -1, 2**63, 1e308, "\x1b[31m", "a\nb"]),
-)
-
-
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_mutation_is_accepted_or_named(capsys, folder, data):
-    """Whatever a valid file is changed to: a verdict, or one line; never a traceback, never half an output."""
-    kind = data.draw(st.sampled_from(sorted(VALID)))
-    mutated = copy.deepcopy(VALID[kind])
-    for _ in range(data.draw(st.integers(1, 3))):
-        path = data.draw(st.sampled_from([p for p in places(mutated) if p]))
-        target = mutated
-        for key in path[:-1]:
-            target = target[key]
-        if data.draw(st.booleans()):
-            target[path[-1]] = data.draw(HOSTILE)
-        elif isinstance(target, list):
-            target.insert(path[-1], copy.deepcopy(data.draw(st.sampled_from(target))))
-        else:
-            del target[path[-1]]
-        if not any(p for p in places(mutated)):
-            break
-    file = folder / "mutated.json"
-    file.write_text(json.dumps(mutated))
-    arguments = command(kind, file, folder)
-    if kind == "graph" and data.draw(st.booleans()):
-        arguments = command("program", file, folder)  # a graph is scheduled into a program
-    out = folder / "out.json"
-    try:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        lines = captured.err.splitlines()
-        if code == 2:
-            assert len(lines) == 1 and lines[0].startswith(f"lmap: {file}: ") and lines[0].isprintable(), captured.err
-            assert not out.exists()
-        else:
-            assert code in (0, 1), captured.err
-            assert out.exists() == (code == 0 and kind in ("graph", "program"))
-    finally:
-        out.unlink(missing_ok=True)
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_mutated_costgraph_is_accepted_or_named(capsys, folder, data):
-    start = data.draw(st.integers(0, len(COSTGRAPH) - 1))
-    length = data.draw(st.integers(0, 20))
-    new = data.draw(st.text(alphabet=string.printable, max_size=8))
-    file, out = folder / "mutated.pbtxt", folder / "out.json"
-    file.write_text(COSTGRAPH[:start] + new + COSTGRAPH[start + length :])
-    try:
-        code = main(command("costgraph", file, folder))
-        captured = capsys.readouterr()
-        assert code in (0, 2), captured.err
-        if code == 2:
-            assert re.fullmatch(re.escape(f"lmap: {file}: ") + r"[^\n]+\n", captured.err), captured.err
-    finally:
-        out.unlink(missing_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from learned_mapping_builders.building import write_manifest
 
-from learned_mapping.companion import results
 from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import builder
@@ -39,26 +38,11 @@ def test_every_workload_has_a_family():
     assert len(kinds) == 4 and not any(a & b for a in kinds for b in kinds if a is not b)
 
 
-def test_the_stored_result_is_that_of_the_stored_data():
-    """Would catch a figure of data that have since been rebuilt."""
-    stored = results.load("mmap.fig9")
-    fresh = mmap_data.assemble_fig9("full", [])
-    assert stored["rows"] == fresh["rows"]
-    assert {row["instance"] for row in stored["rows"]} == set(WORKLOADS)
-
-
 def test_the_papers_numbers_are_those_of_the_workloads():
     """Would catch two numbers of the paper's for one program."""
     known = {name: each.paper_buffers for name, each in WORKLOADS.items() if each.paper_buffers is not None}
     printed = {row["instance"]: row["value"] for row in reported("mmap.fig9")}
     assert known == {name: value for name, value in printed.items() if name not in ("smallest", "largest")}
-
-
-def test_rows_are_sorted_and_of_their_family(stored):
-    stored(AlphaTensor={"buffers": 9000}, rnn_0={"buffers": 200})
-    assembled = mmap_data.assemble_fig9("quick", [])
-    assert [(row["instance"], row["value"]) for row in assembled["rows"]] == [("rnn_0", 200), ("AlphaTensor", 9000)]
-    assert [row["family"] for row in assembled["rows"]] == ["recurrent", "attention"]
 
 
 def test_a_program_without_a_number_is_named(stored):

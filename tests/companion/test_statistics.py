@@ -11,7 +11,6 @@ from learned_mapping.companion.statistics import (
     bootstrap_interval,
     drawn_families,
     geometric_mean,
-    improvement_interval,
     interquartile_mean,
     mean_difference,
     mean_ratio,
@@ -32,11 +31,6 @@ from learned_mapping.companion.table import summary_row
 )
 def test_interquartile_mean_by_hand(values, expected):
     assert interquartile_mean(values) == pytest.approx(expected)
-
-
-def test_interquartile_mean_ignores_one_wild_seed_of_five():
-    """A mean would not: this is why tables use it."""
-    assert interquartile_mean([1, 1, 1, 1, 1e9]) == 1
 
 
 def test_interquartile_mean_reduces_the_axis_it_is_told():
@@ -81,12 +75,6 @@ def test_interval_covers_the_mean_as_often_as_it_says(monkeypatch):
     assert 0.85 <= covered <= 0.99
 
 
-def test_same_seed_same_interval():
-    values = np.random.default_rng(0).normal(size=10)
-    assert bootstrap_interval(values, seed=1) == bootstrap_interval(values, seed=1)
-    assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
-
-
 def test_probability_of_improvement_by_hand():
     """Pairs (1,1) tie, (1,2) lose, (3,1) and (3,2) win: 2.5 of 4. Averaged with a sure loss: .3125."""
     assert probability_of_improvement({"a": [1.0, 3.0]}, {"a": [1.0, 2.0]}) == 0.625
@@ -98,10 +86,6 @@ def test_probability_of_improvement_by_hand():
 def test_probability_of_improvement_needs_the_same_tasks():
     with pytest.raises(ValueError):
         probability_of_improvement({"a": [1.0]}, {"b": [1.0]})
-
-
-def test_improvement_interval_of_a_sure_win():
-    assert improvement_interval({"a": [2.0, 3.0]}, {"a": [0.0, 1.0]}) == (1.0, 1.0)
 
 
 def test_a_task_of_one_run_counts_as_much_as_one_of_five():

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from by_hand import hand_program
 from learned_mapping.errors import InputError
 from learned_mapping.hardware import copy_engines
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import machine_of, program_latency
 from learned_mapping.mmap.mapping import all_dropped, make_mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
-from learned_mapping.programs.program import make_program
 from mmap_games import as_mapping, games, hard_program
 
 PARTS = ("total_s", "compute_s", "arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
@@ -21,14 +21,8 @@ PARTS = ("total_s", "compute_s", "arrival_stall_s", "overwrite_stall_s", "write_
 
 def two_reads(lengths=(2.0, 1.0), **changed):
     """Instruction 0 writes x; instruction 1 reads parameters p and q, 4 bytes each; a copy of one takes 1 s."""
-    lengths = np.array([lengths[0]] * 2 + [lengths[1]] * 4, float)
-    return make_program(
-        name="two-reads", fast_bytes=16, copy_bytes_per_s=4.0, instruction_names=("a", "b"),
-        instruction_kinds=("fusion",) * 2, tensor_names=("x", "p", "q"), tensor_bytes=[4, 4, 4],
-        tensor_is_parameter=[False, True, True], tensor_is_output=[False] * 3, buffer_instruction=[0, 1, 1],
-        buffer_tensor=[0, 1, 2], buffer_is_output=[True, False, False], buffer_alias=[-1] * 3, buffer_bit=[0, 0, 1],
-        latency_offsets=[0, 2, 6], latency_s=lengths,
-    )  # fmt: skip
+    uses = [(0, "x", True), (1, "p", False), (1, "q", False)]
+    return hand_program(uses, parameters="pq", best_s=lengths, saving_s=0.0, fast_bytes=16)
 
 
 def both_copied(program, x=NO_COPY):

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from by_hand import hand_program
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import (
     COPY,
@@ -28,29 +29,8 @@ def chain(*, uses: int = 3, copy_bytes_per_s: float = 4.0, result: bool = False)
 
     Each takes 2 s, 1 s with its buffer of x in fast memory. A copy of x takes 1 s.
     """
-    instruction, tensor, output, tables = [0], [0], [True], [2.0, 1.0]
-    for t in range(1, uses):
-        instruction.append(t)
-        tensor.append(0)
-        output.append(False)
-        tables += [2.0, 1.0]
-    return make_program(
-        name="chain",
-        fast_bytes=8,
-        copy_bytes_per_s=copy_bytes_per_s,
-        instruction_names=[f"i{t}" for t in range(uses)],
-        instruction_kinds=["fusion"] * uses,
-        tensor_names=["x"],
-        tensor_bytes=[4],
-        tensor_is_parameter=[False],
-        tensor_is_output=[result],
-        buffer_instruction=instruction,
-        buffer_tensor=tensor,
-        buffer_is_output=output,
-        buffer_alias=[-1] * uses,
-        buffer_bit=[0] * uses,
-        latency_offsets=[2 * t for t in range(uses + 1)],
-        latency_s=tables,
+    return hand_program(
+        [(t, "x", t == 0) for t in range(uses)], results="x" if result else (), copy_bytes_per_s=copy_bytes_per_s
     )
 
 

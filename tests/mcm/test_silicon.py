@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
+from by_hand import chain_edges, hand_graph
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import MIB, OP_CLASSES, ChipModel, ChipPackage, op_classes
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
@@ -18,18 +19,14 @@ from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.even_cut import class_search, even_cut, near_balanced, random_order
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.validate import validate_on_silicon
-from learned_mapping.programs.graph import late_order, make_graph
+from learned_mapping.programs.graph import late_order
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 
 def line(seconds, kinds=None):
     """Ops one after another, each with a tensor of a byte for the next."""
     n = len(seconds)
-    return make_graph(
-        name="line", op_names=[f"op{i}" for i in range(n)], op_kinds=kinds or ["add"] * n, op_flop=[0.0] * n,
-        op_weight_bytes=[0] * n, op_seconds=seconds, tensor_names=[f"t{i}" for i in range(n)],
-        tensor_producer=range(n), tensor_bytes=[1] * n, edge_tensor=range(n - 1), edge_consumer=range(1, n),
-    )  # fmt: skip
+    return hand_graph(n, chain_edges(n), op_kinds=kinds or ["add"] * n, op_seconds=seconds)
 
 
 def test_an_even_cut_of_a_line_is_the_best_of_all_cuts():

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.partition import make_partition
@@ -75,11 +76,7 @@ def test_longest_paths_by_hand():
 
 def chips_as_ops(pairs):
     """A graph of four ops with these edges."""
-    return make_graph(
-        name="chips", op_names=list("abcd"), op_kinds=["add"] * 4, op_flop=[1.0] * 4,
-        tensor_names=list("wxyz"), tensor_producer=range(4), tensor_bytes=[1] * 4,
-        edge_tensor=[a for a, _ in pairs], edge_consumer=[b for _, b in pairs],
-    )  # fmt: skip
+    return hand_graph(4, pairs, op_flop=[1.0] * 4)
 
 
 def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():

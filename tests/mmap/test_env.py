@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from by_hand import hand_program
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
-from learned_mapping.programs.program import Program, make_program
+from learned_mapping.programs.program import Program
 from mmap_games import random_action, stacked
 from synthetic_programs import random_program
 
@@ -32,24 +33,8 @@ CAPACITY = 2
 
 def crowd_program() -> Program:
     """Three tensors written at step 0 and read at step 1, which writes a fourth: four allocations that share a step."""
-    return make_program(
-        name="crowd",
-        fast_bytes=4,
-        copy_bytes_per_s=1.0,
-        instruction_names=["write", "read"],
-        instruction_kinds=["fusion"] * 2,
-        tensor_names=["a", "b", "c", "d"],
-        tensor_bytes=[1, 1, 1, 1],
-        tensor_is_parameter=[False] * 4,
-        tensor_is_output=[False] * 4,
-        buffer_instruction=[0, 0, 0, 1, 1, 1, 1],
-        buffer_tensor=[0, 1, 2, 0, 1, 2, 3],
-        buffer_is_output=[True, True, True, False, False, False, True],
-        buffer_alias=[-1] * 7,
-        buffer_bit=[-1] * 7,
-        latency_offsets=[0, 1, 2],
-        latency_s=[1.0, 1.0],
-    )
+    uses = [*((0, name, True) for name in "abc"), *((1, name, name == "d") for name in "abcd")]
+    return hand_program(uses, sizes=dict.fromkeys("abcd", 1), saving_s=0.0, fast_bytes=4, copy_bytes_per_s=1.0)
 
 
 def two_programs() -> tuple[env.EnvProgram, env.EnvProgram]:

@@ -7,40 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from by_hand import hand_program
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.searches.heuristic import Settings, heuristic, values_by_benefit, values_of
 from learned_mapping.mmap.searches.resources import CopySchedule, FreeSpace
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.program import make_program
 from mmap_games import hard_program
-
-
-def program_of(lengths, buffers, *, sizes, parameters, results=(), fast=16, saving=1.0):
-    """Instructions of `lengths` seconds at best; buffers (step, tensor, is_output), each saves `saving` s alone."""
-    tables, bits = [], []
-    for t, length in enumerate(lengths):
-        mine = [b for b in buffers if b[0] == t]
-        bits += list(range(len(mine)))
-        tables.append([length + saving * (len(mine) - bin(s).count("1")) for s in range(1 << len(mine))])
-    names = sorted(sizes)
-    return make_program(
-        name="by-hand",
-        fast_bytes=fast,
-        copy_bytes_per_s=4.0,
-        instruction_names=[f"i{t}" for t in range(len(lengths))],
-        instruction_kinds=["fusion"] * len(lengths),
-        tensor_names=names,
-        tensor_bytes=[sizes[n] for n in names],
-        tensor_is_parameter=[n in parameters for n in names],
-        tensor_is_output=[n in results for n in names],
-        buffer_instruction=[b[0] for b in buffers],
-        buffer_tensor=[names.index(b[1]) for b in buffers],
-        buffer_is_output=[b[2] for b in buffers],
-        buffer_alias=[-1] * len(buffers),
-        buffer_bit=bits,
-        latency_offsets=np.cumsum([0] + [len(table) for table in tables]),
-        latency_s=np.concatenate(tables),
-    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -68,12 +40,11 @@ def test_the_toy_game():
 
 def test_a_result_is_copied_out_and_a_stay_is_kept():
     """Would catch a result left in fast memory alone, and a second copy of what is still there."""
-    program = program_of(
-        [1.0] * 4,
+    program = hand_program(
         [(0, "x", True), (1, "x", False), (2, "p", False), (2, "r", True), (3, "p", False)],
-        sizes={"x": 4, "p": 4, "r": 4},
         parameters=("p",),
         results=("r",),
+        fast_bytes=16,
     )
     mapping = heuristic(program)
     assert mapping.action.tolist() == [NO_COPY, NO_COPY, COPY, COPY, NO_COPY]
@@ -84,7 +55,7 @@ def test_a_result_is_copied_out_and_a_stay_is_kept():
 def test_the_prefetch_begins_at_the_preferred_overlap():
     """A copy of 1 s beside instructions of 2 s each in HBM (1 s at best): 1.5 copies are nearest to one of them, four
     copies to two. With no preference met by Eq. 5 the next is taken."""
-    program = program_of([1.0] * 4, [(t, "p", False) for t in (3,)], sizes={"p": 4}, parameters=("p",))
+    program = hand_program([(3, "p", False)], parameters=("p",), fast_bytes=16)
     near = heuristic(program)
     assert (near.start[0], near.end[0]) == (2, 3)
     far = heuristic(program, Settings(overlap=3.0))
@@ -95,7 +66,7 @@ def test_the_prefetch_begins_at_the_preferred_overlap():
 
 def test_uses_far_apart_are_copied_twice():
     """Would catch a `longest` that nothing obeys: between two uses lie four copies of the whole fast memory."""
-    program = program_of([4.0] * 6, [(1, "p", False), (5, "p", False)], sizes={"p": 4}, parameters=("p",), fast=16)
+    program = hand_program([(1, "p", False), (5, "p", False)], parameters=("p",), best_s=[4.0] * 6, fast_bytes=16)
     assert heuristic(program).action.tolist() == [COPY, NO_COPY]
     assert heuristic(program, Settings(longest=1.0)).action.tolist() == [COPY, COPY]
 
@@ -103,11 +74,12 @@ def test_uses_far_apart_are_copied_twice():
 def test_a_dense_value_comes_before_a_large_one():
     """Benefit for the root of the size: the large parameter gets the memory both want, 16 bytes for a root of 4 against
     4 for a root of 2; where both would save 1 s, the small one comes first."""
-    program = program_of(
-        [8.0] * 2,
+    program = hand_program(
         [(1, "large", False), (1, "small", False)],
         sizes={"large": 16, "small": 4},
         parameters=("large", "small"),
+        best_s=[8.0] * 2,
+        fast_bytes=16,
     )
     assert values_by_benefit(program, program.initial_benefit_s)[0] == [program.tensor_names.index("small")]
     assert heuristic(program).action.tolist() == [COPY, DROP]

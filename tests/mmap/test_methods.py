@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
 from learned_mapping.mmap.methods import METHODS, PLANS, PROBLEM, solve
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.evolution import centred_ranks
@@ -68,13 +67,6 @@ def test_centred_ranks_by_hand():
     values = np.array([[3.0, 1.0], [1.0, 9.0]])
     assert centred_ranks(values) == pytest.approx(np.array([[1 / 6, -1 / 3], [-1 / 3, 0.5]]))
     assert centred_ranks(np.ones((2, 2))) == pytest.approx(np.zeros((2, 2)))
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(InputError, match="known are random, greedy"):
-        solve(toy_program(), "magic")
-    with pytest.raises(InputError, match="above 0"):
-        solve(toy_program(), "random", seconds=-1)
 
 
 @pytest.mark.parametrize("method", CLASSICAL)

@@ -7,40 +7,30 @@ import itertools
 import numpy as np
 import pytest
 
+from by_hand import hand_program
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.programs.program import Program, make_program
+from learned_mapping.programs.program import Program
 
 
 def build(steps: list[str], sizes: dict[str, int], fast_bytes: int, supply_s: float = 1.0) -> Program:
     """A program of one-letter tensors. A step reads "a b > c d": a capital letter is a parameter, and ``c=1`` puts a
     buffer in alias group 1. One byte takes 1 s to copy; each buffer in fast memory saves 1 s."""
-    names = list(sizes)
-    columns: dict[str, list] = {name: [] for name in ("instruction", "tensor", "is_output", "alias", "bit")}
-    offsets, tables = [0], []
+    uses, aliases = [], {}
     for t, text in enumerate(steps):
         reads, _, writes = text.partition(">")
-        words = [(word, False) for word in reads.split()] + [(word, True) for word in writes.split()]
-        for bit, (word, is_output) in enumerate(words):
+        for word, is_output in [(word, False) for word in reads.split()] + [(word, True) for word in writes.split()]:
             name, _, alias = word.partition("=")
-            row = {"instruction": t, "tensor": names.index(name), "is_output": is_output, "bit": bit}
-            for column, value in (row | {"alias": int(alias or -1)}).items():
-                columns[column].append(value)
-        tables += [supply_s + len(words) - bin(subset).count("1") for subset in range(1 << len(words))]
-        offsets.append(len(tables))
-    return make_program(
-        name="by hand",
+            aliases[len(uses)] = int(alias or -1)
+            uses.append((t, name, is_output))
+    return hand_program(
+        uses,
+        sizes=sizes,
+        parameters=[name for name in sizes if name.isupper()],
+        aliases=aliases,
+        best_s=[supply_s] * len(steps),
         fast_bytes=fast_bytes,
         copy_bytes_per_s=1.0,
-        instruction_names=[f"i{t}" for t in range(len(steps))],
-        instruction_kinds=["fusion"] * len(steps),
-        tensor_names=names,
-        tensor_bytes=list(sizes.values()),
-        tensor_is_parameter=[name.isupper() for name in names],
-        tensor_is_output=[False] * len(names),
-        latency_offsets=offsets,
-        latency_s=tables,
-        **{f"buffer_{name}": values for name, values in columns.items()},
     )
 
 
@@ -63,10 +53,6 @@ class Scripted:
     @property
     def supply_s(self) -> list[float]:
         return self.game.state.supply_s.tolist()
-
-
-IDLE = ["> z"]
-"""A step whose one buffer, of no bytes, is dropped."""
 
 
 def test_copy_walks_to_the_latest_start_and_leaves_the_rest_there():

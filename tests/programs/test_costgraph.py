@@ -242,17 +242,6 @@ def test_random_text_never_crashes(text):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 600), st.integers(0, 30), st.text(alphabet=' {}<>[]:,;"\\#\n-0129.anode', max_size=6))
-def test_damaged_text_is_an_input_error_or_a_graph(start, length, new):
-    """Would catch damage that leads anywhere but to an `InputError` or a valid graph."""
-    text = format_costgraph(random_graph(np.random.default_rng(0), "layered", 5))
-    try:
-        assert parse_costgraph(text[:start] + new + text[start + length :]).digest
-    except InputError as error:
-        assert "\n" not in str(error)
-
-
 def test_files_that_are_no_text(tmp_path):
     """Would catch a traceback for a binary protocol buffer given in place of text."""
     (tmp_path / "a.pbtxt").write_bytes(b"\x0a\xff\xfe")

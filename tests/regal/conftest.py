@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.programs.graph import make_graph
 
 
@@ -43,16 +44,12 @@ def odd_graph():
 @pytest.fixture(scope="session")
 def diamond():
     """a makes x for b and c, whose results d joins; b is slow. The hand-worked example of the book's chapter."""
-    return make_graph(
-        name="diamond",
-        op_names=["a", "b", "c", "d"],
-        op_kinds=["map"] * 4,
-        op_flop=[0] * 4,
+    return hand_graph(
+        4,
+        [(0, 1), (0, 2), (1, 3), (2, 3)],
+        op_names=list("abcd"),
         op_seconds=[1.0, 4.0, 2.0, 1.0],
-        tensor_names=["x", "y", "z", "w"],
-        tensor_producer=[0, 1, 2, 3],
+        tensor_names=list("xyzw"),
         tensor_bytes=[8, 4, 2, 1],
         tensor_is_output=[False, False, False, True],
-        edge_tensor=[0, 0, 1, 2],
-        edge_consumer=[1, 2, 3, 3],
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learned_mapping.programs.graph import make_graph
+from by_hand import hand_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent import features as module
 from learned_mapping.regal.agent.features import (
@@ -27,11 +27,7 @@ def ladder():
     names = ["source", *(f"a{i}" for i in range(12)), *(f"b{i}" for i in range(12)), "join"]
     before = {1: [0], 13: [0], 25: [12, 24]} | {i: [i - 1] for i in [*range(2, 13), *range(14, 25)]}
     edges = [(p, c) for c, ps in before.items() for p in ps]
-    return make_graph(
-        name="ladder", op_names=names, op_kinds=["map"] * 26, op_flop=[0] * 26, op_seconds=[1.0] * 26,
-        tensor_names=[f"t{i}" for i in range(26)], tensor_producer=range(26), tensor_bytes=[8] * 26,
-        edge_tensor=[p for p, _ in edges], edge_consumer=[c for _, c in edges],
-    )  # fmt: skip
+    return hand_graph(26, edges, op_names=names, op_seconds=[1.0] * 26, tensor_bytes=[8] * 26)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -109,11 +105,8 @@ def test_ranks_split_the_cost_in_halves():
 
 def test_bytes_an_op_frees_by_hand():
     """a makes 10 bytes for b and c, who share them; b makes 4 that nobody frees; c makes 2 for d, d an output of 1."""
-    graph = make_graph(
-        name="freed", op_names=list("abcd"), op_kinds=["map"] * 4, op_flop=[0] * 4, op_seconds=[1.0] * 4,
-        tensor_names=list("wxyz"), tensor_producer=range(4), tensor_bytes=[10, 4, 2, 1], edge_tensor=[0, 0, 2, 1],
-        edge_consumer=[1, 2, 3, 3], tensor_is_output=[False, True, False, True],
-    )  # fmt: skip
+    outputs = [False, True, False, True]
+    graph = hand_graph(4, [(0, 1), (0, 2), (2, 3), (1, 3)], tensor_bytes=[10, 4, 2, 1], tensor_is_output=outputs)
     instance = Instance(graph, objective="memory")
     assert freed_bytes(instance).tolist() == [-10.0, 5.0 - 4.0, 5.0 - 2.0, 2.0 - 1.0]
     assert rank_share(freed_bytes(instance)).tolist() == [0.125, 0.5, 0.875, 0.5]

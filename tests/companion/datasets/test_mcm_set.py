@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from by_hand import chain_edges, hand_graph
 from learned_mapping.companion.datasets.manifest import SPLITS
 from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.companion.mcm import graphs as mcm
@@ -15,7 +16,7 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.programs.formats import read_graph
-from learned_mapping.programs.graph import ComputationGraph, make_graph
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import file_sha256
 
 REBUILT = ("lenet", "squeezenet", "gru_writer_1x6")
@@ -147,24 +148,11 @@ def test_unknown_graphs_are_refused():
 
 def toy_graph(num_ops: int, edges: list[tuple[int, int]], tensor_bytes: int = 32_000_000) -> ComputationGraph:
     """Ops of a millisecond each, on the default package; a tensor takes so long over a link, by default as well."""
-    return make_graph(
-        name="toy",
-        op_names=[f"op_{i}" for i in range(num_ops)],
-        op_kinds=["add"] * num_ops,
-        op_flop=[0.0] * num_ops,
-        op_weight_bytes=[0] * num_ops,
-        op_seconds=[1e-3] * num_ops,
-        tensor_names=[f"t_{i}" for i in range(num_ops)],
-        tensor_producer=range(num_ops),
-        tensor_bytes=[tensor_bytes] * num_ops,
-        tensor_is_output=[False] * num_ops,
-        edge_tensor=[u for u, _ in sorted(edges)],
-        edge_consumer=[v for _, v in sorted(edges)],
-    )
+    return hand_graph(num_ops, edges, op_seconds=[1e-3] * num_ops, tensor_bytes=[tensor_bytes] * num_ops)
 
 
 def chain(num_ops: int, tensor_bytes: int) -> ComputationGraph:
-    return toy_graph(num_ops, [(i, i + 1) for i in range(num_ops - 1)], tensor_bytes)
+    return toy_graph(num_ops, chain_edges(num_ops), tensor_bytes)
 
 
 def test_longest_chain_against_all_assignments():
@@ -216,5 +204,5 @@ def test_chips_follow_the_graph():
     assert mcm_chips.chip_count(chain(72, 0)) == 36
     assert mcm_chips.chip_count(chain(18, 0)) == 12  # over 12 as over 16 chips some chip has two ops
     assert mcm_chips.chip_count(chain(72, 320_000_000)) == 12
-    tied = toy_graph(9, [*((i, i + 1) for i in range(8)), (0, 8)], 0)
+    tied = toy_graph(9, [*chain_edges(9), (0, 8)], 0)
     assert mcm_chips.longest_chain(tied) == 2 and mcm_chips.chip_count(tied) == 4

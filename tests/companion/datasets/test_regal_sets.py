@@ -9,12 +9,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.companion.datasets.manifest import SPLITS
 from learned_mapping.companion.datasets.registry import SETS, builder
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
-from learned_mapping.programs.graph import make_graph
 
 regal_synthetic, regal_traced = builder("regal_synthetic"), builder("regal_traced")
 stored_synthetic, stored_traced = builder("regal_synthetic_graphs"), builder("regal_traced_graphs")
@@ -34,11 +34,7 @@ def traced():
 
 def graph_of(edges, ops):
     """A graph whose op i produces tensor i."""
-    return make_graph(
-        name="toy", op_names=[f"o{i}" for i in range(ops)], op_kinds=["map"] * ops, op_flop=np.ones(ops),
-        tensor_names=[f"t{i}" for i in range(ops)], tensor_producer=np.arange(ops), tensor_bytes=np.arange(ops) + 8,
-        edge_tensor=[a for a, _ in edges], edge_consumer=[b for _, b in edges],
-    )  # fmt: skip
+    return hand_graph(ops, edges, op_flop=np.ones(ops), tensor_bytes=np.arange(ops) + 8)
 
 
 DIAMOND = ((0, 1), (0, 2), (1, 3), (2, 3))

@@ -10,11 +10,6 @@ import pytest
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 
-NAMED_IN_THE_PAPER = (
-    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
-    "tensor2tensor_transformer", "inference_lstm", "inference_resnet", "mnasnet_b1_batch_128",
-    "mlperf_nmt_1_shard_batch_64", "rnn_2", "rnn_3", "rnn_6", "rnn_7",
-)  # fmt: skip
 workloads = builder("workloads")
 BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
 TRACED = ("inference_mobilenet", "inference_gru", "alexnet_train_batch_32", "rnn_4", "fleet_decoder_batch_32")
@@ -26,18 +21,6 @@ def test_sixty_of_two_kinds():
     assert (kinds.count(BENCHMARK), kinds.count(FLEET), len(kinds)) == (52, 8, 60)
     assert all(name == w.name for name, w in WORKLOADS.items())
     assert len({(w.model, repr(sorted(w.options.items()))) for w in WORKLOADS.values()}) == 60
-
-
-def test_names_and_sizes_of_the_paper():
-    """Would catch a renamed workload or a mistyped size of table 2."""
-    assert set(NAMED_IN_THE_PAPER) <= set(WORKLOADS)
-    assert WORKLOADS["AlphaTensor"].kind == FLEET
-    assert {name: w.paper_buffers for name, w in WORKLOADS.items() if w.paper_buffers} == {
-        "alexnet_train_batch_32": 300,
-        "wavenet_coherent_batch32": 3020,
-        "AlphaTensor": 9084,
-        "tensor2tensor_transformer_bf16": 9888,
-    }
 
 
 def test_all_are_of_the_zoo_and_of_many_families():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
+from by_hand import hand_graph
 from learned_mapping.companion.figures.mcm import (
     LOAD,
     WIDEST_POINTS,
@@ -65,9 +66,7 @@ def test_a_picture_is_well_formed_whatever_the_names():
 
 def test_transfers_are_drawn_as_the_model_has_them():
     """By hand: of a -> b one 3,200-byte tensor crosses one link of 32 GB/s, so 0.1 us on either side."""
-    graph = make_graph(name="pair", op_names=["a", "b"], op_kinds=["x", "x"], op_flop=[0, 0], op_seconds=[1e-6, 2e-6],
-                       tensor_names=["t"], tensor_producer=[0], tensor_bytes=[3200], edge_tensor=[0],
-                       edge_consumer=[1])  # fmt: skip
+    graph = hand_graph(2, [(0, 1)], op_seconds=[1e-6, 2e-6], tensor_bytes=[3200, 0])
     bars = picture(graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)).axes[1]
     operations, links = bars.containers
     assert np.allclose([patch.get_height() for patch in operations], [1e-3, 2e-3])

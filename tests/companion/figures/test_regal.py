@@ -5,6 +5,7 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.companion.figures.regal import (
     NETWORK_TITLES,
     gains_by_distance,
@@ -86,11 +87,13 @@ def test_result_figures_show_what_the_rows_say():
 
 def test_memory_falls_when_a_tensor_is_sent_away():
     """By hand: a makes x (8 bytes) on device 0; b runs there (y, 4 bytes, an output), then x is sent, and freed."""
-    graph = make_graph(
-        name="fork", op_names=["a", "b", "c"], op_kinds=["op"] * 3, op_flop=[0] * 3, op_seconds=[1.0, 4.0, 2.0],
-        tensor_names=["x", "y", "z"], tensor_producer=[0, 1, 2], tensor_bytes=[8, 4, 2],
-        tensor_is_output=[False, True, True], edge_tensor=[0, 0], edge_consumer=[1, 2],
-    )  # fmt: skip
+    graph = hand_graph(
+        3,
+        [(0, 1), (0, 2)],
+        op_seconds=[1.0, 4.0, 2.0],
+        tensor_bytes=[8, 4, 2],
+        tensor_is_output=[False, True, True],
+    )
     order = [(0, -1), (1, -1), (0, 1), (2, -1)]
     memory = gantt(graph, Schedule.of([0, 0, 1], order, 2)).axes[1]
     curves = [list(zip(*(d.tolist() for d in line.get_data()))) for line in memory.lines[:2]]
