@@ -12,15 +12,18 @@ from learned_mapping.programs.program import Program, Step, program_of_steps
 def hand_graph(num_ops: int, edges: Iterable[tuple[int, int]], **fields: Any) -> ComputationGraph:
     """A graph whose op i makes tensor i, of 1 byte and in no time unless `fields` of `make_graph` say otherwise."""
     edges = list(edges)
-    names = {"op_names": [f"o{i}" for i in range(num_ops)], "tensor_names": [f"t{i}" for i in range(num_ops)]}
-    return make_graph(
-        **{"name": "by hand", "op_kinds": ["add"] * num_ops, "op_flop": [0] * num_ops, "tensor_bytes": [1] * num_ops}
-        | names
-        | fields,
-        tensor_producer=range(num_ops),
-        edge_tensor=[producer for producer, _ in edges],
-        edge_consumer=[consumer for _, consumer in edges],
-    )
+    defaults = {
+        "name": "by hand",
+        "op_names": [f"o{i}" for i in range(num_ops)],
+        "op_kinds": ["add"] * num_ops,
+        "op_flop": [0] * num_ops,
+        "tensor_names": [f"t{i}" for i in range(num_ops)],
+        "tensor_producer": range(num_ops),
+        "tensor_bytes": [1] * num_ops,
+        "edge_tensor": [producer for producer, _ in edges],
+        "edge_consumer": [consumer for _, consumer in edges],
+    }
+    return make_graph(**defaults | fields)
 
 
 def chain_edges(num_ops: int) -> list[tuple[int, int]]:

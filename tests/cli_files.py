@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.cli import main
 from learned_mapping.programs.formats import graph_from_json, program_from_json
 from learned_mapping.programs.json_io import Node
 
@@ -112,3 +113,21 @@ def command(kind: str, path: Path, folder: Path) -> list[str]:
         return ["solve", "mmap", str(path), "--method", "random", "--samples", "1", "--out", str(folder / "out.json")]
     paper = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}[kind]
     return ["check", paper, str(folder / ("program.json" if paper == "mmap" else "graph.json")), str(path)]
+
+
+def run(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command."""
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def one_line(err: str) -> str:
+    """What a command says on stderr, which must be one printable line of its own."""
+    assert err.startswith("lmap: ") and err.endswith("\n") and err[:-1].isprintable(), err
+    return err[:-1]
+
+
+def refused(code: int, err: str) -> str:
+    """`one_line` of a command that must refuse its input."""
+    assert code == 2, (code, err)
+    return one_line(err)

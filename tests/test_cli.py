@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import importlib.util
+import io
 import json
 import os
 import shlex
@@ -10,38 +13,23 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, edited
+from cli_files import MAPPING, PROGRAM, SCHEDULE, edited, one_line, refused, run
 from companion.toy import BROKEN, TOY, install
 from learned_mapping.cli import main
-from learned_mapping.problem import problem
+from learned_mapping.errors import InputError
+from learned_mapping.learning.checkpoint import read_checkpoint
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The current folder, with one valid file of each kind and folders of its own for data and builds."""
-    files = {"graph": GRAPH, "program": PROGRAM, "mapping": MAPPING, "partition": PARTITION, "schedule": SCHEDULE}
-    for name, value in files.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(value))
-    (tmp_path / "graph.pbtxt").write_text(COSTGRAPH)
-    monkeypatch.chdir(tmp_path)
+def folder(folder, tmp_path, monkeypatch):
+    """Beside the valid files: folders of its own for data and builds, and two toys for artifacts."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
     install(monkeypatch, TOY, BROKEN)
-    return tmp_path
-
-
-def run(capsys, *arguments: str) -> tuple[int, str, str]:
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def one_line(err: str) -> str:
-    lines = err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("lmap: "), err
-    return lines[0]
+    return folder
 
 
 def test_help_starts_in_half_a_second():
@@ -149,88 +137,6 @@ def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
     assert code == 2 and "'.[cluster]'" in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("paper", "instance", "method"),
-    [
-        ("mmap", "program.json", "greedy"),
-        ("mcm", "graph.json", "greedy-careful"),
-        ("regal", "graph.json", "gp-dfs"),
-    ],
-)
-def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method):
-    arguments = ["--seconds", "0.2", "--out", "new/solution.json.gz", "--json"]
-    arguments += ["--chips", "2"] if paper == "mcm" else []
-    code, out, err = run(capsys, "solve", paper, instance, "--method", method, *arguments)
-    assert code == 0, err
-    solved = json.loads(out)
-    code, out, err = run(capsys, "check", paper, instance, "new/solution.json.gz", "--json")
-    assert code == 0 and json.loads(out) == {"valid": True, "costs": solved["costs"], "violations": []}
-    for named in ((), (paper,)):
-        code, out, err = run(capsys, "show", *named, instance, "new/solution.json.gz", "--out", "picture.svg")
-        assert code == 0 and (folder / "picture.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
-
-
-def test_a_mapping_is_seen_beside_a_rule_and_a_bound(capsys, folder):
-    """Would catch a return above what no mapping exceeds, and a user who is told neither."""
-    arguments = ["--method", "greedy", "--samples", "5", "--alone", "--out", "s.json", "--json"]
-    found = json.loads(run(capsys, "solve", "mmap", "program.json", *arguments)[1])
-    assert set(found["beside"]) == {"greedy-tuned", "no mapping is above"}
-    assert found["costs"]["return"] <= found["beside"]["no mapping is above"] + 1e-9
-
-
-def test_a_solution_says_how_it_was_made_and_check_believes_it(capsys, folder):
-    made_with = ["--method", "brkga", "--samples", "200", "--transfers", "free", "--out", "s.json", "--json"]
-    code, out, err = run(capsys, "solve", "regal", "graph.json", *made_with)
-    assert code == 0, err
-    solved, made = json.loads(out), json.loads((folder / "s.json").read_text())["made"]
-    assert made["options"] == {"transfers": "free"} and made["samples"] == solved["samples"] and made["by"] == "brkga"
-    assert set(solved["beside"]) == {"brkga, 4,980 evaluations", "no schedule is below"}
-    words = (), ("regal",), ("--transfers", "rendezvous")
-    judged = [json.loads(run(capsys, "check", *each, "graph.json", "s.json", "--json")[1])["costs"] for each in words]
-    assert judged[0] == judged[1] == solved["costs"]
-    plain = json.loads((folder / "s.json").read_text())
-    del plain["made"]
-    (folder / "plain.json").write_text(json.dumps(plain))
-    assert json.loads(run(capsys, "check", "graph.json", "plain.json", "--json")[1])["costs"] == judged[2]
-    plain["made"] = made | {"options": {"transfers": "sometimes"}}
-    (folder / "bad.json").write_text(json.dumps(plain))
-    code, out, err = run(capsys, "check", "graph.json", "bad.json")
-    assert code == 2 and "bad.json: made.options" in one_line(err)
-
-
-@pytest.mark.parametrize("paper", ["mmap", "mcm", "regal"])
-def test_help_has_a_line_for_each_method(capsys, paper):
-    code, out, _ = run(capsys, "solve", paper, "--help")
-    assert code == 0
-    lines = out.splitlines()
-    for name, method in problem(paper).methods().items():
-        assert any(line.split()[:1] == [name] and method.description in line for line in lines)
-
-
-def test_folding_frees_chips_and_check_knows_which_graph_was_meant(capsys, folder):
-    """A cheap op that every layer uses ties all of them to two chips, unless it is replicated."""
-    layers = [{"name": f"layer{i}", "kind": "dot_general", "flop": 1e9} for i in range(8)]
-    tensors = [
-        {"name": f"x{i}", "producer": f"layer{i}", "bytes": 1024, "consumers": [f"layer{i + 1}"] if i < 7 else []}
-        for i in range(8)
-    ]
-    mask = {"name": "m", "producer": "mask", "bytes": 64, "consumers": [layer["name"] for layer in layers]}
-    ops = [{"name": "mask", "kind": "mul", "flop": 16}, *layers]
-    graph = {"schema": "learned-mapping/graph/1", "name": "masked", "ops": ops, "tensors": [mask, *tensors]}
-    (folder / "masked.json").write_text(json.dumps(graph))
-    used = {}
-    for fold in ((), ("--fold",)):
-        arguments = ["masked.json", "--method", "greedy-careful", "--chips", "4", "--out", "p.json", "--json", *fold]
-        code, out, err = run(capsys, "solve", "mcm", *arguments)
-        assert code == 0, err
-        used[fold] = json.loads(out)["costs"]["chips_used"]
-        code, out, err = run(capsys, "check", "mcm", "masked.json", "p.json", "--json")
-        assert code == 0 and json.loads(out)["costs"]["chips_used"] == used[fold], err
-    assert used[()] == 2 and used[("--fold",)] == 4
-    code, _, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--fold", "--out", "s.json")
-    assert code == 2 and "--fold" in one_line(err) and not (folder / "s.json").exists()
-
-
 def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
     """Chip 1 feeds chip 0; and op d runs before its inputs have arrived."""
     backwards = edited("partition", "assignment", value={"a": 1, "b": 0, "c": 0, "d": 0})
@@ -242,35 +148,6 @@ def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
     code, out, err = run(capsys, "check", "regal", "graph.json", "bad.json", "--json")
     verdict = json.loads(out)
     assert code == 1 and not verdict["valid"] and "d" in verdict["violations"][0]["culprits"]
-
-
-def test_same_seed_same_file(capsys, folder):
-    for name in ("one.json", "two.json"):
-        arguments = ["--method", "random", "--samples", "50", "--seed", "4", "--out", name]
-        assert run(capsys, "solve", "regal", "graph.json", *arguments)[0] == 0
-    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
-
-
-@pytest.mark.parametrize("extra", [[], ["schedule.json"], ["partition.json"]])
-def test_show_draws_graphs(capsys, folder, extra):
-    code, _out, err = run(capsys, "show", "graph.json", *extra, "--out", "picture.svg")
-    assert code == 0 and "<svg" in (folder / "picture.svg").read_text(), err
-
-
-def test_trace_makes_files_that_solve_reads(capsys, folder):
-    (folder / "mymodel.py").write_text(
-        "import jax.numpy as jnp\nprint('imported')\n"
-        "def forward(w, x):\n    print('traced')\n    return jnp.tanh(x @ w) @ w.T\n"
-    )
-    arguments = ["mymodel.py:forward", "--arg", "f32[64,64]", "--arg", "f32[256,64]", "--parameters", "0"]
-    code, out, err = run(capsys, "trace", *arguments, "--out", "g.json", "--json")
-    assert code == 0 and json.loads(out)["ops"] >= 3 and "imported" in err and "traced" in err
-    code, out, err = run(capsys, "trace", *arguments, "--program", "--out", "p.json")
-    assert code == 0 and "traced" not in out, err
-    for paper, instance, method in (("mmap", "p", "greedy"), ("mcm", "g", "greedy-naive"), ("regal", "g", "gp-dfs")):
-        options = ["--method", method, "--seconds", "0.2", "--out", "s.json"] + ["--chips", "2"] * (paper == "mcm")
-        assert run(capsys, "solve", paper, f"{instance}.json", *options)[0] == 0
-        assert run(capsys, "check", paper, f"{instance}.json", "s.json")[0] == 0
 
 
 def test_artifacts_and_make(capsys, folder):
@@ -324,109 +201,6 @@ def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
     assert code == 3 and "ZeroDivisionError" in one_line(err)
 
 
-def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypatch):
-    """The independent validator stands between every solver and the file."""
-    from learned_mapping.cli import solutions
-    from learned_mapping.regal.schedule import Schedule
-
-    class Wrong:
-        solution = Schedule.of([0, 0, 0, 0], [[3, -1], [0, -1], [1, -1], [2, -1]], 2)
-        metrics, samples, seconds = {}, 1, 0.0
-
-    monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: Wrong)
-    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
-    assert code == 1 and "no valid solution" in one_line(err) and not (folder / "o.json").exists()
-
-
-def test_show_says_that_a_solution_is_invalid(capsys, folder):
-    """Would catch a picture of overlapping buffers that looks as good as any."""
-    for changed, said in ((None, ""), (3, "is drawn as it is, but invalid")):
-        mapping = MAPPING if changed is None else edited("mapping", "decisions", 1, "end", value=changed)
-        (folder / "one.json").write_text(json.dumps(mapping))
-        code, _out, err = run(capsys, "show", "program.json", "one.json", "--out", "picture.svg")
-        assert code == 0 and err.count("\n") == bool(said) and said in err
-
-
-MADE = {"method": "rl", "by": "rl", "seed": 0, "samples": 1, "options": {}}
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"network": 5}, "made.network"),
-        ({"network": {"name": "n", "sha256": 1}}, "made.network.sha256"),
-        ({"options": {"zzz": 1}}, "made.options['zzz']"),
-        ({"options": {"chips": "x"}}, "made.options['chips']"),
-        ({"options": {"fold": 5}}, "made.options['fold']"),
-    ],
-)
-def test_what_made_a_solution_is_checked(capsys, folder, change, field):
-    """Would catch a wrong type that nobody reads."""
-    (folder / "one.json").write_text(json.dumps(PARTITION | {"made": MADE | change}))
-    code, _out, err = run(capsys, "check", "mcm", "graph.json", "one.json")
-    assert code == 2 and err.count("\n") == 1 and field in err
-
-
-OWN = """
-import jax, jax.numpy as jnp, numpy as np
-def foreign(x):
-    return jnp.tanh(jax.pure_callback(np.sin, x, x)) @ x
-def product(x):
-    return jnp.tanh(x @ x)
-"""
-
-
-@pytest.mark.parametrize("options", [[], ["--program"]])
-def test_trace_names_what_it_cannot_cost(capsys, folder, options):
-    """Would catch a guess without a word, in a graph as in a program, and a word where there is no guess."""
-    (folder / "own.py").write_text(OWN)
-    code, _, err = run(capsys, "trace", "own.py:foreign", "--arg", "f32[64,64]", *options, "--out", "g.json")
-    assert (code, err) == (0, "1 op of unknown cost: pure_callback; charged 1 FLOP per element\n")
-    assert json.loads((folder / "g.json").read_text())["metadata"]["unknown_ops"] == {"pure_callback": 1}
-    assert run(capsys, "trace", "own.py:product", "--arg", "f32[64,64]", *options, "--out", "g.json")[2] == ""
-
-
-def test_trace_is_checked_against_xla(capsys, folder):
-    """Would catch a comparison that is not printed, or one whose ratio is of something else."""
-    (folder / "own.py").write_text(OWN)
-    arguments = ["trace", "own.py:product", "--arg", "f32[64,64]", "--check", "--out", "g.json"]
-    flop = json.loads(run(capsys, *arguments, "--json")[1])["check"]["flop"]
-    assert (flop["ours"], flop["xla"]) == (2 * 64**3 + 10 * 64**2, 2 * 64**3) and flop["explained"] == 1.0
-    _, out, err = run(capsys, *arguments)
-    assert (
-        "ratio 1.0781; 1.0000 without the differences of\n  tanh +40,960 (XLA counts transcendental" in out and not err
-    )
-    code, _, err = run(capsys, *[a.replace("product", "none").replace("f32", "f9") for a in arguments])
-    assert code == 2 and one_line(err)
-
-
-@pytest.mark.parametrize(
-    ("gap", "chain_gap", "sentence"),
-    [
-        (None, None, ""),
-        (0.0, None, "the optimum"),
-        (0.25, None, "at most 25% above the optimum's cost"),
-        (0.523, 0.0, "the optimum under the chain rule; at most 52.3% above any partition"),
-        (0.523, 0.01, "at most 1% above the optimum under the chain rule; at most 52.3% above any partition"),
-        (None, 0.0, "the optimum under the chain rule"),
-        (0.0, 0.0, "the optimum of all partitions"),
-    ],
-)
-def test_a_sentence_says_which_optimum(gap, chain_gap, sentence):
-    """Would catch the bound of one set of partitions printed as that of another."""
-    from learned_mapping.cli.solutions import _proved
-
-    assert _proved(gap, chain_gap) == sentence
-
-
-def test_an_unstated_output_is_told(capsys, folder):
-    """Would catch a reader that guesses what an edge carries and does not say so."""
-    (folder / "port.pbtxt").write_text('node { name: "a" }\nnode { name: "b" id: 1 input_info { preceding_port: 1 } }')
-    answer = (0, "1 output is used but not stated: an order of ops, of 0 bytes\n")
-    assert run(capsys, "check", "port.pbtxt")[::2] == answer
-    assert run(capsys, "solve", "regal", "port.pbtxt", "--method", "gp-dfs", "--out", "s.json")[::2] == answer
-
-
 def test_the_first_use_is_announced_only_where_it_makes_one_wait(capsys, monkeypatch):
     from learned_mapping.cli import output
 
@@ -437,3 +211,102 @@ def test_the_first_use_is_announced_only_where_it_makes_one_wait(capsys, monkeyp
     with output.first_use(after=0.0):
         time.sleep(0.2)
     assert "the first use compiles" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("option", ["--seconds", "--samples", "--evaluations", "--seed", "--method", "--memory-gib"])
+def test_two_dashes_are_no_value(folder, capsys, option):
+    """Some ended in a TypeError, the seed in success."""
+    arguments = ["solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "o.json", f"{option}=--"]
+    assert option in refused(*run(capsys, *arguments)[::2])
+
+
+def lmap(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "learned_mapping", *arguments], text=True, check=False, **options)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_and_closed_streams_have_their_codes(folder):
+    """A full stdout was a fault of ours, a full stderr another code, a closed stderr wrote to stdout."""
+    good = ["check", "graph.json"]
+    wrong = copy.deepcopy(MAPPING)
+    wrong["decisions"][1]["offset"] = 2**40  # beyond fast memory
+    (folder / "wrong.json").write_text(json.dumps(wrong))
+    with open("/dev/full", "w") as full:
+        done = lmap(*good, stdout=full, stderr=subprocess.PIPE)
+        assert done.returncode == 2 and refused(2, done.stderr)
+        assert lmap("check", "none.json", stderr=full, stdout=subprocess.PIPE).returncode == 2
+    closed = lmap("check", "none.json", stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2))
+    assert closed.returncode == 2 and closed.stdout == ""
+    for unbuffered in ("", "1"):  # whose reader has gone: the answer stands, and so does what was asked for
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        read, write = os.pipe()
+        os.close(read)
+        late = lmap("check", "mmap", "program.json", "wrong.json", env=environment, stdout=write)
+        silent = lmap("solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "s.json", env=environment,
+                      stdout=subprocess.PIPE, stderr=write)  # fmt: skip
+        os.close(write)
+        assert late.returncode == 1 and silent.returncode == 0 and (folder / "s.json").exists()
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    arguments = ["solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "名.json"]
+    assert lmap(*arguments, env=environment, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_an_instance_alone_is_checked(folder, capsys):
+    code, out, _ = run(capsys, "check", "graph.json")
+    assert code == 0 and "4 ops" in out
+    assert run(capsys, "check", "mmap", "program.json", "--json")[0] == 0
+    (folder / "graph.json").write_text("{}")
+    refused(*run(capsys, "check", "graph.json")[::2])
+
+
+def test_help_says_whom_to_trust():
+    """And no hint names a package on an index that is not ours."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["--help"]) == 0
+    assert "password" in out.getvalue() and "never executed" in out.getvalue()
+
+
+def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
+    """Python drops an exception raised there; the run went on for as long as it had been given."""
+    code = (
+        "import sys, time; sys.argv[1:] = ['data']\n"
+        "from learned_mapping import cli\n"
+        "class Tidied:\n    def __del__(self): raise KeyboardInterrupt\n"
+        "def run(options):\n    Tidied(); time.sleep(20); return 0\n"
+        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
+        "sys.exit(cli.main())\n"
+    )
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n") and time.monotonic() - begun < 15
+
+
+def test_the_file_at_fault_is_named(folder, capsys):
+    """An input's name that is too long, an output that is no file, and a solution without its instance."""
+    (folder / "o.json").write_text("{}")
+    name = "a" * 300
+    code, _, err = run(capsys, "solve", "mmap", name, "--method", "greedy", "--out", "o.json")
+    assert refused(code, err).startswith(f"lmap: {name[:100]}") and "o.json" not in err
+    os.mkfifo("pipe.json")
+    code, _, err = run(capsys, "solve", "mmap", "program.json", "--method", "greedy", "--out", "pipe.json")
+    assert refused(code, err) == "lmap: pipe.json: is not a regular file"
+    code, _, err = run(capsys, "check", "mapping.json")
+    assert "is a mapping: name the instance" in refused(code, err)
+
+
+def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
+    """A byte order mark, an array named like a checkpoint, a position in nothing, a capacity of nothing."""
+    (folder / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(PROGRAM).encode())
+    assert "byte order mark" in refused(*run(capsys, "check", "mmap", "bom.json")[::2])
+    with open("array.npz", "wb") as stream:
+        np.save(stream, np.zeros(3))
+    with pytest.raises(InputError, match="no zip file of arrays"):
+        read_checkpoint("array.npz")
+    nothing = {"name": "i", "kind": "f", "buffers": [], "varied": [0], "latency_s": [1]}
+    (folder / "n.json").write_text(json.dumps(PROGRAM | {"tensors": [], "instructions": [nothing]}))
+    assert "has no buffers" in refused(*run(capsys, "check", "mmap", "n.json")[::2])
+    (folder / "z.json").write_text(json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}}))
+    assert "must be above 0, got 0" in refused(*run(capsys, "check", "mmap", "z.json")[::2])
+    arguments = ("program.json", "--method", "greedy", "--out", "o.json", "--seconds", "5e-324")
+    assert "--seconds: 5e-324 is outside" in refused(*run(capsys, "solve", "mmap", *arguments)[::2])

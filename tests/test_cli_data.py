@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from learned_mapping_builders.building import build_in, stored_item, write_manifest
 
-from cli_files import GRAPH
-from learned_mapping.cli import main
+import cli_files
+from cli_files import GRAPH, one_line
 from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import Manifest, read_manifest
 from learned_mapping.companion.datasets.registry import DataSet
@@ -51,15 +51,7 @@ def data(tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
-    code = main(["data", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def one_line(err: str) -> str:
-    lines = err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("lmap: "), err
-    return lines[0]
+    return cli_files.run(capsys, "data", *arguments)
 
 
 def test_list_has_a_row_per_set(capsys, data):

@@ -6,20 +6,7 @@ import json
 
 import pytest
 
-from cli_files import GRAPH
-from learned_mapping.cli import main
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(capsys, *arguments):
-    code = main(list(arguments))
-    return code, *capsys.readouterr()
+from cli_files import GRAPH, run
 
 
 @pytest.mark.parametrize("method", ["class-search", "random", "greedy-careful"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.partition import make_partition
@@ -15,6 +18,7 @@ from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate as validate_schedule
+from learned_mapping.verdict import LISTED
 from mmap_games import games, hard_program
 from second_checkers import mapping_is_valid, partition_costs, partition_is_valid, schedule_is_valid
 
@@ -108,3 +112,23 @@ def test_schedules():
         assert verdict.valid == schedule_is_valid(graph, schedule, pair), verdict
         valid += verdict.valid
     assert PAIRS / 10 < valid < PAIRS * 9 / 10
+
+
+def quick(seconds, judge, *arguments, **options):
+    begin = time.process_time()
+    verdict = judge(*arguments, **options)
+    assert time.process_time() - begin < seconds
+    return verdict
+
+
+def test_validators_take_seconds_for_thousands():
+    """Three thousand chips, and six thousand equal transfers of a tensor with six thousand uses."""
+    rng, n = np.random.default_rng(0), 6000
+    edges = sorted({(i, int(j)) for i in range(n - 1) for j in [i + 1, *rng.integers(i + 1, min(n, i + 40), 3)]})
+    graph = hand_graph(n, edges, tensor_bytes=np.full(n, 1000))
+    assert not quick(2, validate_partition, graph, make_partition(np.arange(n) // 2, n // 2)).valid
+    uses = {"tensor_names": ["t"], "tensor_producer": [0], "edge_tensor": [0] * n, "edge_consumer": range(1, n + 1)}
+    star = hand_graph(n + 1, [], tensor_bytes=[8], **uses)
+    order = [(0, -1), *[(0, 1)] * n, *((i, -1) for i in range(1, n + 1))]
+    verdict = quick(2, validate_schedule, star, Schedule.of([0] + [1] * n, order, 2))
+    assert len(verdict.violations) == LISTED + 1

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from companion.toy import install
+from learned_mapping.cli import main
 from learned_mapping.companion import fingerprints, ledger, results
 from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.claims import read_claims
 from learned_mapping.companion.runs import RunsMissingError
+from learned_mapping.errors import InputError
+from learned_mapping.folders import project_folder
+from learned_mapping.learning.loop import read_log
 
 METHODS = ("greedy", "learned")
 
@@ -126,3 +132,41 @@ def test_the_parts_obey_the_limit_too(table, tmp_path):
     with pytest.raises(RunsMissingError, match=r"toy.table: 0 of 10 runs are there"):
         results.make("toy.figure", "full", limit=Never(), progress=False)
     assert results.stored("toy.figure") is None
+
+
+def stored(tmp_path, monkeypatch):
+    """A data folder with two stored results, and the path of the first."""
+
+    (tmp_path / "results").mkdir()
+    for name in ("mcm.fig1", "mcm.fig3"):
+        text = (project_folder() / "data" / "results" / f"{name}.json").read_text()
+        (tmp_path / "results" / f"{name}.json").write_text(text)
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    return tmp_path / "results" / "mcm.fig1.json"
+
+
+@pytest.mark.parametrize("damage", ["zone", "torn"])
+def test_a_damaged_result_is_named_and_hides_no_other(tmp_path, monkeypatch, capsys, damage):
+    """A date without a zone was a fault of ours, and one torn file left the list empty."""
+    path = stored(tmp_path, monkeypatch)
+    value = json.loads(path.read_text())
+    value["created"] = "2026-01-31T12:00:00"
+    path.write_text(json.dumps(value) if damage == "zone" else path.read_text()[:200])
+    code = main(["artifacts"])
+    out = capsys.readouterr().out
+    assert code == 0 and next(line for line in out.splitlines() if line.startswith("mcm.fig3 ")).split()[1] == "full"
+    assert "damaged" in next(line for line in out.splitlines() if line.startswith("mcm.fig1 "))
+
+
+def test_damaged_files_of_our_own_are_one_line(tmp_path):
+    """Claims and learning logs let other exceptions through."""
+
+    for read, texts in (
+        (read_claims, (b"\xff\xfe", b"- [", b"claims: 3", b"claims: [{id: 1}]", b"&a [*a]")),
+        (read_log, (b"\xff\n", b"[1]\n", b'{"iteration": 1e999}\n', b"[" * 100_000 + b"\n")),
+    ):
+        for text in texts:
+            (tmp_path / "file").write_bytes(text)
+            with pytest.raises(InputError) as caught:
+                read(tmp_path / "file")
+            assert "\n" not in str(caught.value)

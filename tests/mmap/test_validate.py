@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 
 import numpy as np
 import pytest
 
 from by_hand import hand_program
+from cli_files import run
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping, read_mapping, write_mapping
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.program import Program
+from learned_mapping.programs.formats import write_program
+from learned_mapping.programs.program import Program, Step, program_of_steps
+from learned_mapping.verdict import LISTED
 from mmap_games import as_mapping, games, hard_program
 
 COPY, KEEP, DROP = 0, 1, 2
@@ -144,3 +148,33 @@ def test_files_round_trip(tmp_path):
     original = as_mapping(of, games(of, 1)[1])
     write_mapping(tmp_path / "m.json.gz", original, of)
     assert read_mapping(tmp_path / "m.json.gz", of) == original
+
+
+def piled(n):
+    """A program of n outputs that live to the end, and the mapping that puts all of them to offset 0."""
+    program = program_of_steps(
+        [Step(f"i{t}", "f", [(t, True, -1)], [0], [2e-6, 1e-6]) for t in range(n)],
+        name="piled", fast_bytes=2**30, copy_bytes_per_s=1e9, tensor_names=[f"t{i}" for i in range(n)],
+        tensor_bytes=[1024] * n, tensor_is_parameter=[False] * n, tensor_is_output=[True] * n,
+    )  # fmt: skip
+    return program, make_mapping(program, np.ones(n, int), np.zeros(n, int), np.arange(n), np.full(n, n - 1))
+
+
+def test_overlaps_are_found_by_a_sweep_and_listed_up_to_a_limit():
+    """Two thousand buffers on one place made two million lines; all pairs are still there for who asks."""
+    begin = time.process_time()
+    verdict = validate(*piled(2000))
+    assert time.process_time() - begin < 2
+    assert not verdict.valid and len(verdict.violations) == LISTED + 1 and len(str(verdict)) < 10_000
+    every = validate(*piled(40), listed=None)
+    assert [v.rule for v in every.violations] == [module.OVERLAP] * (40 * 39 // 2)
+
+
+def test_check_lists_all_on_request(folder, capsys):
+    program, mapping = piled(60)
+
+    write_program("p.json", program)
+    write_mapping("m.json", mapping, program)
+    code, out, _ = run(capsys, "check", "mmap", "p.json", "m.json")
+    assert code == 1 and out.count("\n") == LISTED + 2
+    assert run(capsys, "check", "mmap", "p.json", "m.json", "--all")[1].count("\n") == 60 * 59 // 2 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli_files import GRAPH, PROGRAM
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import (
     graph_from_json,
@@ -20,7 +22,7 @@ from learned_mapping.programs.formats import (
     write_graph,
     write_program,
 )
-from learned_mapping.programs.json_io import parse_json
+from learned_mapping.programs.json_io import Node, parse_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from synthetic_programs import random_program
 
@@ -76,3 +78,26 @@ def test_files_on_disk(tmp_path, name):
 def test_a_name_no_folder_can_hold_is_refused(tmp_path):
     with pytest.raises(InputError):
         read_graph(tmp_path / "a\0b")
+
+
+def test_graphs_as_other_tools_write_them():
+    """Numbers for ids, floats for bytes, no kinds and no arithmetic where times are given."""
+    value = copy.deepcopy(GRAPH)
+    value["ops"] = [{"name": i, "seconds": 1e-3} for i in range(4)]
+    for tensor in value["tensors"]:
+        tensor |= {"producer": "abcd".index(tensor["producer"]), "bytes": float(tensor["bytes"])}
+        tensor["consumers"] = ["abcd".index(name) for name in tensor["consumers"]]
+    graph = graph_from_json(Node(value, "graph"))
+    assert graph.op_names == ("0", "1", "2", "3") and graph.tensor_bytes.tolist() == [1024, 2048, 1024, 512]
+    del value["ops"][0]["seconds"]
+    with pytest.raises(InputError):
+        graph_from_json(Node(value, "graph"))
+
+
+def test_an_instruction_that_reads_a_tensor_twice_reads_it_once():
+    """x * x: both uses are in fast memory or neither, so two entries of the table remain."""
+    value = copy.deepcopy(PROGRAM)
+    value["instructions"][1]["buffers"].insert(0, {"tensor": "h", "role": "input"})
+    value["instructions"][1]["latency_s"] = [8e-6, 1, 1, 6e-6, 7e-6, 1, 1, 5e-6]
+    program = program_from_json(Node(value, "program"))
+    assert program.num_buffers == 4 and program.latency_s[4:].tolist() == [8e-6, 6e-6, 7e-6, 5e-6]

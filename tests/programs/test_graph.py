@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from by_hand import chain_edges, hand_graph
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, make_graph
 from learned_mapping.programs.synthetic import random_graph
@@ -119,3 +120,9 @@ def test_invalid_graphs_are_named(changes, field):
 def test_html_escapes_names():
     """Would catch a file's name injecting markup into a notebook."""
     assert "<script>" not in diamond(name="<script>")._repr_html_()
+
+
+def test_sums_of_bytes_do_not_wrap_around():
+    """Nine thousand tensors of a pebibyte had a peak below that of one op."""
+    with pytest.raises(InputError, match=r"bytes: .*e\+19 in all"):
+        hand_graph(9000, chain_edges(9000), tensor_bytes=np.full(9000, 2**50))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
 from learned_mapping.errors import InputError
+from learned_mapping.programs.costgraph import parse_costgraph
 from learned_mapping.programs.json_io import Node, parse_json, read_json, write_bytes, write_json
 
 
@@ -77,3 +80,28 @@ def test_long_values_are_shortened():
     with pytest.raises(InputError) as caught:
         Node("x" * 100_000, "f", "a").integer(0, 1)
     assert len(str(caught.value)) < 200
+
+
+def test_limits_on_values_not_only_on_bytes():
+    """Half a megabyte of packed empty objects reached thirteen gigabytes."""
+    with pytest.raises(InputError, match="values, at most"):
+        parse_json(b"[" + b"{}," * 5_000_000 + b"{}]", "bomb")
+    with pytest.raises(InputError, match="fields, at most"):
+        parse_costgraph("node{" + "input_info{}" * 600_000 + "}")
+
+
+def test_numbers_that_are_none_name_their_field():
+    with pytest.raises(InputError, match=r"ops\[1\]\.flop: NaN is not a finite number"):
+        parse_json(b'{"ops": [{"flop": 1}, {"flop": NaN}]}', "graph")
+    with pytest.raises(InputError, match="got null"):
+        Node(None, "file", "name").string()
+
+
+def test_stale_temporary_files_go_at_the_next_write(folder):
+    """What a killed writer left stayed for good; what a living one is at stays."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (folder / f".out.json.{gone.pid}-abc.tmp").touch()
+    (folder / ".out.json.1-abc.tmp").touch()
+    write_json(folder / "out.json", {})
+    assert sorted(path.name for path in folder.glob(".*.tmp")) == [".out.json.1-abc.tmp"]
