@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -22,13 +20,6 @@ def test_each_paper_shows_the_same_names(paper):
     assert callable(room.solve) and callable(room.validate)
     with pytest.raises(AttributeError, match="nothing"):
         room.nothing  # noqa: B018
-
-
-def test_the_front_door_imports_nothing_heavy():
-    """Would cost every call of the command line seconds."""
-    script = "import sys, learned_mapping; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "numba", "jax"} & set(found)
 
 
 def test_the_page_of_public_names_has_them_all_and_few_others():

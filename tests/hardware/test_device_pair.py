@@ -4,28 +4,16 @@ import jax
 import numpy as np
 import pytest
 
+from by_hand import hand_graph
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, check_pair, check_sizes, op_seconds, simulate
-from learned_mapping.programs.graph import make_graph
 
 
 def fork(**changes):
     """a makes x (8 bytes) for b on the same device and c on the other; sizes of their results 4 and 2, both outputs."""
-    arguments = dict(
-        name="fork",
-        op_names=["a", "b", "c"],
-        op_kinds=["map", "map", "map"],
-        op_flop=[2.0, 30.0, 4.0],
-        op_weight_bytes=[0, 100, 0],
-        op_seconds=[1.0, 4.0, 2.0],
-        tensor_names=["x", "y", "z"],
-        tensor_producer=[0, 1, 2],
-        tensor_bytes=[8, 4, 2],
-        tensor_is_output=[False, True, True],
-        edge_tensor=[0, 0],
-        edge_consumer=[1, 2],
-    )
-    return make_graph(**(arguments | changes))
+    sizes = {"op_weight_bytes": [0, 100, 0], "tensor_bytes": [8, 4, 2], "tensor_is_output": [False, True, True]}
+    seconds = {"op_flop": [2.0, 30.0, 4.0], "op_seconds": [1.0, 4.0, 2.0]}
+    return hand_graph(3, [(0, 1), (0, 2)], **sizes | seconds | changes)
 
 
 EAGER = [(0, -1), (0, 1), (1, -1), (2, -1)]

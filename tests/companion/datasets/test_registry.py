@@ -140,17 +140,6 @@ def test_a_failed_exchange_puts_the_old_set_back(monkeypatch, tmp_path):
     assert (target / "x.json").read_text() == "one" and calls == ["toy", "new", "old"]
 
 
-def test_a_missing_extra_is_said_before_anything_is_built(monkeypatch, tmp_path):
-    """Would catch an import error's traceback, and a target touched in vain."""
-    from learned_mapping_builders.tpu import compiler as tpu_compiler
-
-    nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
-    monkeypatch.setattr(tpu_compiler, "importlib", nothing)
-    with pytest.raises(InputError, match=r"\.\[tpu\]"):
-        build_in(DataSet("toy", "toy", "A toy.", "toy.build", needs_extra="tpu"), tmp_path / "toy")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_sizes_are_bounded(monkeypatch, tmp_path):
     """Would catch data that outgrows the repository, file by file or together."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
