@@ -52,7 +52,10 @@ def test_every_search_gets_every_seed():
         played = {*METHODS} if instance == mmap_table2.WORKLOADS[0] else {*METHODS, *mmap_table2.IN_WINDOWS}
         assert {run.method for run in runs} == {*played, "xla"}
         short, long = mmap_table2.seconds_for("full", instance)
-        for seconds, methods in ((short, played - {*LEARNED}), (long, {*mmap_table2.LONG} & played)):
+        for seconds, methods in (
+            (short, played - {*LEARNED, mmap_table2.MODEL_FREE}),
+            (long, {*mmap_table2.LONG} & played),
+        ):
             of_clock = [run for run in runs if run.config.get("seconds") == seconds]
             counts = {method: sum(run.method == method for run in of_clock) for method in methods}
             twice = {*mmap_table2.TWICE} if instance == mmap_table2.WORKLOADS[0] else set()
@@ -90,7 +93,7 @@ def test_the_best_game_put_together_stands_beside_the_whole_game():
     (whole,) = results.select({"rows": rows}, metric="return", method="muzero", instance="one")
     assert (found["method"], found["value"], found["n"]) == ("muzero", pytest.approx(0.9), 3)
     assert (found["curve"]["y"][0], found["curve"]["y"][-1]) == (pytest.approx(0.1), pytest.approx(0.9))
-    assert whole["value"] < 0.5
+    assert whole["value"] < 0.6
 
 
 def test_contrasts_are_with_the_strongest_evolution():
