@@ -376,7 +376,7 @@ def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
       key, unit: of the curve's places: ``x`` and s, or ``samples`` and games.
     """
     curves = [result["curve"] for result in found]
-    first = max(curve[key][0] for curve in curves)
+    first = max(1e-3, *(curve[key][0] for curve in curves))  # nothing has ended yet after the first move of a long game
     last = max(max(curve[key][-1] for curve in curves), first * 1.01)
     x = np.geomspace(first, last, CURVE_POINTS)
     x[-1] = last
