@@ -34,9 +34,10 @@ COMPUTING = [
 ]
 WITHOUT_KNOBS = {
     "mmap/results", "mmap/speedups", "mmap/parts", "mmap/compiler", "regal/test",  # show stored results
+    "mmap/bench",  # runs on the command line
     "regal/generalisation",  # its live table is the stored one, made smaller
     "your-agent",  # is code to be changed, not turned
-    "formats", "rerun", "trust",  # have no cells
+    "api", "formats", "rerun", "trust",  # have no cells
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ PAGES = sorted(
     for path in HTML.rglob("*.html")
     if path.name not in NO_PAGES and path.relative_to(HTML).parts[0] not in ("_static", "vendor", "explorables")
 )
-WORDS, WORDS_OF_A_PAGE = 27_500, 2_500
-SCREENS, SCREEN = 15.2, 900  # 13 before the papers' tables stood open
+WORDS, WORDS_OF_A_PAGE = 29_500, 2_500  # 27,500 before tables of words were written out, and without a benchmark
+SCREENS, SCREEN = 16.5, 900  # 13 before the papers' tables stood open and all code could be
 WEIGHT = 1_500_000
 """Bytes of a page with all it loads, formulas left out."""
 
@@ -75,6 +75,7 @@ def words_of(page: str) -> int:
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
     text = re.sub(r"```\{(code-cell|sentence|explorable|literalinclude)\}.*?```", "", text, flags=re.S)
     text = re.sub(r"```\{math\}.*?```|\$\$.*?\$\$", "", text, flags=re.S)
+    text = re.sub(r"\{(?:value|said)\}`[^`]*`", "", text)
     return len(re.findall(r"[A-Za-zÀ-ž][\w'’-]*", text))
 
 

@@ -323,7 +323,7 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
     def plan(method: str, name: str, seed: int) -> Run:
         if method == BOTH:
             return plan_one_round(name, ABLATION_SECONDS, seed)
-        return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed)
+        return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed, long=True)
 
     return [
         plan(method, name, seed)
