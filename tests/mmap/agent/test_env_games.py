@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from learned_mapping.errors import LearnedMappingError
 from learned_mapping.mmap.agent import env_games
 from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games
@@ -35,6 +36,15 @@ def test_both_play_and_see_the_same(seed: int) -> None:
         device.step(actions)
     np.testing.assert_array_equal(device.resets, kernel.resets)
     assert not bool(device._states.overflow.any())
+
+
+def test_a_game_that_needs_more_slots_than_there_are_ends_the_training(monkeypatch):
+    """Catches rewards that may be wrong and are learned from."""
+    monkeypatch.setattr(env_games.env, "capacity_for", lambda program: 2)
+    games = EnvGames(hard_program(5, 20), 2)
+    with pytest.raises(LearnedMappingError, match="2 slots"):
+        for _ in range(40):
+            games.step(np.argmax(games.legal, axis=1))
 
 
 def test_compiling_makes_no_move():

@@ -56,11 +56,13 @@ RULE, RULE_PROD, NONE = "greedy-tuned", "greedy-tuned-prod", "hbm"
 """For comparison: the tuned rule, and everything left in HBM, which copies nothing."""
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
-"""CPU seconds per program of the edit search, whatever the program's size, one core."""
+"""CPU seconds per program at most of the tuned rule, and in ``quick`` of the edit search."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
-"""Of the agent, compilation apart; in ``quick`` it does not take part."""
+"""Of the agent, compilation apart, and of the edit search; in ``quick`` the agent does not take part."""
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
-"""Buffers -> its CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
+"""Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
+AHEAD = 1e-3
+"""Of return, by which a mapping is ahead of another."""
 SEEDS_REPEATED = 3
 """Of the programs that the paper's Table 4 names; all others have one."""
 NAMED = 6
@@ -86,23 +88,24 @@ def programs(profile: str) -> tuple[str, ...]:
 
 
 def agent_seconds(profile: str, name: str) -> float:
-    """CPU seconds of the agent on a program."""
+    """CPU seconds of the agent, and of the edit search, on a program."""
     longer = [seconds for least, seconds in AGENT_LONGER.items() if num_buffers(name) > least]
     return longer[-1] if longer and profile == "full" else AGENT_SECONDS[profile]
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
-    """The compiler's mapping and the searches on every program; several seeds on some."""
+    """The compiler's mapping and the searches on every program, the agent's and the edit search's runs equally long;
+    several trainings on some."""
     runs = [plan_run(XLA, name, {}) for name in programs(profile)]
     repeated = {each["instance"] for each in reported("mmap.table4")}
     for name in programs(profile):
-        count = min(seeds, SEEDS_REPEATED) if name in repeated and profile != "quick" else 1
         runs.append(plan_run(RULE, name, {"seconds": SECONDS[profile]}))
-        clocks = {OURS: SECONDS[profile]}
-        if profile in AGENT_SECONDS:
-            clocks[AGENT] = agent_seconds(profile, name)
-        for method, seconds in clocks.items():
-            runs += [plan_run(method, name, {"seconds": seconds}, seed) for seed in range(count)]
+        trains = profile in AGENT_SECONDS
+        config = {"seconds": agent_seconds(profile, name) if trains else SECONDS[profile]}
+        runs.append(plan_run(OURS, name, config, long=trains))
+        if trains:
+            count = min(seeds, SEEDS_REPEATED) if name in repeated else 1
+            runs += [plan_run(AGENT, name, config, seed) for seed in range(count)]
     return runs
 
 
@@ -149,7 +152,8 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
     """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
     program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
     anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search, whose
-    mean there is ``speedup_same``; ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
+    mean there is ``speedup_same``; ``ahead``, on how many its return is larger by `AHEAD`, and ``return_difference``,
+    by how much over all; ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
     found: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
@@ -167,6 +171,11 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
         found.append(row("all", OURS, "speedup_same", np.mean([theirs[name] for name in both]), n=len(both)))
         faster = sum(ours[name] > theirs[name] for name in both)
         found.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
+        returns = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
+        differences = [returns[name, AGENT] - returns[name, OURS] for name in both]
+        ahead = sum(difference > AHEAD for difference in differences)
+        found.append(row("all", AGENT, "ahead", ahead, n=len(both), baseline=OURS))
+        found.append(mean_row("all", AGENT, "return_difference", differences, baseline=OURS))
         if rest := [ours[name] for name in both if none[name] < 1.0]:
             found += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
     return found

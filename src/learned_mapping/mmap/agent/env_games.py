@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from learned_mapping.errors import LearnedMappingError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.games import Games, Guide
@@ -145,10 +146,11 @@ def _step_all(program, tables, states, actions):
 
 @jax.jit
 def look(program, tables, states):
-    """What is seen of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far."""
+    """What is seen of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far; and whether
+    the slots were too few for any of them."""
     vector, ids = jax.vmap(observe, in_axes=(None, None, 0))(program, tables, states)
-    position = states.position
-    return vector, ids, position.legal, position.cursor, position.saved_s, states.resets, position.action
+    position, overflow = states.position, states.overflow.any()
+    return vector, ids, position.legal, position.cursor, position.saved_s, states.resets, position.action, overflow
 
 
 def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
@@ -163,7 +165,8 @@ def _begin(program, tables, capacity: int, count: int):
 
 
 class EnvGames(Games):
-    """`Games` on the JAX environment, but for the methods that follow a `Guide`."""
+    """`Games` on the JAX environment, but for the methods that follow a `Guide`. Where a game needs more slots than
+    `env.capacity_for` gave it, a move raises `LearnedMappingError`, for what it earns could be wrong."""
 
     def __init__(self, program: Program | ProgramArrays, count: int):
         self.program = program_arrays(program)
@@ -178,7 +181,10 @@ class EnvGames(Games):
         self.observe()
 
     def _show(self, seen) -> None:
-        seen = map(np.asarray, seen)
+        *seen, overflow = map(np.asarray, seen)
+        if overflow:
+            slots = self._states.position.slot_offset.shape[-1]
+            raise LearnedMappingError(f"more allocations at a time than the {slots} slots of the JAX environment")
         self.vector, self.ids, self.legal, self.cursor, self._saved_s, self._resets, self._actions = seen
 
     @property
