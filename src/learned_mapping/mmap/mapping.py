@@ -147,12 +147,18 @@ def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
             fault = f"{row.size}, in {program.name} the buffer has {program.tensor_bytes[n]} bytes"
             raise InputError(path, f"line {number}: size", fault)
         offset[n] = row.offset
+    return mapping_at(program, offset, path)
+
+
+def mapping_at(program: Program, offset: np.ndarray, source: object = "mapping") -> Mapping:
+    """The mapping that holds each tensor from its making to its last use at an offset [N] in bytes, `NO_OFFSET` for
+    none, without a copy."""
     at, step = offset[program.buffer_tensor], program.buffer_instruction
-    start = np.where(program.buffer_is_output, step, step + 1)
-    end = np.where(program.buffer_is_output, program.tensor_live[program.buffer_tensor, 1], step)
-    placed = at != NO_OFFSET
+    placed, made = at != NO_OFFSET, program.buffer_is_output
+    start = np.where(made, step, step + 1)
+    end = np.where(made, program.tensor_live[program.buffer_tensor, 1], step)
     columns = (np.where(placed, column, -1) for column in (start, end))
-    return make_mapping(program, np.where(placed, NO_COPY, DROP), at, *columns, path)
+    return make_mapping(program, np.where(placed, NO_COPY, DROP), at, *columns, source)
 
 
 def read_mapping(path: str | os.PathLike, program: Program) -> Mapping:

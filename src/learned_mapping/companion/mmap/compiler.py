@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.display import Html, grid, listing, number
 from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson, runs_of_agent
 from learned_mapping.companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
@@ -215,3 +216,35 @@ def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Reco
         if values:
             made.append(row("all", f"{SEARCH}-{choice}", "prod_stalled", float(np.mean(values)), n=len(values)))
     return made
+
+
+SPEEDS = {
+    "speedup": "speedup over the compiler's mapping, by the compiler's cycles",
+    "speedup_stalled": "the same, with the wait for late copies",
+    "speedup_model": "by our latency model",
+    "speedup_model_stalled": "by our latency model, with the wait for late copies",
+}
+SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", "edit-search-priced", "muzero", "prod")
+
+
+def speed_tables(result: Record) -> Html:
+    """A table for each of `SPEEDS`: a row a program, a column a method, all programs together last."""
+    tables = []
+    for metric, caption in SPEEDS.items():
+        found = [each for each in result["rows"] if each["metric"] == metric]
+        cells = {(each["instance"], each["method"]): number(each["value"]) for each in found}
+        names = sorted(dict.fromkeys(name for name, _ in cells), key=lambda name: name == "all")
+        tables.append(grid(caption, names, [m for m in SHOWN if any(m == key[1] for key in cells)], cells))
+    return Html("".join(tables))
+
+
+def worst_instructions(result: Record, count: int = 8) -> Html:
+    """The instructions whose cycles by our table and by the compiler are furthest apart, one for each mapping."""
+    found = []
+    for each in result["rows"]:
+        if each["metric"] == "fast_bytes":
+            for name, _, table, compiler in each["worst"][:1]:
+                words = f"{each['instance']}, {each['method']}: {name}"
+                found.append((abs(table - compiler), words, f"{table:,}", f"{compiler:,}"))
+    rows = [cells for _, *cells in sorted(found, reverse=True)[:count]]
+    return listing("Cycles of single instructions", ["", "table", "compiler"], rows)

@@ -6,6 +6,7 @@ from typing import Any
 
 from learned_mapping.companion.display import Html, listing
 from learned_mapping.hardware.memory_hierarchy import program_latency
+from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, DROP
 from learned_mapping.mmap.rules.play import Game
@@ -59,3 +60,14 @@ def latency_table(program: Program, mappings: Dict[str, Mapping]) -> Html:
         latency, value = program_latency(program, mapping), validate(program, mapping).costs["return"]
         rows.append((name, f"{value:.3f}", *(f"{1e6 * getattr(latency, part):,.1f}" for part in PARTS)))
     return listing("Where the time goes, in microseconds", ["mapping", "return", *PARTS.values()], rows)
+
+
+def bounds_table(programs: Sequence[Program]) -> Html:
+    """Both upper bounds on the return of programs, and the size of the linear program."""
+    rows = []
+    for program in programs:
+        linear, whole = upper_bound(program), integer_bound(program, seconds=20.0)
+        sizes = f"{linear.variables:,}", f"{linear.constraints:,}"
+        rows.append([program.name, f"{linear.value:.4f}", f"{whole.value:.4f}", *sizes])
+    head = ["program", "linear", "whole decisions", "variables", "constraints"]
+    return listing("Upper bounds on the return", head, rows)
