@@ -5,6 +5,8 @@
 - Its script of icons is 1.5 MB for the dozen that are shown; ``book.css`` has those as characters.
 - A page downloads as the notebook that `notebooks` makes of it.
 - What scrolls sideways can be reached by the keyboard.
+- A page says in its head what it is about, for search engines and previews of links, and at its foot which version of
+  the book it is and how to cite it.
 - A browser does not let a page that was opened as a file read its neighbours, from which search takes its excerpts; so
   the words of all pages lie in a script beside them.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import figures
@@ -63,6 +66,24 @@ REACHED = """<script>
   }, true);
 })();
 </script></body>"""
+LONGEST = 200
+"""Letters of a description."""
+PICTURE = "learned-mapping.png"
+STAYS = (
+    (0, 7, 0, 2),
+    (0, 4, 2, 1),
+    (4, 5, 2, 2),
+    (7, 6, 0, 1),
+    (9, 8, 1, 2),
+    (13, 7, 0, 1),
+    (9, 3, 3, 2),
+    (12, 8, 3, 1),
+)
+"""Of the picture: first step, steps, offset and size."""
+AUTHOR = re.compile(r'<p class="component-author">.*?</p>', re.S)
+FOOTER = """<p class="component-author">Learned Mapping {version}, by its authors. Apache-2.0.
+<a href="{up}bibliography.html#how-to-cite-this-book">How to cite</a> ·
+<a href="{up}rerun.html">The code, and how to rerun it</a></p>"""
 SOURCE = re.compile(
     r'(<a href="[^"]*_sources/[^"]*)\.md" target="_blank"(.*?)title="Download source file"(.*?)>\.md<', re.S
 )
@@ -97,6 +118,37 @@ def _words(page: str) -> str:
     return " ".join(html.unescape(TAG.sub(" ", article[0])).split()) if article else ""
 
 
+def described(page: str, up: str) -> str:
+    """A page with its first paragraph as its description, and a footer; `up` leads to the book's folder."""
+    first = re.search(r"<article\b.*?</h1>.*?<p>(.*?)</p>", page, re.S)
+    words = " ".join(html.unescape(TAG.sub("", first[1])).split()) if first else ""
+    title = re.search(r"<title>(.*?)</title>", page, re.S)
+    about = {"og:title": html.unescape(title[1]) if title else "", "og:type": "article", "og:image": f"{up}{PICTURE}"}
+    about["og:description"] = words if len(words) <= LONGEST else words[:LONGEST].rsplit(" ", 1)[0] + " …"
+    lines = [f'<meta property="{name}" content="{html.escape(text)}"/>' for name, text in about.items() if text]
+    if words:
+        lines.append(f'<meta name="description" content="{html.escape(about["og:description"])}"/>')
+    page = page.replace("</head>", "\n".join([*lines, "</head>"]), 1)
+    return AUTHOR.sub(lambda found: FOOTER.format(up=up, version=version("learned-mapping")), page, count=1)
+
+
+def draw_picture(path: Path) -> None:
+    """The picture that a preview of a link shows: a memory over time, and what the book is."""
+    from matplotlib.figure import Figure
+
+    from learned_mapping.style import PALETTE
+
+    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="white")
+    axes = figure.add_axes((0.06, 0.1, 0.88, 0.42))
+    for i, (start, length, low, height) in enumerate(STAYS):
+        axes.broken_barh([(start, length)], (low, height), facecolor=PALETTE[i % len(PALETTE)], edgecolor="white")
+    axes.set(xlim=(0, 20), ylim=(0, 5))
+    axes.axis("off")
+    figure.text(0.06, 0.82, "Learned Mapping", fontsize=52, weight="bold", va="center")
+    figure.text(0.06, 0.65, "Three papers on learning inside ML compilers, rerun", fontsize=25, va="center")
+    figure.savefig(path, metadata={"Software": None})
+
+
 def _finish(app, exception) -> None:
     if exception is not None or app.builder.name != "html":
         return
@@ -105,6 +157,7 @@ def _finish(app, exception) -> None:
         if path.relative_to(folder).parts[0] == "_static":
             continue
         page = ICONS.sub("", path.read_text(encoding="utf-8")).replace("</body>", REACHED, 1)
+        page = described(page, "../" * (len(path.relative_to(folder).parts) - 1))
         page = page.replace(
             '<div role="list" class="citation-list">', '<div class="citation-list">'
         )  # holds no listitem
@@ -116,6 +169,7 @@ def _finish(app, exception) -> None:
         else:
             words[path.relative_to(folder).as_posix()] = _words(page)
         path.write_text(page, encoding="utf-8")
+    draw_picture(folder / PICTURE)
     (folder / "page_words.js").write_text(f"window.pageWords = {json.dumps(words)};\n", encoding="utf-8")
     for path in folder.glob("_static/styles/pydata-sphinx-theme.css"):
         path.write_text(ICON_RULE.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")

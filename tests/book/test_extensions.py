@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils import new_document
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
 sys.path.insert(0, str(BOOK / "_extensions"))
 import explorables  # noqa: E402
 import figures  # noqa: E402
@@ -121,3 +124,27 @@ def test_numbers_are_set_in_type_and_code_is_not():
     page += nodes.paragraph("", "", nodes.Text("-3.2 % [-4.4, -2.1] of 1-2, --x -y "), nodes.literal("", "-1 %"))
     typography._on_resolved(None, page, "page")
     assert page.astext() == "\u22123.2\u00a0% [\u22124.4, \u22122.1] of 1-2, --x -y -1 %"
+
+
+def test_a_page_says_in_its_head_what_it_is_about():
+    """Catches a description with markup in it, one that ends within a word, and a footer that leads nowhere."""
+    words = "A <em>long</em> &amp; winding sentence " * 12
+    page = f"<head><title>Play &#8212; Book</title></head><article><h1>Play</h1><p>{words}</p></article>"
+    page += '<p class="component-author">\nBy somebody\n</p>'
+    made = offline_pages.described(page, "../")
+    said = re.search(r'<meta name="description" content="(.*?)"/>', made)[1]
+    assert said.startswith("A long &amp; winding sentence A long") and said.endswith(" …")
+    assert len(said.replace("&amp;", "&")) <= offline_pages.LONGEST + 2
+    assert 'href="../bibliography.html#how-to-cite-this-book"' in made and "By somebody" not in made
+
+
+def test_the_version_to_cite_is_the_packages():
+    said = version("learned-mapping")
+    assert f"version = {{{said}}}" in (ROOT / "book" / "bibliography.md").read_text()
+    assert f"version: {said}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_picture_of_a_link_has_the_usual_size(tmp_path):
+    offline_pages.draw_picture(tmp_path / "picture.png")
+    head = (tmp_path / "picture.png").read_bytes()[:24]
+    assert struct.unpack(">II", head[16:24]) == (1200, 630)

@@ -5,6 +5,7 @@ These tests need the pages that ``make book`` makes, and say that they are skipp
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import json
 import re
@@ -201,6 +202,15 @@ def test_explorable_prints_a_picture(explorable):
     )
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
     assert shown == [True, False]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_first_printed_sheet_is_not_empty(browser, page):
+    """An empty sheet is about 1,100 bytes of PDF, one line of words with its font some 10,000."""
+    browser.size(1280)
+    browser.open(address(page))
+    sheet = browser.call("Page.printToPDF", pageRanges="1")["data"]
+    assert len(base64.b64decode(sheet)) > 5_000
 
 
 @pytest.mark.parametrize("page", PAGES)
