@@ -149,7 +149,7 @@ def test_knobs_turn(monkeypatch):
         size=(0, 9, 1),
         kind=["a", "b"],
     )
-    size, kind, place, end = shown
+    size, kind, back, place, end, before, place_before, end_before = shown
     assert place.shown == ["3a7"] and (size.min, size.max, size.value, kind.options) == (
         0,
         9,
@@ -160,6 +160,10 @@ def test_knobs_turn(monkeypatch):
     assert place.shown == ["3a7", "5a7", "5b7"] and end.shown == ["end"] * 3
     size.value = 0
     assert "No answer here" in place.shown[-1].data
+    assert before.shown[-1].data == "*Before, with size 5, kind b:*"
+    assert place_before.shown[-1] == "5b7" and end_before.shown[-1] == "end"
+    back.click()  # one answer, not one for each knob
+    assert (size.value, kind.value) == (3, "a") and place.shown[-1] == "3a7" and len(place.shown) == 5
     with pytest.raises(TypeError, match="no parameters with a default: wrong"):
         knobs(lambda size=3: size, wrong=[1])
 

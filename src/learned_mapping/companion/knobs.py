@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from IPython.display import Markdown, display
@@ -12,7 +12,8 @@ STATIC = "LEARNED_MAPPING_STATIC"
 
 
 def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
-    """Shows what a function makes of its defaults, and again whenever a reader turns a knob.
+    """Shows what a function makes of its defaults, and again whenever a reader turns a knob: the new answer, and
+    beneath it the one before. A button turns all knobs back.
 
     Args:
       shown: returns what is displayed, or a tuple of that; its defaults are where the knobs stand first.
@@ -24,30 +25,52 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     defaults = {name: p.default for name, p in inspect.signature(shown).parameters.items() if p.default is not p.empty}
     if unknown := set(choices) - set(defaults):
         raise TypeError(f"no parameters with a default: {', '.join(sorted(unknown))}")
-    static = bool(os.environ.get(STATIC))
-    turned = {} if static else {name: _knob(name, defaults[name], choice) for name, choice in choices.items()}
-    if turned:
-        display(*turned.values())
-    first = shown(**defaults)
-    pieces = first if isinstance(first, tuple) else (first,)
-    if static:
-        display(*pieces)
+    if os.environ.get(STATIC):
+        display(*_pieces(shown(**defaults)))
         named = ", ".join(name.replace("_", " ") for name in choices)
         display(Markdown(f"*With the defaults. In JupyterLab these are knobs: {named}.*"))
         return
-    places = [display(piece, display_id=True) for piece in pieces]
+    import ipywidgets
+
+    turned = {name: _knob(name, defaults[name], choice) for name, choice in choices.items()}
+    back = ipywidgets.Button(description="Turn back")
+    display(*turned.values(), back)
+    pieces = _pieces(shown(**defaults))
+    places = [display(piece, display_id=True) for piece in (*pieces, Markdown(""), *[Markdown("")] * len(pieces))]
+    latest = [_words(defaults, choices), pieces]
+    settled = [True]
 
     def turn(_: Any) -> None:
+        if not settled[0]:
+            return
+        values = defaults | {name: knob.value for name, knob in turned.items()}
         try:
-            found = shown(**defaults | {name: knob.value for name, knob in turned.items()})
+            found = shown(**values)
         except Exception as fault:  # the reader may turn a knob to where there is no answer
             found = Markdown(f"*No answer here: {fault}*")
-        found = found if isinstance(found, tuple) else (found,)
-        for place, piece in zip(places, (*found, *[Markdown("")] * len(places)), strict=False):
+        rows = (*_pieces(found), *[Markdown("")] * len(pieces))[: len(pieces)]
+        for place, piece in zip(places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True):
             place.update(piece)
+        latest[:] = _words(values, choices), rows
 
+    def turn_back(_: Any) -> None:
+        settled[0] = False
+        for name, knob in turned.items():
+            knob.value = defaults[name]
+        settled[0] = True
+        turn(None)
+
+    back.on_click(turn_back)
     for knob in turned.values():
         knob.observe(turn, names="value")
+
+
+def _pieces(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _words(values: dict[str, Any], names: Iterable[str]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in names)
 
 
 def _knob(name: str, value: Any, choice: Sequence[Any]) -> Any:

@@ -113,6 +113,14 @@ def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[st
     return _sample_curves(rows, levels, ylabel=y_label)
 
 
+def best_so_far(curve: Mapping[str, Any]) -> Figure:
+    """The best throughput by samples, of a `Result`'s curve."""
+    figure, axes = new_figure(height=2.4)
+    axes.step(curve["samples"], curve["y"], where="post", color=method_colour("rl"))
+    axes.set(xlabel="partitions tried", ylabel="results per second", ylim=(0.0, None))
+    return figure
+
+
 def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: ChipPackage) -> Figure:
     """Each chip's time under a valid partition, and where each op is pushed by ``flow`` and by ``exact``.
 
