@@ -25,6 +25,8 @@ import notebooks  # noqa: E402
 
 LIMIT_S = 10
 """Of computing, so that a busy machine makes nobody late."""
+LEARNING_S = {"mcm/learners": 20}
+"""The same of pages on which a learner is trained from its start."""
 ALL = bool(os.environ.get("LMAP_EVERY_KNOB"))
 """Whether sliders stop at all their values, which takes minutes, and not at five."""
 TRAINS = {"mmap/agent"}
@@ -56,12 +58,14 @@ def turns(choices: dict) -> list[dict]:
 
 
 @contextlib.contextmanager
-def limited(what: str):
+def limited(what: str, seconds: float | None = None):
+    limit_s = seconds or LIMIT_S
+
     def late(*_):
-        raise AssertionError(f"no answer after {LIMIT_S} s: {what}")
+        raise AssertionError(f"no answer after {limit_s} s: {what}")
 
     before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
     try:
         yield
     finally:
@@ -88,7 +92,7 @@ def test_every_knob_has_an_answer_in_time(page, monkeypatch):
     for shown, choices in found if page not in TRAINS else ():
         shown()  # as the page is opened, when what is compiled is compiled
         for turn in turns(choices):
-            with limited(f"{page}, {turn}"):
+            with limited(f"{page}, {turn}", LEARNING_S.get(page)):
                 try:
                     shown(**turn)
                 except LearnedMappingError as fault:  # there is no answer, and the reader is told so
