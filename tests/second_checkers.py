@@ -110,7 +110,7 @@ def _takes_over(p: Program, mapping: Mapping, old, new, step: int, ends: dict[in
 
 
 def partition_is_valid(graph: ComputationGraph, partition: Partition) -> bool:
-    """Chips 0, 1, 2, ... without a gap, edges forwards, no chip edge that another path makes redundant, and fixed ops and
+    """Chips 0, 1, 2, ... without a gap, edges forwards, no chip edge that another path makes redundant; fixed ops and
     groups in their places."""
     f = partition.assignment.tolist()
     places, groups = {*enumerate(f)}, {*zip(graph.op_group or (), f)}

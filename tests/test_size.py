@@ -6,13 +6,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
-    "src/learned_mapping/cli": 1330,  # 1,190 before MMapBench had a command, 1,310 before faults of a task named its file
+    "src/learned_mapping/cli": 1330,  # 1,190 before MMapBench, 1,310 before faults of a task named its file
     "src/learned_mapping/companion": 9820,  # 9,430 before it kept MMapBench
     "src/learned_mapping/hardware": 1220,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4410,  # 4,100 before ops could be fixed to chips and kept together
     "src/learned_mapping/mmap": 7830,  # 7,190 before offsets were searched for and PPO played
-    "src/learned_mapping/programs": 4270,  # 3,700 before MiniMalloc and StableHLO were read, 4,220 before chips and groups
+    "src/learned_mapping/programs": 4270,  # 3,700 before MiniMalloc and StableHLO, 4,220 before chips and groups
     "src/learned_mapping/regal": 4810,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9780,  # 9,090 before the sets were judged and written there, and MMapBench begun
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
