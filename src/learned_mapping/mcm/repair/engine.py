@@ -21,7 +21,7 @@ from learned_mapping.mcm.repair.kernel import (
 )
 from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.mcm.rules.pins import chip_bounds, joined, parts_of
-from learned_mapping.programs.graph import ComputationGraph, Lists, longest_paths
+from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, longest_paths
 
 Repair = Callable[..., np.ndarray]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package."""
@@ -49,7 +49,10 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     depth = longest_paths(successors, order[::-1])
     component = parts_of(graph)
     sizes = np.bincount(component)
-    in_main = component == max(range(len(sizes)), key=lambda c: (depth[component == c].max(), sizes[c], -c))
+    in_main = component == max(
+        range(len(sizes)),
+        key=lambda c: (highs[component == c].min() < MAX_CHIPS, depth[component == c].max(), sizes[c], -c),
+    )
     anchors = np.flatnonzero(in_main & np.array([not before for before in producers]) & (lows == 0))
     anchors = np.sort(anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)])
     before = _links(_reversed(after), near)

@@ -8,7 +8,8 @@ the same times, so that no method need know of groups.
 
 Fixed ops are bounds. Difference constraints such as the chain rule's are solvable where no op's lowest chip is above
 its highest, and Eq. 3, in a graph of one part, where a source can have chip 0. Which parts of a graph of several fill
-the chips between fixed ops is bin covering, which is hard; CP-SAT finds one way, and `joined` keeps the parts near it.
+the chips between fixed ops is bin covering, which is hard; where all parts at their longest do not, CP-SAT finds a way,
+and `joined` keeps the parts near it.
 Chips beyond the last fixed one decide nothing: min(f, last) is valid where f is.
 """
 
@@ -21,8 +22,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError, shown
-from learned_mapping.mcm.rules.constraints import group_pairs
-from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, frozen_array, make_graph
+from learned_mapping.mcm.rules.constraints import group_pairs, uses_prefix
+from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, frozen_array, longest_paths, make_graph
 
 JOIN_EFFORT = 60.0
 """Limit of the search for a partition of a graph of several parts, in CP-SAT's units of work, about seconds."""
@@ -95,7 +96,7 @@ def chip_bounds(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
     lows, highs = np.zeros(graph.num_ops, np.int32), np.full(graph.num_ops, MAX_CHIPS, np.int32)
     if graph.op_chip is None:
         return lows, highs
-    fixed = {int(op): int(graph.op_chip[op]) for op in np.flatnonzero(graph.op_chip >= 0)}
+    fixed = _fixed(graph)
     above = _spread({op: -chip for op, chip in fixed.items()}, graph.op_consumers, graph.op_producers)
     below = _spread(fixed, graph.op_producers, graph.op_consumers)
     rule = "along an edge the chip stays or goes up by one (the chain rule, which every method keeps)"
@@ -110,6 +111,11 @@ def chip_bounds(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
         fault = f"{fixed[by]}, which leaves no op for chip 0, and no chip may be left out (Eq. 3); {rule}"
         raise InputError(graph.name, f"ops[{shown(graph.op_names[by])!r}].chip", fault)
     return lows, highs
+
+
+def _fixed(graph: ComputationGraph) -> dict[int, int]:
+    """Op -> the chip it is fixed to."""
+    return {op: chip for op, chip in enumerate([] if graph.op_chip is None else graph.op_chip.tolist()) if chip >= 0}
 
 
 def _spread(fixed: dict[int, int], same: Lists, onward: Lists) -> dict[int, tuple[int, int]]:
@@ -143,36 +149,51 @@ def parts_of(graph: ComputationGraph) -> np.ndarray:
 
 
 def joined(graph: ComputationGraph) -> ComputationGraph:
-    """A graph with fixed ops in one part: tensors of 0 bytes join its parts as some valid partition has them.
+    """A graph with fixed ops, the parts that have some and the deepest in one; all parts, where these cannot be alone.
 
-    Its partitions are some of the graph's own, at least one.
+    Tensors of 0 bytes join parts as some valid partition has them. Partitions under the chain rule in which parts left
+    over use no chip that the joined ones do not are valid for the graph itself, and there is one.
 
     Raises:
       InputError: CP-SAT finds no valid partition of a graph of several parts, or the graph is too large for it.
     """
-    from learned_mapping.mcm.rules.cp_sat import Rules
-
     part = parts_of(graph)
     if graph.op_chip is None or not part.any():
         return graph
-    f = Rules(graph, int(graph.op_chip.max()) + 1, "chain").solve(JOIN_EFFORT, None, 0).assignment
-    if f is None:
+    fixed, top, (lows, _) = _fixed(graph), int(graph.op_chip.max()), chip_bounds(graph)
+    depth, order = longest_paths(graph.op_consumers, graph.topological_order[::-1]), graph.topological_order
+    # Every part from the lowest chip it can have, at its deepest op there, as far up as it then goes.
+    begun = {int(part[op]): op for op in np.lexsort((depth, -lows)).tolist()}
+    found = _spread({op: int(lows[op]) for op in begun.values()} | fixed, graph.op_producers, graph.op_consumers)
+    f = np.array([min(found[op][0], top) for op in range(graph.num_ops)])
+    mine = np.isin(part, part[[*fixed, int(depth.argmax())]])
+    if not uses_prefix(f[mine]):
+        f, mine = _by_cp_sat(graph, top + 1), np.ones(graph.num_ops, bool)
+    order = order[np.argsort(f[order], kind="stable")]
+    order = order[mine[order]]
+    _, first = np.unique(part[order], return_index=True)
+    opening = order[np.sort(first)]  # of each part an op as early as any of it, parts that begin early first
+    on_chip: dict[int, int] = {}
+    links = []
+    for op in opening.tolist():
+        if on_chip:
+            links.append((on_chip.get(int(f[op]), on_chip.get(int(f[op]) - 1, op)), op))
+        for other in order[part[order] == part[op]].tolist():
+            on_chip.setdefault(int(f[other]), other)
+    return with_links(graph, links)
+
+
+def _by_cp_sat(graph: ComputationGraph, chips: int) -> np.ndarray:
+    """[N] int32, a valid partition; raises `InputError` where CP-SAT finds none."""
+    from learned_mapping.mcm.rules.cp_sat import Rules
+
+    found = Rules(graph, chips, "chain").solve(JOIN_EFFORT, None, 0).assignment
+    if found is None:
         fault = (
             "constraint programming finds no partition with every fixed op on its chip that leaves out no chip (Eq. 3)"
         )
         raise InputError(graph.name, "ops", fault)
-    order = graph.topological_order
-    order = order[np.argsort(f[order], kind="stable")]
-    _, first = np.unique(part[order], return_index=True)
-    opening = order[np.sort(first)]  # of each part an op as early as any of it, parts that begin early first
-    on_chip = {int(chip): int(op) for op, chip in zip(order[::-1], f[order[::-1]]) if part[op] == part[opening[0]]}
-    links = []
-    for op in opening[1:].tolist():
-        chip = int(f[op])
-        links.append((on_chip[chip] if chip in on_chip else on_chip[chip - 1], op))
-        for other in order[part[order] == part[op]].tolist():
-            on_chip.setdefault(int(f[other]), other)
-    return with_links(graph, links)
+    return found
 
 
 def with_links(graph: ComputationGraph, links: Sequence[tuple[int, int]]) -> ComputationGraph:
