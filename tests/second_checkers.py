@@ -110,8 +110,14 @@ def _takes_over(p: Program, mapping: Mapping, old, new, step: int, ends: dict[in
 
 
 def partition_is_valid(graph: ComputationGraph, partition: Partition) -> bool:
-    """Chips 0, 1, 2, ... without a gap, edges forwards, and no chip edge that another path makes redundant."""
+    """Chips 0, 1, 2, ... without a gap, edges forwards, no chip edge that another path makes redundant; fixed ops and
+    groups in their places."""
     f = partition.assignment.tolist()
+    places, groups = {*enumerate(f)}, {*zip(graph.op_group or (), f)}
+    if graph.op_chip is not None and {pair for pair in enumerate(graph.op_chip.tolist()) if pair[1] >= 0} - places:
+        return False
+    if sum(group != "" for group, _ in groups) > len({group for group, _ in groups} - {""}):
+        return False
     if set(f) != set(range(len(set(f)))):
         return False
     chips = nx.DiGraph([(f[u], f[v]) for u, v in graph.op_edges.tolist() if f[u] != f[v]])

@@ -20,9 +20,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from learned_mapping.budget import Budget
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.methods import PROBLEM as PARTITIONING
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.observation import WIDTH
@@ -126,7 +127,7 @@ class Chips(_Mapping):
     """Paper 2: a chip for every operation of a graph, repaired by the constraint solver. An episode is one step.
 
     - Observation: [N * F] float32, the features of the operations on this package, one after the other.
-    - Action: [N] chips; any is legal, since FIX repairs it.
+    - Action: [N] chips; any is legal, since FIX repairs it. Ops that a group ties together are one op here.
     - Reward: throughput of the repaired partition over that of the naive greedy rule.
     """
 
@@ -138,11 +139,11 @@ class Chips(_Mapping):
         render_mode: str | None = None,
     ):
         super().__init__(render_mode)
-        package = ChipPackage(chips=chips) if package is None else package
-        self.graph, self._env = instance, PartitionEnv(ChipModel(instance, package))
-        self._observation = self._env.features.ops[: instance.num_ops].astype(np.float32).reshape(-1)
+        self._task = PARTITIONING.task(instance, chips, package)
+        self.graph, self._env = self._task.model.graph, PartitionEnv(self._task.model)
+        self._observation = self._env.features.ops[: self.graph.num_ops].astype(np.float32).reshape(-1)
         self.observation_space = Box(-np.inf, np.inf, self._observation.shape, np.float32)
-        self.action_space = MultiDiscrete([self._env.chips] * instance.num_ops)
+        self.action_space = MultiDiscrete([self._env.chips] * self.graph.num_ops)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
@@ -151,13 +152,13 @@ class Chips(_Mapping):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         (assignment,), (throughput,), _ = self._env.rollout(np.asarray(action, np.int32)[None], self.np_random)
-        package = self._env.model.package
-        self.solution = make_partition(assignment, package.chips).on(self.graph, package)
+        self.solution = self._task.partition(assignment)
         return self._observation.copy(), float(throughput / self._env.unit), True, False, {"throughput": throughput}
 
     def _figure(self) -> Any:
-        partition = self.solution or make_partition(np.zeros(self.graph.num_ops, np.int32), self._env.chips)
-        return draw_partition(self.graph, partition, self._env.model.package)
+        graph = self._task.graph
+        partition = self.solution or make_partition(np.zeros(graph.num_ops, np.int32), self._env.chips)
+        return draw_partition(graph, partition, self._env.model.package)
 
 
 class Regal(_Mapping):

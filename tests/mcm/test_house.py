@@ -9,6 +9,7 @@ from test_arrows import arrows
 ALLOWED = {
     "mcm.rules.constraints",
     "mcm.rules.cp_sat",
+    "mcm.rules.pins",
     "hardware.chip_package",  # for the largest number of chips
 }
 

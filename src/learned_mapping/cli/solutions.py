@@ -72,6 +72,19 @@ def _folded(graph: Any) -> Any:
     return fold_cheap_sources(fold_weights(graph))
 
 
+def _task(paper: Problem, path: str, instance: Any, hardware: Mapping[str, Any]) -> Any:
+    """The task of an instance; what is wrong with the instance is said of its file."""
+    try:
+        return paper.task(instance, **hardware)
+    except InputError as error:
+        raise _of_file(error, instance, path) from None
+
+
+def _of_file(error: InputError, instance: Any, path: str) -> InputError:
+    """The same error, with the file in the place of its instance's name."""
+    return InputError(path, error.field, error.fault) if error.source == instance.name else error
+
+
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
     """The instance a solution file is for: the one given, or what `fold` makes of it."""
     if paper != "mcm":
@@ -100,7 +113,7 @@ def solve(options: Any) -> int:
         _tell_of_weights(instance)
     _tell_of_ports(instance)
     chosen = _hardware(options)
-    task = paper.task(instance, **chosen)
+    task = _task(paper, options.instance, instance, chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
@@ -109,6 +122,8 @@ def solve(options: Any) -> int:
     with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
         try:
             result = solve_task(paper, task, method, **limits, progress=progress)
+        except InputError as error:
+            raise _of_file(error, instance, options.instance) from None
         except LearnedMappingError as error:
             if type(error).__name__ != "TooManyIdealsError":
                 raise
@@ -246,7 +261,8 @@ def check(options: Any) -> int:
         hardware["chips"] = solution.chips
     elif options.paper == "regal":
         hardware["devices"] = solution.devices
-    verdict = chosen.validate(chosen.task(instance, **hardware), solution, None if options.all else LISTED)
+    task = _task(chosen, files[0], instance, hardware)
+    verdict = chosen.validate(task, solution, None if options.all else LISTED)
     report(options, verdict.to_json(), verdict)
     return 0 if verdict.valid else 1
 
@@ -255,7 +271,13 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     """Reads an instance, which is all that can be wrong with it, and says what it holds."""
     instance = paper.read(path)
     _tell_of_ports(instance)
-    paper.task(instance, **_hardware(options))
+    if options.files[0] == path and paper.name == "regal" and instance.op_is_tied.any():
+        options.paper, paper = "mcm", problem("mcm")
+    task = _task(paper, path, instance, _hardware(options))
+    try:
+        getattr(task, "check", lambda: None)()  # whether fixed ops can have their chips
+    except InputError as error:
+        raise _of_file(error, instance, path) from None
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
     counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())

@@ -20,11 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
 from learned_mapping.programs.json_io import Node, read_json
 
 MIB = 2**20
-MAX_CHIPS = 4096
 MAX_NUMBER = 1e30  # Of any field of a package.
 
 

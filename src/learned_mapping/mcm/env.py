@@ -52,7 +52,8 @@ class PartitionEnv:
     - Units: results per second, seconds, bytes.
 
     Args:
-      model: the graph, a package, and what judges a partition in `rollout`: `ChipModel` or `SiliconModel`.
+      model: the graph, without groups (a task's model has one op for each), a package, and what judges a partition in
+        `rollout`: `ChipModel` or `SiliconModel`.
       arrays: of the repair, where they are known already.
       start: where a policy's samples begin; nowhere where None.
       repair: who makes actions valid; the compiled engine under the chain rule where None.

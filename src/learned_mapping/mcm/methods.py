@@ -22,9 +22,11 @@ from learned_mapping.mcm.bounds.optimum import (
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_pins
 from learned_mapping.mcm.rules.cp_sat import fastest_partition, is_small_enough
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
+from learned_mapping.mcm.rules.pins import classes_of, contracted
+from learned_mapping.mcm.searches.even_cut import balanced_start
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.moves import climb
 from learned_mapping.mcm.searches.stochastic import (
@@ -59,6 +61,12 @@ class Task:
         ``cp-sat-nearest`` takes the valid partition that changes the fewest ops where the others FIX.
       pretraining: which of the shipped policies a trained one is.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
+
+    Methods see `model`, whose graph has one op for each class of ops that a group ties together (`rules.pins`);
+    `partition` tells the whole graph's ops their chips.
+
+    Raises:
+      InputError: an op is fixed to a chip that is not there, or ops that have to share one are fixed to different ones.
     """
 
     def __init__(
@@ -69,10 +77,22 @@ class Task:
             raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
         self._repair, self.settings, self.pretraining = repair, settings, pretraining
+        self._label, self._leader = classes_of(graph), slice(None)
+        if self._label is not None:
+            small, self._leader = contracted(graph, self._label, self.model.op_seconds)
+            self.model = ChipModel(small, package)
+        for op in np.flatnonzero([] if graph.op_chip is None else graph.op_chip >= package.chips).tolist():
+            fault = f"{graph.op_chip[op]} is outside [0, {package.chips - 1}], the chips of the package"
+            raise InputError(graph.name, f"ops[{op}].chip", fault)
 
     @cached_property
     def arrays(self) -> RepairArrays:
-        return repair_arrays(self.graph)
+        return repair_arrays(self.model.graph)
+
+    def check(self) -> None:
+        """Raises `InputError` where no partition under the chain rule has every fixed op on its chip."""
+        if self.model.graph.op_chip is not None:
+            self.arrays  # noqa: B018
 
     @cached_property
     def repair(self) -> Repair:
@@ -81,18 +101,26 @@ class Task:
             return partial(repair_batch, self.arrays, self.model.package.chips)
         from learned_mapping.mcm.repair.cp_sat import cp_sat_batch, nearest_batch
 
-        return partial(nearest_batch if self._repair == NEAREST else cp_sat_batch, self.graph, self.model.package.chips)
+        batch, chips = nearest_batch if self._repair == NEAREST else cp_sat_batch, self.model.package.chips
+        return partial(batch, self.model.graph, chips)
 
     def partition(self, assignment: np.ndarray) -> Partition:
-        """Chips [N] as a partition that can draw itself."""
+        """Chips of the ops of the model's graph as a partition of the whole one, which can draw itself."""
         package = self.model.package
-        return make_partition(assignment, package.chips).on(self.graph, package)
+        whole = assignment if self._label is None else assignment[self._label]
+        return make_partition(whole, package.chips).on(self.graph, package)
+
+    def valid(self, solution: Partition) -> np.ndarray | None:
+        """The chips of the ops of the model's graph; None where a rule is broken."""
+        whole = solution.assignment
+        return whole[self._leader] if is_valid(whole, self.graph.op_edges) and obeys_pins(whole, self.graph) else None
 
 
 def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
     """A method from a rule, which gives [N] chips."""
 
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+        task.check()
         assignment = rule(task)
         budget.record(task.model.throughput(assignment))
         return task.partition(assignment), {}
@@ -103,16 +131,20 @@ def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Gener
 def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Found]:
     """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more).
 
-    It judges the task's start first, where there is one, and ends with the better of both.
+    It judges the task's start first, where there is one, and ends with the better of both; where ops are fixed and no
+    sample stands behind what it ends with, with the even cut.
     """
 
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+        task.check()
         first = None
         if task.start is not None:
             first = careful_greedy(task.model)
             budget.record(task.model.throughput(first))
         found = search(task, rng, budget)
         assignment, more = found if isinstance(found, tuple) else (found, {})
+        if not obeys_pins(assignment, task.model.graph) and more.get("valid") != 0.0:
+            assignment = balanced_start(task.model, task.arrays)
         if first is not None and task.model.throughput(assignment) < task.model.throughput(first):
             assignment = first
         return task.partition(assignment), more
@@ -306,15 +338,15 @@ class Partitioning(Problem):
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
         metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}
-        if is_valid(solution.assignment, task.graph.op_edges):
-            runtime = task.model.runtime(solution.assignment)
+        if (assignment := task.valid(solution)) is not None:
+            runtime = task.model.runtime(assignment)
             metrics |= {"runtime_s": runtime, "throughput": 1.0 / runtime if runtime > 0 else 0.0}
         return metrics
 
     def value(self, task: Task, solution: Partition) -> float:
         """Results per second, as the task's model says or measures; 0 where invalid."""
-        valid = is_valid(solution.assignment, task.graph.op_edges)
-        return task.model.throughput(solution.assignment) if valid else 0.0
+        assignment = task.valid(solution)
+        return 0.0 if assignment is None else task.model.throughput(assignment)
 
     def validate(self, task: Task, solution: Partition, listed: int | None = LISTED) -> Verdict:
         return validate(task.graph, solution, task.model.package, listed=listed)
@@ -331,7 +363,7 @@ class Partitioning(Problem):
         try:
             found = optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS))
             best = {"optimum under the chain rule": task.model.runtime(found)}
-        except TooManyIdealsError:
+        except (TooManyIdealsError, InputError):  # too wide, or with fixed ops
             best = {"no partition is below": lower_bound(task.model)}
         return "runtime_s", {"greedy-careful": greedy} | best
 

@@ -10,6 +10,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.methods import Partitioning, Task, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
+from learned_mapping.mcm.rules.constraints import group_pairs
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import RULE, Method
@@ -33,9 +34,17 @@ OWN_METHODS: dict[str, Method] = {
 
 
 class SiliconTask(Task):
-    """A graph on simulated chips. `model` knows the analytical costs; once a run begins its throughput is measured."""
+    """A graph on simulated chips. `model` knows the analytical costs; once a run begins its throughput is measured.
+
+    Raises:
+      InputError: a graph with groups, whose ops run one by one here; or as `Task` does.
+    """
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **options: Any):
+        if pairs := group_pairs(graph):
+            raise InputError(
+                graph.name, f"ops[{pairs[0][0]}].group", "groups are for the analytical model, not for silicon"
+            )
         super().__init__(graph, package, **options)
         self.silicon = Silicon(graph, package)
 

@@ -52,6 +52,18 @@ def validate(
     for u, v in against:
         detail = f"runs from chip {f[u]} back to chip {f[v]}"
         broken.add("Eq. 2 acyclic dataflow", (graph.op_names[u], graph.op_names[v]), detail)
+    fixed = [-1] * graph.num_ops if graph.op_chip is None else graph.op_chip.tolist()
+    together: dict[str, list[int]] = {}
+    for op, chip in enumerate(fixed):
+        if chip not in (-1, f[op]):
+            broken.add("fixed chip", (graph.op_names[op],), f"runs on chip {f[op]}, is fixed to chip {chip}")
+        if graph.op_group is not None and graph.op_group[op]:
+            together.setdefault(graph.op_group[op], []).append(op)
+    for group, ops in together.items():
+        chips = sorted({f[op] for op in ops})
+        if len(chips) > 1:
+            detail = f"group {group!r} is on chips {', '.join(map(str, chips))}, belongs on one"
+            broken.add("group on one chip", [graph.op_names[op] for op in ops], detail)
     used = set(f)
     for d in range(max(used)):
         if d not in used:

@@ -12,6 +12,7 @@ import numpy as np
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import (
     MAX_BYTES,
+    MAX_CHIPS,
     MAX_FLOP,
     MAX_OPS,
     MAX_SECONDS,
@@ -63,6 +64,10 @@ def graph_to_json(graph: ComputationGraph) -> dict[str, Any]:
             op["untouched_bytes"] = int(graph.op_untouched_bytes[i])
         if graph.op_seconds is not None:
             op["seconds"] = plain_number(graph.op_seconds[i])
+        if graph.op_chip is not None and graph.op_chip[i] >= 0:
+            op["chip"] = int(graph.op_chip[i])
+        if graph.op_group is not None and graph.op_group[i]:
+            op["group"] = graph.op_group[i]
         ops.append(op)
     tensors = []
     for i, name in enumerate(graph.tensor_names):
@@ -107,9 +112,9 @@ def graph_from_json(node: Node) -> ComputationGraph:
     """The graph a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
-    names, kinds, flop, weights, seconds, untouched = [], [], [], [], [], []
+    names, kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], [], []
     for item in top["ops"].array(MAX_OPS):
-        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes"))
+        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes", "chip", "group"))
         if "seconds" in op:
             seconds.append(op["seconds"].number(0, MAX_SECONDS))
         if len(seconds) not in (0, len(names) + 1):
@@ -123,6 +128,8 @@ def graph_from_json(node: Node) -> ComputationGraph:
         flop.append(op["flop"].number(0, MAX_FLOP) if "flop" in op else 0.0)
         weights.append(op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0)
         untouched.append(op["untouched_bytes"].integer(0, MAX_TOTAL_BYTES) if "untouched_bytes" in op else 0)
+        chips.append(op["chip"].integer(0, MAX_CHIPS - 1) if "chip" in op else -1)
+        groups.append(op["group"].name() if "group" in op else "")
     check_distinct(node.source, "ops", names)
     index = {name: i for i, name in enumerate(names)}
 
@@ -149,6 +156,8 @@ def graph_from_json(node: Node) -> ComputationGraph:
         op_weight_bytes=weights,
         op_untouched_bytes=untouched,
         op_seconds=seconds or None,
+        op_chip=chips,
+        op_group=groups,
         tensor_names=tensor_names,
         tensor_producer=producer,
         tensor_bytes=sizes,

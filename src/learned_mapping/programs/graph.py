@@ -20,6 +20,7 @@ MAX_TOTAL_BYTES = 2**61
 """Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
+MAX_CHIPS = 4096  # Of a package.
 Lists = tuple[tuple[int, ...], ...]
 
 
@@ -72,6 +73,11 @@ class ComputationGraph:
     op_untouched_bytes: np.ndarray | None = None
     """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes, such as what a slice
     leaves out; None where every op touches them whole."""
+    op_chip: np.ndarray | None = (
+        None  # [N] int32, the chip an op is fixed to in paper 2, -1 for any; None where all are.
+    )
+    op_group: tuple[str, ...] | None = None
+    """N names: ops of one name belong on one chip in paper 2, those of no name anywhere; None where none has a name."""
 
     @property
     def num_ops(self) -> int:
@@ -160,6 +166,12 @@ class ComputationGraph:
         return frozen_array(whole, np.int64)
 
     @functools.cached_property
+    def op_is_tied(self) -> np.ndarray:
+        """[N] bool, whether an op is fixed to a chip or belongs to a group."""
+        chip = np.full(self.num_ops, -1) if self.op_chip is None else self.op_chip
+        return frozen_array((chip >= 0) | np.array([bool(g) for g in self.op_group or [""] * self.num_ops]), bool)
+
+    @functools.cached_property
     def digest(self) -> str:
         """Hexadecimal SHA-256 of everything but the graph's name and metadata."""
         seconds = np.zeros(0) if self.op_seconds is None else self.op_seconds
@@ -167,6 +179,8 @@ class ComputationGraph:
             self.op_names, self.op_kinds, self.op_flop, self.op_weight_bytes, seconds, self.tensor_names,
             self.tensor_producer, self.tensor_bytes, self.tensor_is_output, self.edge_tensor, self.edge_consumer,
             *(() if self.op_untouched_bytes is None else (self.op_untouched_bytes,)),
+            *(() if self.op_chip is None else ("chip", self.op_chip)),
+            *(() if self.op_group is None else ("group", self.op_group)),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
@@ -186,6 +200,8 @@ def make_graph(
     op_weight_bytes: Any = None,
     op_seconds: Any = None,
     op_untouched_bytes: Any = None,
+    op_chip: Any = None,
+    op_group: Sequence[str] | None = None,
     tensor_names: Sequence[str],
     tensor_producer: Any,
     tensor_bytes: Any,
@@ -198,8 +214,8 @@ def make_graph(
     """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are dropped.
 
     Args:
-      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes: N entries each; units as in
-        `ComputationGraph`.
+      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes, op_chip, op_group: N entries each;
+        units as in `ComputationGraph`.
       tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
       edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
       metadata: where the graph comes from.
@@ -207,7 +223,7 @@ def make_graph(
 
     Raises:
       InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd or not finite, an op
-        uses its own output, or the ops form a cycle.
+        uses its own output, the ops form a cycle, or ops of one group are fixed to different chips.
     """
     n, m = len(op_names), len(tensor_names)
     if n == 0:
@@ -226,6 +242,7 @@ def make_graph(
         tensor_bytes=(tensor_bytes, np.int64, m, 0, MAX_BYTES),
         op_seconds=(op_seconds, np.float64, n, 0, MAX_SECONDS),
         op_untouched_bytes=(op_untouched_bytes, np.int64, n, 0, MAX_TOTAL_BYTES),
+        op_chip=(op_chip, np.int32, n, -1, MAX_CHIPS - 1),
         tensor_producer=(tensor_producer, np.int32, m, 0, n - 1),
         tensor_is_output=(np.zeros(m) if tensor_is_output is None else tensor_is_output, bool, m, 0, 1),
         edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
@@ -248,12 +265,16 @@ def make_graph(
     }
     if columns["op_untouched_bytes"] is not None and not columns["op_untouched_bytes"].any():
         columns["op_untouched_bytes"] = None
+    if columns["op_chip"] is not None and columns["op_chip"].max() < 0:
+        columns["op_chip"] = None
+    check_groups(source, op_names, op_group, columns["op_chip"])
     graph = ComputationGraph(
         name=str(name),
         op_names=tuple(op_names),
         op_kinds=tuple(op_kinds),
         tensor_names=tuple(tensor_names),
         **columns,
+        op_group=tuple(op_group) if op_group and any(op_group) else None,
         metadata=dict(metadata or {}),
     )
     if graph.op_untouched_bytes is not None:
@@ -283,7 +304,8 @@ def without_ops(
     ops, tensors = np.flatnonzero(~folded), np.flatnonzero(~folded[graph.tensor_producer])
     edges = np.flatnonzero(~folded[graph.edge_producer])
     new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
-    own = {name: getattr(graph, name) for name in ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes")}
+    names = ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes", "op_chip")
+    own = {name: getattr(graph, name) for name in names}
     if graph.op_untouched_bytes is not None:
         # An op that loses the tensor it touches a part of touches all that is left; its other inputs are small.
         lost, gone = np.zeros(graph.num_ops, np.int64), folded[graph.edge_producer]
@@ -294,6 +316,7 @@ def without_ops(
         name=graph.name,
         op_names=[graph.op_names[i] for i in ops],
         op_kinds=[graph.op_kinds[i] for i in ops],
+        op_group=None if graph.op_group is None else [graph.op_group[i] for i in ops],
         **{name: None if values is None else values[ops] for name, values in (own | columns).items()},
         tensor_names=[graph.tensor_names[i] for i in tensors],
         tensor_producer=new_op[graph.tensor_producer[tensors]],
@@ -324,6 +347,23 @@ def check_text(source: object, field: str, names: Sequence[str]) -> None:
             what = "printable characters" if isinstance(name, str) else "a string"
             place = field if field == "name" else f"{field}[{i}].name"
             raise InputError(source, place, f"expected 1 to {MAX_NAME} {what}, got {shown(name)!r}")
+
+
+def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None) -> None:
+    """Raises `InputError` where not every op has the name of a group, or none, or two of one have different chips."""
+    if groups is not None and len(groups) != len(names):
+        raise InputError(source, "op_group", f"{len(groups)} entries for {len(names)} ops")
+    fixed: dict[str, int] = {}
+    for op, group in enumerate(groups or ()):
+        if group != "":
+            check_text(source, "op_group", [group])
+        if group and chips is not None and chips[op] >= 0:
+            first = fixed.setdefault(group, op)
+            if chips[first] != chips[op]:
+                fault = (
+                    f"{chips[op]}, but op {shown(names[first])!r} of the same group {shown(group)!r} has {chips[first]}"
+                )
+                raise InputError(source, f"ops[{op}].chip", fault)
 
 
 def check_total_bytes(source: object, *sizes: np.ndarray) -> None:

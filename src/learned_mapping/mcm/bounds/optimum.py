@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from learned_mapping.errors import LearnedMappingError
+from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.mcm.rules.pins import chip_bounds
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
@@ -56,8 +57,12 @@ def lower_bound(model: ChipModel) -> float:
 
 
 def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[], bool] = lambda: False) -> Ideals:
-    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`, or where `stop` says so first."""
+    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`, or where `stop` says so first, and
+    `InputError` where ops are fixed to a chip: the fewest chips that reach an ideal then say nothing."""
     graph = model.graph
+    chip_bounds(graph)
+    if graph.op_chip is not None:
+        raise InputError("optimum", "", "takes no ops that are fixed to a chip; cp-sat does, and proves its optimum")
     max_ideals = min(max_ideals, MAX_BITS // graph.num_ops)
     too_many = TooManyIdealsError(f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum")
     num_steps = 0

@@ -8,8 +8,6 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.kernel import (
@@ -22,7 +20,8 @@ from learned_mapping.mcm.repair.kernel import (
     tighten,
 )
 from learned_mapping.mcm.rules.constraints import check_chips
-from learned_mapping.programs.graph import ComputationGraph, Lists, longest_paths
+from learned_mapping.mcm.rules.pins import chip_bounds, joined, parts_of
+from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, longest_paths
 
 Repair = Callable[..., np.ndarray]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package."""
@@ -33,16 +32,28 @@ MAX_REACH_ENTRIES = 20_000_000
 
 
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:
-    """What the repair reads of a graph; computed once, used for every repair."""
+    """What the repair reads of a graph; computed once, used for every repair.
+
+    Where ops are fixed to chips, domains begin at what follows from them (`pins.chip_bounds`), and the parts of a graph
+    of several are joined first. Bounds are as complete as without.
+
+    Raises:
+      InputError: no partition has every fixed op on its chip, or a graph with groups.
+    """
+    chip_bounds(graph)
+    graph = joined(graph)
+    lows, highs = chip_bounds(graph)
     n, order = graph.num_ops, graph.topological_order
     producers, successors = graph.op_producers, graph.op_consumers
     after, near = _without_implied(successors, order) if n <= MAX_REDUCED_OPS else (successors, successors)
     depth = longest_paths(successors, order[::-1])
-    edges = coo_matrix((np.ones(len(graph.op_edges)), tuple(graph.op_edges.T)), shape=(n, n))
-    component = connected_components(edges, directed=False)[1]
+    component = parts_of(graph)
     sizes = np.bincount(component)
-    in_main = component == max(range(len(sizes)), key=lambda c: (depth[component == c].max(), sizes[c], -c))
-    anchors = np.flatnonzero(in_main & np.array([not before for before in producers]))
+    in_main = component == max(
+        range(len(sizes)),
+        key=lambda c: (highs[component == c].min() < MAX_CHIPS, depth[component == c].max(), sizes[c], -c),
+    )
+    anchors = np.flatnonzero(in_main & np.array([not before for before in producers]) & (lows == 0))
     anchors = np.sort(anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)])
     before = _links(_reversed(after), near)
     # The largest chip of each op when an anchor has chip 0, negated: one more along an edge, none against it.
@@ -51,7 +62,7 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
     np.negative(reach, out=reach)
-    return RepairArrays(_links(after, _reversed(near)), before, in_main, anchors.astype(np.int32), reach)
+    return RepairArrays(_links(after, _reversed(near)), before, in_main, anchors.astype(np.int32), reach, lows, -highs)
 
 
 def repair_batch(

@@ -30,8 +30,10 @@ class RepairArrays(NamedTuple):
     after: Links  # For the smallest chips: f(v) >= f(u) along an edge u -> v, f(u) >= f(v) - 1 against it.
     before: Links  # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
     in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
-    anchors: np.ndarray  # [S] int32, sources of the main component: one of them runs on chip 0 (Eq. 3).
+    anchors: np.ndarray  # [S] int32, sources of the main component that can have chip 0: one of them has (Eq. 3).
     anchor_reach: np.ndarray  # [S, N + 1] int32, the largest chip each op can have when the anchor has chip 0.
+    lows: np.ndarray  # [N] int32, the smallest chip of each op by the ops that are fixed to one; 0 where none is.
+    drops: np.ndarray  # [N] int32, the same of the largest, negated.
 
 
 class Workspace(NamedTuple):
@@ -123,8 +125,9 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
     0) of which at least one always stays open: an op's domain ends at the largest chip any open anchor allows.
     """
     n, lows, drops, alive = len(out), work.lows, work.drops, work.alive
-    lows[:n] = 0
-    drops[:n] = 1 - chips
+    for v in range(n):
+        lows[v] = arrays.lows[v]
+        drops[v] = max(arrays.drops[v], 1 - chips)
     open_anchors = len(arrays.anchors)
     alive[:] = np.arange(open_anchors)
     if open_anchors == 1:

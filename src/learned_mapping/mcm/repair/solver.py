@@ -16,15 +16,21 @@ class ConstraintSolver:
 
     A domain is an interval under the chain rule, a set under Eq. 4. `set_domain` propagates to a fixed point and
     undoes decisions that turn out impossible. Written for reading and for tests, not for speed.
+
+    Args:
+      fixed: [N] the chip an op has to have, -1 for any; None where all are free.
     """
 
-    def __init__(self, num_ops: int, op_edges: np.ndarray, chips: int, strength: str = "chain"):
+    def __init__(
+        self, num_ops: int, op_edges: np.ndarray, chips: int, strength: str = "chain", fixed: np.ndarray | None = None
+    ):
         check_chips(chips)
         self._strength = check_strength(strength)
         self._edges = [(int(u), int(v)) for u, v in op_edges]
         self._array = np.asarray(op_edges, np.int32).reshape(-1, 2)
         self._chips = chips
-        self._domains = [set(range(chips)) for _ in range(num_ops)]
+        given = [-1] * num_ops if fixed is None else fixed.tolist()
+        self._domains = [set(range(chips)) if chip < 0 else {chip} for chip in given]
         self._trail: list[tuple[int, set[int], list[set[int]]]] = []
         targets = {v for _, v in self._edges}
         self._sources = [u for u in range(num_ops) if u not in targets]
@@ -149,7 +155,7 @@ class _TracingSolver(ConstraintSolver):
     """The plain engine, which notes what every call of ``set_domain`` does."""
 
     def __init__(self, graph: ComputationGraph, chips: int, strength: str, candidate: Sequence[int]):
-        super().__init__(graph.num_ops, graph.op_edges, chips, strength)
+        super().__init__(graph.num_ops, graph.op_edges, chips, strength, graph.op_chip)
         self.steps: list[Step] = []
         self._candidate, self._standing = candidate, []
         self._seen = self._all_domains()

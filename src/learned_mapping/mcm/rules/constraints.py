@@ -61,6 +61,20 @@ def is_valid(assignment: np.ndarray, op_edges: np.ndarray) -> bool:
     return obeys_acyclic(assignment, op_edges) and uses_prefix(assignment) and obeys_triangle(assignment, op_edges)
 
 
+def obeys_pins(assignment: np.ndarray, graph: ComputationGraph) -> bool:
+    """Whether every op of `graph` that is fixed to a chip is on it in `assignment` [N], and every group on one."""
+    if graph.op_chip is not None and np.any((graph.op_chip >= 0) & (graph.op_chip != assignment)):
+        return False
+    return all(assignment[u] == assignment[v] for u, v in group_pairs(graph))
+
+
+def group_pairs(graph: ComputationGraph) -> list[tuple[int, int]]:
+    """Of every group its first op with each of the others."""
+    first: dict[str, int] = {}
+    pairs = [(first.setdefault(group, op), op) for op, group in enumerate(graph.op_group or ()) if group]
+    return [(u, v) for u, v in pairs if u != v]
+
+
 def valid_count(assignments: np.ndarray, op_edges: np.ndarray) -> int:
     """How many of [B, N] assignments are valid; nearly all random ones fall at Eq. 2, so the batch is cheap."""
     if not len(op_edges):

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 from learned_mapping.cp_sat import run
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
-from learned_mapping.mcm.rules.constraints import check_chips, check_strength
+from learned_mapping.mcm.rules.constraints import check_chips, check_strength, group_pairs
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
@@ -34,7 +34,7 @@ class LateError(Exception):
 
 
 class Rules:
-    """The rules of one graph on C chips as a CP-SAT model.
+    """The rules of one graph on C chips as a CP-SAT model, with its fixed ops and groups.
 
     Raises:
       LateError: it could not be made by `deadline`, of `time.perf_counter`.
@@ -61,6 +61,12 @@ class Rules:
                 self.model.add_implication(self.at_least[u][c], self.at_least[v][c])  # Eq. 2
                 if strength == "chain" and c + 1 < chips:
                     self.model.add_implication(self.at_least[v][c + 1], self.at_least[u][c])
+        for op, chip in enumerate([] if graph.op_chip is None else graph.op_chip.tolist()):
+            if chip >= 0:
+                self.model.add_bool_or([self.on[op][chip]] if chip < chips else [])
+        for u, v in group_pairs(graph):
+            for c in range(1, chips):
+                self.model.add(self.at_least[u][c] == self.at_least[v][c])
         for c in range(chips - 1):  # Eq. 3
             used = new("")
             self.model.add_bool_or([*(self.on[u][c] for u in range(n)), ~used])

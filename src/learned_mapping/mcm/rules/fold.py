@@ -25,8 +25,9 @@ INPUT_KINDS = frozenset("input inputs placeholder arg argument data feed".split(
 def weight_sources(graph: ComputationGraph) -> np.ndarray:
     """[N] bool: ops that stand for weights, as other tools export them.
 
-    Such an op reads nothing, makes one tensor that does not leave the graph and is used, does no arithmetic, and is of
-    a kind that says so (`WEIGHT_KINDS`); or, of any kind but those of inputs, takes no time where times are given.
+    Such an op reads nothing, makes one tensor that does not leave the graph and is used, does no arithmetic, has no
+    chip or group of its own, and is of a kind that says so (`WEIGHT_KINDS`); or, of any kind but those of inputs,
+    takes no time where times are given.
     """
     reads = np.zeros(graph.num_ops, bool)
     reads[graph.edge_consumer] = True
@@ -36,7 +37,7 @@ def weight_sources(graph: ComputationGraph) -> np.ndarray:
     idle = np.zeros(graph.num_ops, bool) if graph.op_seconds is None else graph.op_seconds == 0
     named = np.array([kind in WEIGHT_KINDS for kind in kinds], bool)
     named |= idle & np.array([kind not in INPUT_KINDS for kind in kinds], bool)
-    found = named & ~reads & (made == 1) & (graph.op_flop == 0)
+    found = named & ~reads & (made == 1) & (graph.op_flop == 0) & ~graph.op_is_tied
     found[graph.tensor_producer[kept]] = False
     return found
 
@@ -56,10 +57,11 @@ def fold_weights(graph: ComputationGraph) -> ComputationGraph:
 def fold_cheap_sources(graph: ComputationGraph) -> ComputationGraph:
     """The graph paper 2's methods partition: cheap sources with several consumers are replicated into each of them.
 
-    Ops are cheap when they and their ancestors together are, hold no weights, and none of their tensors leaves the
-    graph. A cheap op folds when it has at least two consumers, and so do the cheap ops before and behind it. Each
-    consumer recomputes it: the arithmetic is added there, and reads nothing from memory. Folded tensors take no memory
-    and no transfer. Time is that of the default `ChipPackage` without overheads; an ``input`` counts by its bytes.
+    Ops are cheap when they and their ancestors together are, hold no weights, have no chip or group of their own, and
+    none of their tensors leaves the graph. A cheap op folds when it has at least two consumers, and so do the cheap ops
+    before and behind it. Each consumer recomputes it: the arithmetic is added there, and reads nothing from memory.
+    Folded tensors take no memory and no transfer. Time is that of the default `ChipPackage` without overheads; an
+    ``input`` counts by its bytes.
     Folding again changes nothing.
     """
     folded_before = 0
@@ -80,7 +82,7 @@ def _foldable(graph: ComputationGraph) -> np.ndarray:
     producers, consumers = graph.op_producers, graph.op_consumers
     leaving = np.zeros(graph.num_ops, bool)
     leaving[graph.tensor_producer[graph.tensor_is_output]] = True
-    heavy = leaving | (graph.op_weight_bytes > 0)
+    heavy = leaving | (graph.op_weight_bytes > 0) | graph.op_is_tied
     cheap = np.zeros(graph.num_ops, bool)
     chain_seconds = np.zeros(graph.num_ops)
     order = graph.topological_order.tolist()

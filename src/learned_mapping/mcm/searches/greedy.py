@@ -5,13 +5,12 @@ simplest rule of that description; `careful_greedy` is what a rule can do withou
 """
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.searches.even_cut import filled
+from learned_mapping.mcm.rules.pins import chip_bounds, parts_of
+from learned_mapping.mcm.searches.even_cut import balanced_start, filled
 from learned_mapping.programs.graph import late_order
 
 BISECTIONS = 40
@@ -36,9 +35,12 @@ def careful_greedy(model: ChipModel) -> np.ndarray:
     Then it takes ops as long as its time, both links included, can stay within the cap, and stops where it did last.
     Where the graph has several parts that no edge joins, the parts one after the other are tried too, and the best
     counts: side by side they would go over the same few chips. Always valid: at the least the whole graph on chip 0.
+    Where ops are fixed, every op waits for the first chip that it can have and is demanded on the last; where no fill
+    succeeds so, the even cut takes its place.
     """
-    found = [_smallest_cap(model, *way) for way in ((late_order(model.graph), None), *_part_by_part(model))]
-    return min(found, key=model.runtime)
+    ways = ((late_order(model.graph), None), *_part_by_part(model))
+    found = [each for way in ways if (each := _smallest_cap(model, *way)) is not None]
+    return min(found, key=model.runtime) if found else balanced_start(model, repair_arrays(model.graph))
 
 
 def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]]:
@@ -46,8 +48,7 @@ def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]
     is not to begin another; none for a whole graph. An op alone is no part: it fits anywhere.
     """
     graph = model.graph
-    edges = sparse.coo_matrix((np.ones(len(graph.op_edges)), graph.op_edges.T), shape=(graph.num_ops,) * 2)
-    _, part = csgraph.connected_components(edges, directed=False)
+    part = parts_of(graph)
     if (np.bincount(part) > 1).sum() < 2:
         return []
     seconds, order = np.bincount(part, model.op_seconds), late_order(graph)
@@ -55,14 +56,18 @@ def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]
     return [(order, apart) for order in orders for apart in (None, part)]
 
 
-def _smallest_cap(model: ChipModel, order: np.ndarray, apart: np.ndarray | None) -> np.ndarray:
-    """[N] int32: the fill of chips in this topological order under the smallest cap for which it succeeds."""
+def _smallest_cap(model: ChipModel, order: np.ndarray, apart: np.ndarray | None) -> np.ndarray | None:
+    """[N] int32: the fill of chips in this topological order under the smallest cap for which it succeeds; None where,
+    with fixed ops, it never does."""
     graph, chips = model.graph, model.package.chips
     fill = _Fill(model, order, apart)
     total = float(model.op_seconds.sum())
     low, high = max(total / chips, float(model.op_seconds.max())), total
-    best = np.zeros(graph.num_ops, np.int32)
+    best: np.ndarray | None = np.zeros(graph.num_ops, np.int32)
     best_seconds = model.runtime(best)
+    if graph.op_chip is not None:
+        high += 2.0 * float(model.tensor_seconds.sum())
+        best, best_seconds = fill.under(high), np.inf
     found = fill.under(low)
     if found is not None:
         return found
@@ -95,6 +100,11 @@ class _Fill:
         self._order = order.tolist()
         self._part = [0] * graph.num_ops if apart is None else apart.tolist()
         self._rank = np.argsort(self._order).tolist()
+        lows, highs = chip_bounds(graph)
+        self._lows = lows.tolist()
+        self._due: dict[int, list[int]] = {}
+        for op in np.flatnonzero(highs < self._chips).tolist():
+            self._due.setdefault(int(highs[op]), []).append(op)
 
     def under(self, cap: float) -> np.ndarray | None:
         """A partition whose every chip stays within `cap` seconds, or None where this rule finds none."""
@@ -119,13 +129,13 @@ class _Fill:
                     if open_uses[t] == 0:
                         cut -= self._tensor_seconds[t]
 
-            for op in self._demanded(previous, chip_of):
+            for op in self._demanded(previous, chip_of, self._due.get(chip, [])):
                 take(op)
             kept, fits = len(taken), load + arriving + cut <= cap
             while position < n and chip_of[self._order[position]] >= 0:
                 position += 1
             for op in self._order[position:]:
-                if chip_of[op] >= 0:
+                if chip_of[op] >= 0 or self._lows[op] > chip:
                     continue
                 if load + self._seconds[op] + arriving > cap or (taken and self._part[op] != self._part[taken[-1]]):
                     break
@@ -148,10 +158,11 @@ class _Fill:
                 return np.array(chip_of, np.int32)
         return None
 
-    def _demanded(self, previous: list[int], chip_of: list[int]) -> list[int]:
-        """Consumers of the ops in `previous` that have no chip yet and all that precedes them, in topological order."""
+    def _demanded(self, previous: list[int], chip_of: list[int], due: list[int]) -> list[int]:
+        """Ops that are `due`, consumers of the ops in `previous` that have no chip yet, and all that precedes them, in
+        topological order."""
         found: set[int] = set()
-        stack = [v for u in previous for v in self._behind[u]]
+        stack = due + [v for u in previous for v in self._behind[u]]
         while stack:
             op = stack.pop()
             if op not in found and chip_of[op] < 0:

@@ -17,6 +17,8 @@ from numba import njit
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.rules.constraints import uses_prefix
+from learned_mapping.mcm.rules.pins import chip_bounds
 from learned_mapping.mcm.searches.even_cut import near_balanced
 from learned_mapping.programs.graph import Lists
 
@@ -42,17 +44,19 @@ class MoveArrays(NamedTuple):
     use_offsets: np.ndarray  # [M + 1] int64.
     users: np.ndarray  # [E] int64.
     tensor_seconds: np.ndarray  # [M] float64 that a tensor keeps a link busy.
+    fixed: np.ndarray  # [N] bool, whether an op can have one chip only.
 
 
 def move_arrays(model: ChipModel) -> MoveArrays:
     """The arrays of the model's graph."""
     graph = model.graph
+    lows, highs = chip_bounds(graph)
     lists = (graph.op_producers, graph.op_consumers, graph.op_inputs, graph.op_outputs)
     pairs = [array for each in lists for array in _offsets_and_entries(each)]
     uses = (graph.tensor_producer, graph.consumer_offsets, graph.edge_consumer)
     return MoveArrays(
         np.asarray(model.op_seconds, np.float64), *pairs, *(np.asarray(each, np.int64) for each in uses),
-        np.asarray(model.tensor_seconds, np.float64),
+        np.asarray(model.tensor_seconds, np.float64), lows == highs,
     )  # fmt: skip
 
 
@@ -99,6 +103,8 @@ def _moves(arrays, y, latencies, power, gains, allowed):
             low, high = max(low, other - 1), min(high, other)
         gains[op, :], allowed[op, :] = 0.0, False
         allowed[op, 1] = True
+        if arrays.fixed[op]:
+            continue
         for side in (-1, 1):
             to = chip + side
             if not low <= to <= high:
@@ -133,7 +139,7 @@ def climb(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budg
         partition = near_balanced(model, arrays, rng, 1)[0]
         while not budget.spent():
             throughput, latencies = model.judged(partition)
-            if budget.record(throughput):
+            if budget.record(throughput if uses_prefix(partition) else 0.0):  # a move may leave chip 0 empty
                 best = partition.copy()
             if not latencies.any():  # it cannot run, and tells nothing
                 break

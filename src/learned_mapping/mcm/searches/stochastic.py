@@ -14,7 +14,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.engine import Repair
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.rules.constraints import is_valid, obeys_pins
 from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
 
 BATCH = 64
@@ -45,7 +45,7 @@ def unconstrained_search(
     last = np.zeros(n, np.int32)
     while not budget.spent():
         last = rng.integers(0, chips, n, dtype=np.int32)
-        ok = is_valid(last, model.graph.op_edges)
+        ok = is_valid(last, model.graph.op_edges) and obeys_pins(last, model.graph)
         valid += ok
         if budget.record(model.throughput(last) if ok else 0.0) and ok:
             best = last

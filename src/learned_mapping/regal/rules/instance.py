@@ -43,7 +43,7 @@ class Instance:
     """What is to be scheduled, on what, and what counts.
 
     Raises:
-      InputError: unknown objective, unusable devices, or tensors too large to sum in 64 bits.
+      InputError: unknown objective, unusable devices, tensors too large to sum in 64 bits, ops with a chip or a group.
     """
 
     graph: ComputationGraph
@@ -55,6 +55,11 @@ class Instance:
             raise InputError("objective", "", f"expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         check_pair(self.pair)
         check_sizes(self.graph, self.graph.name)
+        if self.graph.op_is_tied.any():
+            op = int(self.graph.op_is_tied.argmax())
+            raise InputError(
+                self.graph.name, f"ops[{op}]", "has a chip or a group, which are for `lmap solve mcm` alone"
+            )
 
     @property
     def chromosome_length(self) -> int:
