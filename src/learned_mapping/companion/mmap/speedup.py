@@ -152,8 +152,8 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
     """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
     program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
     anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search, whose
-    mean there is ``speedup_same``; ``ahead``, on how many its return is larger by `AHEAD`, and ``return_difference``,
-    by how much over all; ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
+    mean there is ``speedup_same``; ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`;
+    ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
     found: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
@@ -173,9 +173,8 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
         found.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
         returns = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
         differences = [returns[name, AGENT] - returns[name, OURS] for name in both]
-        ahead = sum(difference > AHEAD for difference in differences)
-        found.append(row("all", AGENT, "ahead", ahead, n=len(both), baseline=OURS))
-        found.append(mean_row("all", AGENT, "return_difference", differences, baseline=OURS))
+        counts = {"ahead": sum(d > AHEAD for d in differences), "behind": sum(d < -AHEAD for d in differences)}
+        found += rows("all", AGENT, counts, n=len(both), baseline=OURS)
         if rest := [ours[name] for name in both if none[name] < 1.0]:
             found += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
     return found
