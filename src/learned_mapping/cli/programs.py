@@ -2,14 +2,16 @@
 
 import re
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.cli.output import check_out, report
 from learned_mapping.errors import InputError, shown
 from learned_mapping.problem import STABLEHLO_ENDINGS
-from learned_mapping.programs.graph import check_text
+from learned_mapping.programs.graph import ComputationGraph, check_text
 
 JSON_ENDINGS = (".json", ".json.gz")
 
@@ -26,18 +28,28 @@ def positions(text: str) -> tuple[int, ...]:
 
 
 def trace(options: Any) -> int:
-    """Traces a user's function, or reads StableHLO, into a graph file, or with ``--program`` a program file."""
+    """Traces a function or a torch module, or reads StableHLO, into a graph file, with ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
     if options.name is not None:
         check_text("--name", "name", [options.name])
     parameters = positions(options.parameters)
     if options.function.endswith(STABLEHLO_ENDINGS):
-        return _convert(options, out, parameters)
-    from learned_mapping.programs.trace.user_function import beside, load_example
+        from learned_mapping.programs.trace.stablehlo import read_stablehlo
+
+        read = partial(read_stablehlo, options.function, parameters, options.name)
+        return _convert(options, out, read, ("arg", "check", "unroll_limit"))
+    from learned_mapping.programs.trace.user_function import beside, is_torch, load_example
 
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
-    given = {"name": options.name or options.function.rpartition(":")[2], "parameters": example.parameters}
+    name = options.name or options.function.rpartition(":")[2]
+    if is_torch(example.function):
+        from learned_mapping.programs.trace.torch_module import trace_module
+
+        with beside(options.function), redirect_stdout(sys.stderr):
+            made: Any = trace_module(example.function, example.args, example.parameters, name)
+        return _convert(options, out, lambda: made, ("check", "unroll_limit"))
+    given = {"name": name, "parameters": example.parameters}
     limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
     counts = _checked(options, example, given["name"], limit) if options.check else {}
     given |= limit
@@ -48,7 +60,7 @@ def trace(options: Any) -> int:
 
         given |= {"machine": MemoryHierarchy(), "donated": example.donated}
         with beside(options.function), redirect_stdout(sys.stderr):
-            made: Any = schedule(example.function, *example.args, **given)
+            made = schedule(example.function, *example.args, **given)
         write_program(out, made)
     else:
         from learned_mapping.programs.formats import write_graph
@@ -60,15 +72,14 @@ def trace(options: Any) -> int:
     return _tell_made(options, out, made, counts)
 
 
-def _convert(options: Any, out: Path, parameters: tuple[int, ...]) -> int:
-    """StableHLO from a file, as a graph or a program."""
-    for name in ("arg", "check", "unroll_limit"):
+def _convert(options: Any, out: Path, read: Callable[[], ComputationGraph], without: Sequence[str]) -> int:
+    """A graph that comes from elsewhere than a JAX function, as a graph or a program; some options have no use."""
+    for name in without:
         if getattr(options, name):
-            raise InputError(f"--{name.replace('_', '-')}", "", "is for a function, not for a file")
+            raise InputError(f"--{name.replace('_', '-')}", "", "is for a JAX function")
     from learned_mapping.programs.formats import write_graph, write_program
-    from learned_mapping.programs.trace.stablehlo import read_stablehlo
 
-    made: Any = read_stablehlo(options.function, parameters, options.name)
+    made: Any = read()
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.trace.schedule import schedule_graph

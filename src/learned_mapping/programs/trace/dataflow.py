@@ -230,9 +230,9 @@ class _Builder:
 
     def emit(
         self, kind: str, scope: str, inputs: Sequence[Atom | None], in_avals: Sequence[Any], out_avals: Sequence[Any],
-        params: Mapping[str, Any], effect: bool = False,
+        params: Mapping[str, Any], effect: bool = False, flop: float | None = None,
     ) -> list[int]:  # fmt: skip
-        """Appends one operation; returns its outputs."""
+        """Appends one operation, of this many FLOP where they are counted elsewhere; returns its outputs."""
         if len(self.operations) >= MAX_OPERATIONS:
             raise InputError(self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations")
         name = self.distinct(f"{scope}/{kind}" if scope else kind)
@@ -243,7 +243,7 @@ class _Builder:
             if isinstance(value, int):
                 read[value] = max(read.get(value, 0), min(amount * self.shards, self.values[value].bytes))
         in_place = kind in IN_PLACE_UPDATES and isinstance(inputs[0], int)
-        flop, unknown = work_of(kind, in_avals, out_avals, params)
+        flop, unknown = work_of(kind, in_avals, out_avals, params) if flop is None else (flop, ())
         if unknown:
             self.unknown[name] = unknown
         self.operations.append(

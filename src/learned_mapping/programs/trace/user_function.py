@@ -1,4 +1,4 @@
-"""A user's own JAX function, named on the command line: ``MODULE:FUNCTION`` and ``DTYPE[SHAPE]`` arguments."""
+"""A user's JAX function or torch module, named on the command line: ``MODULE:FUNCTION`` and ``DTYPE[SHAPE]``."""
 
 import importlib
 import importlib.util
@@ -63,7 +63,8 @@ def load_example(
     """The function that ``MODULE:FUNCTION`` names, with its arguments.
 
     With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no arguments and
-    return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the way for functions of pytrees.
+    return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the way for functions of pytrees. A
+    torch module with its example inputs is such a function.
 
     Args:
       spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
@@ -79,6 +80,9 @@ def load_example(
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
         return _with_donated(spec, Example(function, args, tuple(parameters), tuple(donated)))
+    if is_torch(function):
+        fault = "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that returns both"
+        raise InputError(spec, "", fault)
     try:
         taken = inspect.signature(function).parameters.values()
         takes = sum(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in taken)
@@ -108,6 +112,12 @@ def load_example(
         tuple(donated) or _positions(spec, found.donated),
     )  # fmt: skip
     return _with_donated(spec, example)
+
+
+def is_torch(value: Any) -> bool:
+    """Whether a value is a torch module or an exported program; torch is not imported for the answer."""
+    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
+    return bool(names & {"torch.nn.modules.module.Module", "torch.export.exported_program.ExportedProgram"})
 
 
 def _with_donated(spec: str, example: Example) -> Example:

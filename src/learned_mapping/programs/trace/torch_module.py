@@ -1,0 +1,220 @@
+"""A graph from a torch module and example inputs: what `torch.export` makes of them, operation by operation.
+
+Torch is the user's own installation, imported on the first call. Each ATen operation becomes the primitive of JAX that
+does the same, so that graphs of both frameworks look alike and cost alike; contractions are counted by torch's own
+counter (`torch.utils.flop_counter`), everything else by the rules of `primitive_costs`.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from learned_mapping.errors import InputError, shown
+from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, without_dead_operations
+from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
+from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
+
+SAME = {
+    "sub": "rsub", "rem": "remainder fmod", "max": "maximum relu leaky_relu clamp_min", "min": "minimum clamp_max",
+    "round": "trunc", "clamp": "hardtanh", "expm1": "elu", "logistic": "sigmoid", "not": "logical_not bitwise_not",
+    "and": "logical_and bitwise_and", "or": "logical_or bitwise_or", "xor": "logical_xor bitwise_xor",
+    "select_n": "where masked_fill", "is_finite": "isinf isnan", "log": "log2 log10", "div": "reciprocal",
+    "erf": "gelu", "broadcast_in_dim": "fill full full_like expand repeat unsqueeze zeros ones empty scalar_tensor",
+    "iota": "arange", "reshape": "view _unsafe_view squeeze alias", "stop_gradient": "detach",
+    "copy": "clone lift_fresh_copy", "convert_element_type": "_to_copy", "transpose": "permute t", "rev": "flip",
+    "concatenate": "cat stack", "slice": "select as_strided diagonal", "split": "split_with_sizes",
+    "pad": "constant_pad_nd reflection_pad2d replication_pad2d", "gather": "embedding index index_select",
+    "dynamic_update_slice": "slice_scatter select_scatter", "scatter": "index_put",
+    "scatter-add": "scatter_reduce scatter_add", "reduce_sum": "sum mean var var_mean", "reduce_max": "amax",
+    "reduce_min": "amin", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all", "top_k": "topk",
+    "random_bits": "rand randn randint rand_like randn_like bernoulli", "dot_general": "mm addmm bmm baddbmm",
+    "conv_general_dilated": "convolution", "reduce_window_max": "max_pool2d_with_indices",
+    "reduce_window_sum": "avg_pool2d avg_pool1d", "fft": "_fft_r2c _fft_c2c _fft_c2r",
+}  # fmt: skip
+"""Primitive of JAX -> the ATen operations that do the same under another name."""
+PRIMITIVES = {aten: kind for kind, names in SAME.items() for aten in names.split()}
+DECOMPOSED = (
+    "_softmax", "_log_softmax", "native_layer_norm", "native_group_norm", "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional", "gelu", "silu", "native_dropout",
+    "addcmul", "addcdiv", "mse_loss", "nll_loss_forward", "softplus", "hardsigmoid", "hardswish",
+)  # fmt: skip
+"""Operations that are laid out as what they consist of, besides those that `torch.export` lays out so by itself."""
+WINDOWS = ("max_pool2d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool3d_with_indices")
+PARAMETER_KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+
+
+def trace_module(
+    module: Any, args: Sequence[Any] = (), parameters: Sequence[int] = (), name: str | None = None
+) -> ComputationGraph:
+    """The computation graph of a torch module.
+
+    Parameters, buffers and constants of the module are weights of the ops that use them, as parameters are in
+    `graph.trace`; inputs of the module become ops of kind ``input``.
+
+    Args:
+      module: a `torch.nn.Module`, exported here in the mode that it is in (training or evaluation), or a
+        `torch.export.ExportedProgram`.
+      args: example inputs of a module: tensors, containers of tensors, or `jax.ShapeDtypeStruct`.
+      parameters: positions of the inputs, tensor by tensor, that are parameters as well.
+      name: the graph's name, by default that of the module's class.
+
+    Raises:
+      InputError: torch cannot export the module; a shape is dynamic; an op holds functions (`torch.cond` and its like);
+        nothing is computed; no input has the position of a parameter.
+    """
+    name = name or type(module).__name__
+    flow, weights = _Reader(name).read(_exported(module, args, name))
+    graph = graph_of_dataflow(flow, [*weights, *flow.arguments_at(parameters, "parameters")])
+    import torch
+
+    metadata = {k: v for k, v in graph.metadata.items() if k != "jax"} | {"torch": torch.__version__}
+    return fold_sources(replace(graph, metadata=metadata))
+
+
+def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
+    """An exported program of core ATen operations, the composite ones of `DECOMPOSED` laid out."""
+    import torch
+    from torch._decomp import get_decompositions
+    from torch.export import default_decompositions, export
+
+    try:
+        program = module
+        if isinstance(module, torch.nn.Module):
+            example = jax.tree.map(lambda leaf: _tensor(leaf, module), tuple(args))
+            program = export(module, example)
+        table = default_decompositions()
+        table.update(get_decompositions([getattr(torch.ops.aten, op) for op in DECOMPOSED]))
+        return program.run_decompositions(table)
+    except (InputError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a user's module may even end the interpreter
+        text = str(error).strip().split("\n")[0][:300]
+        raise InputError(name, "", f"cannot be exported by torch ({type(error).__name__}: {text})") from error
+
+
+def _tensor(leaf: Any, module: Any) -> Any:
+    """A tensor of zeros where the module is for an abstract array; anything else as it is."""
+    import torch
+
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    place = next((parameter.device for parameter in module.parameters()), "cpu")
+    return torch.zeros(leaf.shape, dtype=getattr(torch, str(leaf.dtype)), device=place)
+
+
+class _Reader:
+    """An exported program as a dataflow."""
+
+    def __init__(self, name: str):
+        self.name, self.builder = name, _Builder(name, 1)
+        self.known: dict[Any, list[tuple[int, Any] | None]] = {}
+        """Node -> value and abstract array of each result, None for what is no tensor."""
+
+    def read(self, program: Any) -> tuple[Dataflow, list[int]]:
+        """The dataflow, whose arguments are the module's inputs, and the values of what the module holds."""
+        held = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name in PARAMETER_KINDS}
+        weights: list[int] = []
+        arguments: list[int] = []
+        outputs: list[int | None] = []
+        for node in program.graph.nodes:
+            if node.op == "output":
+                ends = [pair for leaf in jax.tree.leaves(node.args[0]) for pair in self.known.get(leaf, ())]
+                outputs = [pair[0] for pair in ends if pair is not None]
+            elif node.op == "call_function":
+                self.operation(node)
+            else:
+                known = [None if a is None else (self.builder.value(a, node.name), a) for a in self.arrays(node)]
+                self.known[node] = known
+                (weights if node.name in held else arguments).extend(pair[0] for pair in known if pair)
+        builder = self.builder
+        flow = without_dead_operations(
+            Dataflow(
+                name=self.name,
+                values=builder.values,
+                operations=builder.operations,
+                arguments=[*weights, *arguments],
+                argument_leaves=[[v] for v in arguments],
+                constants=[],
+                outputs=outputs,
+            )
+        )
+        left = [kind for op in flow.operations for kind in builder.unknown.get(op.name, ())]
+        return replace(flow, unknown={kind: left.count(kind) for kind in sorted(set(left))}), weights
+
+    def arrays(self, node: Any) -> list[Any]:
+        """The abstract arrays of a node's results, None for each that is no tensor."""
+        import torch
+
+        made, found = [], node.meta.get("val")
+        for result in found if isinstance(found, list | tuple) else [found]:
+            if not isinstance(result, torch.Tensor):
+                made.append(None)
+                continue
+            if not all(isinstance(size, int) for size in result.shape):
+                shape = shown(f"[{', '.join(map(str, result.shape))}]")
+                raise InputError(self.name, node.name, f"a dynamic shape, {shape}: export it with fixed shapes")
+            kind = str(result.dtype).removeprefix("torch.")
+            try:
+                made.append(jax.ShapeDtypeStruct(tuple(result.shape), jnp.dtype(kind)))
+            except TypeError:
+                raise InputError(self.name, node.name, f"element type {shown(kind)} is not known") from None
+        return made
+
+    def operation(self, node: Any) -> None:
+        """Lays out one node; an item of a node of several results is one of its values."""
+        if node.target is operator.getitem:
+            source, place = node.args
+            self.known[node] = [self.known[source][place]]
+            return
+        packet = getattr(node.target, "overloadpacket", None)
+        if packet is None or any(n.op == "get_attr" for n in node.all_input_nodes):
+            fault = f"{shown(str(node.target))} holds functions of its own: export the module without it"
+            raise InputError(self.name, node.name, fault)
+        kind = PRIMITIVES.get(aten := str(packet).rpartition(".")[2], aten)
+        operands = [known for n in node.all_input_nodes for known in self.known[n] if known is not None]
+        place = IN_PLACE_UPDATES.get(kind, 0)
+        if place and len(operands) > place:
+            operands.insert(place, operands.pop())  # the update comes last in torch
+        elif place:
+            kind = "select_n"
+        values, avals = [v for v, _ in operands], [aval for _, aval in operands]
+        results = self.arrays(node)
+        made = [aval for aval in results if aval is not None]
+        params = {"window_dimensions": node.args[1]} if aten in WINDOWS else _parameters(kind, node, avals)
+        flop = _counted(node, packet)
+        new = iter(self.builder.emit(kind, _scope(node), values, avals, made, params, flop=flop) if made else ())
+        self.known[node] = [None if aval is None else (next(new), aval) for aval in results]
+
+
+def _scope(node: Any) -> str:
+    """Where in the module a node was made, such as ``layers.0/self_attn``."""
+    paths = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+    return paths[-1].replace(".", "/") if paths and isinstance(paths[-1], str) else ""
+
+
+def _counted(node: Any, packet: Any) -> float | None:
+    """FLOP by torch's own counter; None of what it does not count."""
+    from torch.utils.flop_counter import flop_registry
+
+    count: Callable | None = flop_registry.get(packet)
+    if count is None:
+        return None
+    args, more = jax.tree.map(
+        lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf, (tuple(node.args), dict(node.kwargs))
+    )
+    return float(count(*args, **more, out_val=node.meta["val"]))
+
+
+def _parameters(kind: str, node: Any, avals: Sequence[Any]) -> dict[str, Any]:
+    """What the rules of `primitive_costs` ask of a primitive that has parameters."""
+    if kind in ("sort", "top_k"):
+        more = {"k": node.args[1]} if kind == "top_k" else {}
+        return {"dimension": len(avals[0].shape) - 1, **more}
+    if kind == "fft":
+        return {"fft_lengths": [avals[0].shape[d] for d in node.args[1]]}
+    return {}
