@@ -322,7 +322,7 @@ EMPTY = {"tensors": [], "instructions": [{"name": "i", "kind": "f", "buffers": [
 """Of a program without buffers."""
 
 
-@pytest.mark.parametrize("method", ["muzero", "muzero-frozen", "search-only", "learning-only"])
+@pytest.mark.parametrize("method", ["muzero", "muzero-frozen", "search-only", "learning-only", "imitation"])
 def test_nothing_to_decide_is_soon_decided(folder, capsys, method):
     """No buffers, or buffers that can only be dropped: nothing is compiled for that, and nothing fails."""
     only_drop = copy.deepcopy(PROGRAM) | {"memory": {"fast_bytes": 1, "copy_bytes_per_s": 1.0}}

@@ -31,12 +31,12 @@ def small_graph():
 
 
 def play_mmap():
-    program = mmap_env.env_program(toy_program())
+    program, tables = mmap_env.env_program(toy_program()), mmap_env.observation_tables(toy_program())
     state = mmap_env.reset(program, 16)
-    yield state, None
+    yield (state, mmap_env.observe(program, tables, state)), None
     while not bool(state.over):
         state, reward = jax.jit(mmap_env.step)(program, state, jnp.argmax(state.position.legal))
-        yield state, reward
+        yield (state, mmap_env.observe(program, tables, state)), reward
 
 
 def play_mcm():

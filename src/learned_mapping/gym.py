@@ -26,8 +26,8 @@ from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import PROBLEM as PARTITIONING
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mmap.agent.games import Games
-from learned_mapping.mmap.agent.observation import WIDTH
 from learned_mapping.mmap.draw import picture as draw_mapping
+from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.mmap.validate import validate
@@ -71,7 +71,7 @@ class _Mapping(gymnasium.Env):
 class MMap(_Mapping):
     """Paper 1's game: which buffers of a program live in fast memory.
 
-    - Observation: [WIDTH] float32, the position as `mmap.agent.observation` describes it, one buffer in hand.
+    - Observation: [WIDTH] float32, the position as `mmap.observation` describes it, one buffer in hand.
     - Action: 0 Copy, 1 NoCopy, 2 Drop. `action_masks` tells which are legal; one that is not changes nothing.
     - Reward: the share of the possible saving that the move saves, less what a Drop-backup takes back; rewards sum to
       the return of the mapping.

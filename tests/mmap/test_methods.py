@@ -18,7 +18,8 @@ from mmap_games import hard_program
 from synthetic_programs import random_program
 
 AGENT = (
-    "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only", "ppo",
+    "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only", "imitation",
+    "ppo",
 )  # fmt: skip
 """Held to the same in `tests/mmap/agent` and `tests/test_conformance.py`."""
 CLASSICAL = [method for method in METHODS if method not in AGENT]

@@ -17,12 +17,16 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.precision import exact, require_exact
+from learned_mapping.mmap.env_observation import ObservationTables, observation_tables, observe
 from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
-__all__ = ["EnvProgram", "EnvState", "Position", "capacity_for", "env_program", "exact", "reset", "step"]
+__all__ = [
+    "EnvProgram", "EnvState", "ObservationTables", "Position", "capacity_for", "decide", "env_program", "exact",
+    "observation_tables", "observe", "reset", "step",
+]  # fmt: skip
 
 UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
 SMALL = 256  # Up to this many buffers the environment gets a slot for each, which rules an overflow out.
@@ -89,7 +93,7 @@ class EnvState(NamedTuple):
     - Reset: `reset`, from a program and a number of slots; no randomness.
     - Step: `step`, 0 Copy, 1 NoCopy or 2 Drop of the buffer at ``position.cursor``; deterministic. Drop-backup, which a
       dead end causes, is part of the step.
-    - Observe: ``position`` is all there is; `mmap.agent.env_games.observe` makes a vector of it.
+    - Observe: ``position`` is all there is; `observe` makes a vector of it.
     - Mask: ``position.legal`` [3] bool; an action that is not legal changes nothing and earns nothing.
     - Reward: seconds that the move saves; ``position.saved_s`` is their sum less what Drop-backup took back, so its
       difference over a step is a reward that sums to the game's saving.
@@ -269,6 +273,16 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
         overflow=state.overflow | overflow,
     )
     return next_state, reward
+
+
+def decide(program: EnvProgram, state: EnvState, action: jax.Array) -> EnvState:
+    """A decision (-1: none) and all that is forced after it."""
+    state = jax.lax.cond(action >= 0, lambda s: step(program, s, action)[0], lambda s: s, state)
+
+    def forced(state: EnvState) -> EnvState:
+        return step(program, state, jnp.argmax(state.position.legal))[0]
+
+    return jax.lax.while_loop(lambda s: s.position.legal.sum() == 1, forced, state)
 
 
 def _select(condition: jax.Array, yes: Position, no: Position) -> Position:

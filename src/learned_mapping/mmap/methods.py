@@ -180,8 +180,10 @@ METHODS: dict[str, Method] = {
                             SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
     "ppo": Method("proximal policy optimisation of a small network: learns from whole games, without search or model",
                   played(_model_free), OURS),
-    "learning-only": _learner("the paper's policy without search or learned model: it imitates its best game",
-                              simulations=0, unroll=0, imitation=1.0),
+    "learning-only": _learner("the paper's agent with its search disabled: the same network, values and learned model, "
+                              "which improves the policy by single steps as in Muesli", simulations=0),
+    "imitation": _learner("a policy that imitates its best game, without search or learned model", SEARCH,
+                          simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip
 """By name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}

@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import jax
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
 from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
+from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.rounds import round_config
+from learned_mapping.mmap.agent.search import make_decide
 from learned_mapping.mmap.agent.solve import solve
+from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import hard_program, random_returns
@@ -101,6 +105,38 @@ def test_controls_do_what_they_say() -> None:
     assert imitated.log[-1]["reward_loss"] == 0.0
     rule = methods.solve(program, "greedy-tuned", samples=400).metrics["return"]
     assert min(frozen.metrics["best_found"], imitated.metrics["best_found"]) >= rule - 1e-12
+
+
+def test_a_policy_improves_without_a_search() -> None:
+    """The head plays; its target is moved by what each action brings in the model, a nat at most; and it learns."""
+    config = dataclasses.replace(SMALL, simulations=0, value_scale=2.0)
+    networks = Networks(config, (40, 40, 3))
+    parameters = networks.init(np.random.default_rng(0), 0.0)
+    rng = np.random.default_rng(1)
+    seen, ids, legal = (
+        rng.standard_normal((6, WIDTH)).astype(np.float32),
+        np.ones((6, 3), np.int32),
+        np.ones((6, 3), bool),
+    )
+    legal[0, 1] = False
+    parameters = jax.tree.map(lambda leaf: leaf + rng.normal(0.0, 0.2, leaf.shape), parameters)
+    state = networks.represent(parameters, seen, ids)
+    head = networks.predict(parameters, state)
+    value, decode = networks.atoms.decode(head.value), networks.atoms.decode
+    worth = []
+    for action in range(3):
+        after, reward = networks.dynamics(parameters, state, np.full(6, action))
+        worth.append(decode(reward) + config.discount * decode(networks.predict(parameters, after).value))
+    gain = np.clip(config.value_scale * (np.stack(worth, 1) - np.asarray(value)[:, None]), -1.0, 1.0)
+    expected = jax.nn.softmax(np.where(legal, head.policy + gain, -np.inf))
+    found = make_decide(networks, config)(parameters, seen, ids, legal, 0, 0, np.full(6, 1e-4, np.float32))
+    np.testing.assert_allclose(found.policy, expected, atol=1e-5)
+    assert np.ptp(gain) > 0.0
+    np.testing.assert_array_equal(found.action, np.argmax(np.where(legal, head.policy, -np.inf), axis=1))
+    program = hard_program(3, 40)
+    values = random_returns(program, 500)
+    trained = solve(program, 0, config=dataclasses.replace(config, iterations=60))
+    assert trained.metrics["own_return"] > values.mean() + 2.0 * values.std()
 
 
 def test_both_environments_train_the_same(tmp_path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learned_mapping.mmap.agent.games import Games, Guide
-from learned_mapping.mmap.agent.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
+from learned_mapping.mmap.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
 from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program

@@ -17,11 +17,11 @@ from learned_mapping.mmap.agent.config import PAPER, WHOLE, changes_from_json, c
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
-from learned_mapping.mmap.agent.observation import AHEAD, CELLS, PARTS, PROFILE
 from learned_mapping.mmap.agent.replay import Batch
 from learned_mapping.mmap.agent.search import make_decide
 from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.methods import METHODS, PROBLEM
+from learned_mapping.mmap.observation import AHEAD, CELLS, PARTS, PROFILE
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import parse_json

@@ -11,8 +11,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.learner import unrolled_loss
 from learned_mapping.mmap.agent.network import Atoms, Networks
-from learned_mapping.mmap.agent.observation import WIDTH
 from learned_mapping.mmap.agent.replay import FIELDS, Replay, decisions_left, lambda_returns
+from learned_mapping.mmap.observation import WIDTH
 
 RNG = np.random.default_rng(0)
 REWARD, VALUE = RNG.standard_normal((6, 2)), RNG.standard_normal((6, 2))

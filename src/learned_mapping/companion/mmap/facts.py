@@ -265,7 +265,7 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """A row per module and size: how many parameters it has, and their shapes; a row for each whole, with what the
     agent sees."""
     from learned_mapping.mmap.agent.network import Networks
-    from learned_mapping.mmap.agent.observation import PARTS
+    from learned_mapping.mmap.observation import PARTS
 
     program, _ = compiled.load(INSTANCE)
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)

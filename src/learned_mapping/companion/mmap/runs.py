@@ -32,6 +32,7 @@ XLA = "xla"
 """The production baseline: the compiler's own mapping."""
 LEARNED = (
     "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only",
+    "imitation",
 )  # fmt: skip
 """The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
 LEARNING = (
@@ -277,6 +278,8 @@ def _method(config: dict[str, Any]) -> str:
     if config["frozen"]:
         return "muzero-frozen"
     if config["imitation"] == 1.0:
+        return "imitation"
+    if not config["simulations"]:
         return "learning-only"
     if config["demonstration"]:
         return "muzero-demonstration"

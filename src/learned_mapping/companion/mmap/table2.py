@@ -57,8 +57,8 @@ METHODS = (
     "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
     MODEL_FREE, "muzero", "muzero-demonstration",
 )  # fmt: skip
-IN_WINDOWS = ("muzero-frozen",)
-"""Besides, where the agent plays windows and merges them into its best game: the control without learning."""
+IN_WINDOWS = ("muzero-frozen", "learning-only")
+"""Besides, where the agent plays windows and merges them into its best game: without learning, and without search."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
 """What these are compared with:"""
 CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
@@ -79,8 +79,9 @@ LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
-ALONE = ("muzero-frozen", "search-only", "learning-only", MODEL_FREE)
-"""Its other arms: the untrained network, the paper's two, and one that learns from games alone."""
+ALONE = ("muzero-frozen", "search-only", "learning-only", "imitation", MODEL_FREE)
+"""Its other arms: the untrained network, the paper's two, one that imitates its best game, and one that learns from
+games alone."""
 ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32")
 """Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the saving, and one of
 AlexNet's kind."""

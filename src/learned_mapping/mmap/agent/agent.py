@@ -41,9 +41,9 @@ ARGMAX = 0.01
 
 
 COMPILED = (
-    "simulations", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids", "channels",
-    "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip", "average",
-    "true_dynamics", "clone",
+    "simulations", "unroll", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids",
+    "channels", "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip",
+    "average", "true_dynamics", "clone",
 )  # fmt: skip
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 

@@ -33,7 +33,7 @@ class AgentConfig:
     cold_temperature: float = 0.25
     """What the logits of cold games are divided by."""
     simulations: int = 8
-    """Of the search; 0 plays by the policy head."""
+    """Of the search; 0 plays by the policy head, which improves by single steps of the model (`improves_alone`)."""
     value_scale: float = 1.5
     """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than these visits)."""
     discount: float = 0.997
@@ -118,6 +118,11 @@ class AgentConfig:
     def share_reanalysed(self) -> float:
         """Decisions searched anew for each sample of an update."""
         return self.reanalyse * self.games / max(self.updates * self.batch, 1)
+
+    @property
+    def improves_alone(self) -> bool:
+        """Whether the policy is improved by the learned model without a search."""
+        return not self.simulations and self.unroll > 0 and not self.frozen and not self.true_dynamics
 
     @property
     def search_simulations(self) -> int:

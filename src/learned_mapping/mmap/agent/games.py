@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.observation import WIDTH, observe, tables_of
+from learned_mapping.mmap.observation import WIDTH, observe, tables_of
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays

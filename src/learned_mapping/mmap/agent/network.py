@@ -15,7 +15,7 @@ import numpy as np
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mmap.agent import light_network, paper_network
 from learned_mapping.mmap.agent.config import PAPER_SIZE, AgentConfig
-from learned_mapping.mmap.agent.observation import WIDTH
+from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.rules.actions import DROP
 
 Parameters = dict[str, Any]

@@ -16,7 +16,7 @@ import numpy as np
 from learned_mapping.learning.networks import embedding, layer_norm, mlp
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.light_network import NAMES
-from learned_mapping.mmap.agent.observation import AHEAD, CELLS, PARTS, PROFILE
+from learned_mapping.mmap.observation import AHEAD, CELLS, PARTS, PROFILE
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 IMAGE = ("map", "profile")

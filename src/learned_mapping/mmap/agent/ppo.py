@@ -14,10 +14,9 @@ import numpy as np
 import optax
 
 from learned_mapping.mmap import env
-from learned_mapping.mmap.agent.env_games import EnvTables, chosen, decide, observe
+from learned_mapping.mmap.agent.env_games import chosen
 from learned_mapping.mmap.agent.games import Games
-from learned_mapping.mmap.agent.observation import WIDTH, tables_of
-from learned_mapping.mmap.rules.state import program_arrays
+from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.searches.search import Search, one_hot
 from learned_mapping.programs.program import Program
 
@@ -53,9 +52,8 @@ def network(width: int) -> hk.Transformed:
 def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]:
     """The state of a training at its start, and `updates`, which goes on from one: a pure function for `jit`. Both
     inside `env.exact`."""
-    env_program, arrays = env.env_program(program), program_arrays(program)
-    tables = EnvTables(*map(jnp.asarray, (*tables_of(arrays), arrays.num_instructions)))
-    fresh = decide(env_program, env.reset(env_program, env.capacity_for(program)), jnp.asarray(-1))
+    env_program, tables = env.env_program(program), env.observation_tables(program)
+    fresh = env.decide(env_program, env.reset(env_program, env.capacity_for(program)), jnp.asarray(-1))
     fresh = jax.tree.map(lambda leaf: jnp.stack([leaf] * settings.games), fresh)
     key, first = jax.random.split(jax.random.PRNGKey(seed))
     net, optimiser = network(settings.width), _optimiser(settings)
@@ -79,7 +77,7 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         return jax.nn.log_softmax(jnp.where(legal, logits, -1e9)), value
 
     def look(games):
-        return jax.vmap(observe, (None, None, 0))(program, tables, games)[0], games.position.legal
+        return jax.vmap(env.observe, (None, None, 0))(program, tables, games)[0], games.position.legal
 
     def move(carry, _):
         parameters, games, key, best = carry
@@ -87,7 +85,7 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         seen, legal = look(games)
         laws, value = policy(parameters, seen, legal)
         action = jax.random.categorical(draw, laws).astype(jnp.int32)
-        after = jax.vmap(decide, (None, 0, 0))(program, games, action)
+        after = jax.vmap(env.decide, (None, 0, 0))(program, games, action)
         reward = ((after.position.saved_s - games.position.saved_s) / possible_s).astype(jnp.float32)
         share = jnp.where(after.over, after.position.saved_s / possible_s, -1.0)
         g = jnp.argmax(share)

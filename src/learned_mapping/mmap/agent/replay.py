@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.agent.observation import WIDTH
+from learned_mapping.mmap.observation import WIDTH
 
 FIELDS = {
     "vector": ((WIDTH,), np.float16),

@@ -18,6 +18,8 @@ from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 LOWEST_LOGIT = -1e9
 """Of an illegal action."""
+ADVANTAGE = 1.0
+"""Nats by which one update of the policy without a search can move an action, Muesli's clip."""
 VISITS = 50.0
 """mctx multiplies Q by this plus the visits of the most visited action."""
 
@@ -25,8 +27,10 @@ VISITS = 50.0
 class Decisions(NamedTuple):
     """What the agent makes of N positions; a row without a legal action gets a meaningless answer."""
 
-    action: np.ndarray  # [N] int32, drawn from `policy` at the temperature asked for.
-    policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is no search.
+    action: (
+        np.ndarray
+    )  # [N] int32, drawn at the temperature asked for: from `policy` after a search, else from the head.
+    policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is neither search nor model.
     value: np.ndarray  # [N] the root's value after the search, in units, relative to the return to go expected there.
     network_value: np.ndarray  # [N] the same before the search.
 
@@ -71,21 +75,40 @@ def make_tree_search(config: AgentConfig, recurrent):
     return search
 
 
+def one_step(config: AgentConfig, recurrent):
+    """(parameters, logits [N, 3] without what is not legal, value [N], embedding of the root) -> the policy [N, 3]
+    improved without a search: the head's, times exp of each action's advantage by one step of the learned model, cut
+    off at `ADVANTAGE` (CMPO, Hessel et al. 2021, equation 9)."""
+
+    def improve(parameters, logits, value, state):
+        def worth(action: int) -> jax.Array:
+            output, _ = recurrent(parameters, None, jnp.full(len(value), action), state)
+            return output.reward + output.discount * output.value
+
+        advantages = jnp.stack([worth(action) for action in range(NUM_ACTIONS)], axis=1) - value[:, None]
+        return jax.nn.softmax(logits + jnp.clip(config.value_scale * advantages, -ADVANTAGE, ADVANTAGE))
+
+    return improve
+
+
 def make_policy(networks: Networks, config: AgentConfig, recurrent):
     """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count, temperature [N]) ->
-    `Decisions`: the search with `recurrent`, mctx's function of a step, or the policy head alone."""
-    search = make_tree_search(config, recurrent)
+    `Decisions`: the search with `recurrent`, mctx's function of a step, the policy head improved by `one_step` of it,
+    or the head alone."""
+    search, improve = make_tree_search(config, recurrent), one_step(config, recurrent)
 
     def decide(parameters, prediction, state, legal, seed, count, temperature):
         search_key, draw_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), count))
         value = searched = networks.atoms.decode(prediction.value)
         logits = masked(prediction.policy, legal)
-        policy = jax.nn.softmax(logits)
-        if config.search_simulations > 0:
+        policy = played = jax.nn.softmax(logits)
+        if config.improves_alone:
+            policy = improve(parameters, logits, value, state)
+        elif config.search_simulations > 0:
             found = search(parameters, search_key, logits, value, state, legal)
-            policy = jnp.where(legal, found.action_weights, 0.0)
+            policy = played = jnp.where(legal, found.action_weights, 0.0)
             searched = found.search_tree.node_values[:, found.search_tree.ROOT_INDEX]
-        hot = masked(jnp.log(policy + 1e-20) / temperature[:, None], legal)
+        hot = masked(jnp.log(played + 1e-20) / temperature[:, None], legal)
         return Decisions(jax.random.categorical(draw_key, hot), policy, searched, value)
 
     return decide

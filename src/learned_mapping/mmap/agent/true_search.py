@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import mctx
 
 from learned_mapping.mmap import env
-from learned_mapping.mmap.agent import env_games
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.network import Networks, Prediction
 from learned_mapping.mmap.agent.search import Decisions, make_policy, masked
@@ -29,7 +28,7 @@ def make_true_decide(networks: Networks, config: AgentConfig):
             return Prediction(
                 jnp.zeros((count, NUM_ACTIONS)), jnp.zeros((count, config.atoms)) + networks.atoms.start()
             )
-        vector, ids = jax.vmap(env_games.observe, in_axes=(None, None, 0))(program, tables, states)
+        vector, ids = jax.vmap(env.observe, in_axes=(None, None, 0))(program, tables, states)
         return networks.predict(parameters, networks.represent(parameters, vector, ids))
 
     def decide(parameters, program, tables, states, to_go, unit, possible_s, seed, count, temperature):
@@ -37,7 +36,7 @@ def make_true_decide(networks: Networks, config: AgentConfig):
             return unit * (states.position.saved_s / possible_s + to_go[states.position.cursor])
 
         def recurrent(parameters, key, action, states):
-            after = jax.vmap(env_games.decide, in_axes=(None, 0, 0))(program, states, action)
+            after = jax.vmap(env.decide, in_axes=(None, 0, 0))(program, states, action)
             going, prediction = ~after.over, look(parameters, program, tables, after)
             output = mctx.RecurrentFnOutput(
                 reward=(potential(after) - potential(states)).astype(jnp.float32),
