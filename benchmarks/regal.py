@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.policy import BINS
+from learned_mapping.regal.agent.reinforce import ReinforceAgent, ReinforceConfig, Stage
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.rules.decode import fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Instance
@@ -48,6 +49,9 @@ def benchmark(
         name = f"rollouts of {ROLLOUT_EVALUATIONS} evaluations, 100 ops, {LAWS} laws a group"
         group()  # compiles
         rows.append(_row(name, LAWS / best_of(repeats, group), "1/s", LEAST_ROLLOUTS))
+        rows.append(
+            _row("the same in steps of a training: laws drawn, runs, estimator, gradient", _training(), "1/s", None)
+        )
         python = best_of(1, lambda: peer(instance, PythonDecoder(instance)))
         compiled = best_of(1, lambda: peer(instance, _CompiledDecoder(instance)))
         rows.append(_row("brkga-mp-ipr, decoder in Python, 100 ops", python, "s", None))
@@ -55,6 +59,18 @@ def benchmark(
         rows.append(_row("speed over brkga-mp-ipr, decoder in Python", python / measured[100], "times", LEAST_SPEEDUP))
         rows.append(_row("speed over brkga-mp-ipr, our compiled decoder", compiled / measured[100], "times", None))
     return rows
+
+
+def _training() -> float:
+    """Runs per second of REINFORCE's steps on graphs of 100 ops, after the first step, which compiles."""
+    graphs = [random_graph(np.random.default_rng([100, i]), "layered", 100) for i in range(10)]
+    stages = (Stage(1.0, ROLLOUT_EVALUATIONS, LAWS, len(graphs), 100),)
+    agent = ReinforceAgent([Instance(graph) for graph in graphs], ReinforceConfig(stages, seconds=1e6))
+    while agent.iterations < 2 or len(agent._uniform) < len(graphs):
+        agent.iterate(lambda: False)
+    before, started = agent.rollouts, time.process_time()
+    agent.iterate(lambda: False)
+    return (agent.rollouts - before) / (time.process_time() - started)
 
 
 def _row(name: str, value: float, unit: str, bar: float | None) -> dict[str, str | float | None]:

@@ -1,12 +1,12 @@
-"""Clones a written rule for peak memory into a policy's weights: where REINFORCE can begin there.
+"""Clones a written rule into a policy's weights: where REINFORCE can begin.
 
-    python -m builders.training.regal_clone --seed 0 --out start.npz
+    python -m builders.training.regal_clone --data traced-memory --seed 0 --out start.npz
     python -m builders.training.regal_reinforce --data traced-memory --seed 0 --start start.npz --out runs/regal
 
-The rule is a law of the action space: an op's priority leans with the rank of the bytes that it frees, and its device a
-little with the side of the Fiedler vector on which it lies. It was chosen among some 35 laws on training graphs. Either
-part alone gains nothing. A policy that begins at it is *REGAL from a cloned rule*, and not the paper's, which begins at
-random weights.
+For peak memory the rule is a law of the action space: an op's priority leans with the rank of the bytes that it frees,
+and its device a little with the side of the Fiedler vector on which it lies. It was chosen among some 35 laws on
+training graphs. Either part alone gains nothing. For running time it is the spectral cut, `effect.cut_bins`. A policy
+that begins at a rule is *REGAL from a cloned rule*, and not the paper's, which begins at random weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from learned_mapping.companion.regal.effect import rule_bins
+from learned_mapping.companion.regal.effect import cut_bins, rule_bins
+from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
 from learned_mapping.regal.agent.network import MODELS
 from learned_mapping.regal.agent.policy import BINS, Policy, write_policy
@@ -36,7 +37,8 @@ SOFTENED = 0.7
 
 def clone(agent: ReinforceAgent, report=say):
     """Parameters after `STEPS` of cross-entropy to the rule's bins on the agent's training graphs."""
-    bins = [rule_bins(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
+    rule = {"memory": rule_bins, "runtime": cut_bins}[agent.instances[0].objective]
+    bins = [rule(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
     parameters, memory = agent.parameters, agent.memory
     for step in range(STEPS):
         rng = np.random.default_rng([agent.config.seed, 7, step])
@@ -62,17 +64,18 @@ def softened(parameters):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Clone a rule for peak memory into a policy.")
+    parser = argparse.ArgumentParser(description="Clone a rule into a policy.")
+    parser.add_argument("--data", choices=tuple(DATASETS), default="traced-memory")
     parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    recipe = RECIPES["traced-memory"] | {"batch_graphs": 12, "batch_ops": 3072}
+    recipe = RECIPES[chosen.data] | {"batch_graphs": 12, "batch_ops": 3072}
     config = ReinforceConfig(**recipe, seconds=1.0, seed=chosen.seed, model=chosen.model)
-    agent = ReinforceAgent(training_graphs("traced-memory", max(s.ops for s in config.stages)), config)
+    agent = ReinforceAgent(training_graphs(chosen.data, max(s.ops for s in config.stages)), config)
     say(f"{len(agent.instances)} training graphs")
-    trained = Policy(softened(clone(agent)), "memory", "traced-memory", chosen.seed, chosen.model)
+    trained = Policy(softened(clone(agent)), DATASETS[chosen.data][1], chosen.data, chosen.seed, chosen.model)
     write_policy(chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)})
     return 0
 

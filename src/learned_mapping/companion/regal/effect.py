@@ -58,6 +58,22 @@ def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndar
     return bins
 
 
+def cut_bins(instance: Instance, seen: Features) -> np.ndarray:
+    """[N, d + 1, 2] int8, the bins of the spectral cut as a law: Beta(8, 1) for the affinity of an op's own side of
+    `RULES`'s vector, nothing said of the others, and Beta(.5 to 4, 8) for its priority, by the longest path from it.
+
+    Args:
+      instance: N ops, for running time.
+      seen: its attributes.
+    """
+    bins, rank = uniform_bins(instance), rank_share(upward_rank(instance))
+    side = seen.nodes[:, NODE_FEATURES.index(RULES["runtime"][0])] > 0
+    bins[np.arange(len(side)), side.astype(int), 0] = BINS.index(8.0)
+    bins[:, -1, 0] = np.minimum(4 * rank, 3).astype(np.int8)
+    bins[:, -1, 1] = BINS.index(8.0)
+    return bins
+
+
 def uniform_bins(instance: Instance) -> np.ndarray:
     """[N, d + 1, 2] int8, the bins of uniform laws."""
     return np.full((instance.graph.num_ops, instance.pair.devices + 1, 2), BINS.index(1.0), np.int8)
