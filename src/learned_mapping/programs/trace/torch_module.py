@@ -28,7 +28,7 @@ SAME = {
     "iota": "arange", "reshape": "view _unsafe_view squeeze alias", "stop_gradient": "detach",
     "copy": "clone lift_fresh_copy", "convert_element_type": "_to_copy", "transpose": "permute t", "rev": "flip",
     "concatenate": "cat stack", "slice": "select as_strided diagonal", "split": "split_with_sizes",
-    "pad": "constant_pad_nd reflection_pad2d replication_pad2d", "gather": "embedding index index_select",
+    "pad": "constant_pad_nd reflection_pad2d replication_pad2d", "gather": "embedding index index_select unfold",
     "dynamic_update_slice": "slice_scatter select_scatter", "scatter": "index_put",
     "scatter-add": "scatter_reduce scatter_add", "reduce_sum": "sum mean var var_mean", "reduce_max": "amax",
     "reduce_min": "amin", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all", "top_k": "topk",
@@ -41,7 +41,8 @@ PRIMITIVES = {aten: kind for kind, names in SAME.items() for aten in names.split
 DECOMPOSED = (
     "_softmax", "_log_softmax", "native_layer_norm", "native_group_norm", "_native_batch_norm_legit",
     "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional", "gelu", "silu", "native_dropout",
-    "addcmul", "addcdiv", "mse_loss", "nll_loss_forward", "softplus", "hardsigmoid", "hardswish",
+    "addcmul", "addcdiv", "mse_loss", "nll_loss_forward", "softplus", "hardsigmoid", "hardswish", "upsample_nearest1d",
+    "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d", "_adaptive_avg_pool2d",
 )  # fmt: skip
 """Operations that are laid out as what they consist of, besides those that `torch.export` lays out so by itself."""
 WINDOWS = ("max_pool2d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool3d_with_indices")

@@ -1,0 +1,105 @@
+"""What learning adds to the spectral cut: REINFORCE begun at a policy that has cloned it, effect against noise.
+
+Laws are drawn from the policy before and after training, and run on the same random numbers as the cut's exact law. How
+far they differ in truth, and how far runs of one law differ, is told apart by running each on several streams.
+"""
+
+import numpy as np
+
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.regal.effect import EVALUATIONS, GRAPHS, ROOM, STREAMS, cut_bins, uniform_bins
+from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping.companion.regal.methods import brought
+from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.policy import BINS, policy_for, sample, training_of
+from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.methods import floor
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.random_numbers import stream
+
+DATASET = "synthetic-runtime"
+METHODS = ("regal-clone", "regal-cloned")
+"""The policy that has cloned the cut, and the same after REINFORCE."""
+DRAWS = 8
+"""Laws drawn from a policy, of a graph."""
+
+
+def plan_from_cut(profile: str, seeds: int) -> list[Run]:
+    kind, objective = DATASETS[DATASET]
+    config = {"kind": kind, "split": "test", "objective": objective, "evaluations": list(EVALUATIONS[profile])}
+    config["graphs"] = list(graph_names(kind)[: GRAPHS[profile]])
+    return [
+        Run("regal.from_cut", method, DATASET, config | more, seed)
+        for method in METHODS
+        for more in brought(method, DATASET)
+        for seed in range(STREAMS)
+    ]
+
+
+def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
+    """Runs BRKGA with uniform mutants, with the cut's law and with `DRAWS` laws of a policy, the same for every seed.
+
+    Args:
+      method: of `METHODS`.
+      config: ``kind``, ``split``, ``graphs``, ``objective``, ``evaluations`` and the ``network``.
+      seed: of the stream of random numbers that all laws share.
+
+    Returns:
+      Graph name -> ``costs`` [lengths, 1 + DRAWS], of the cut's law and the drawn ones over uniform mutants', and
+      whether the graph leaves room.
+    """
+    found = {}
+    for number, name in enumerate(config["graphs"]):
+        problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
+        policy = policy_for(problem, config["network"], training_of(method, config["objective"]))
+        drawn = sample(policy.probabilities(problem), DRAWS, np.random.default_rng([5, number]))
+        laws = np.stack([uniform_bins(problem), cut_bins(problem, features(problem)), *drawn])
+        costs = np.array([
+            rollouts(problem.arrays, laws, BINS, stream(seed, number, evaluations), evaluations)
+            for evaluations in config["evaluations"]
+        ])  # fmt: skip
+        room = bool(costs[-1, 0] > ROOM * floor(problem))
+        found[name] = {"costs": (costs[:, 1:] / costs[:, :1]).tolist(), "room": room}
+    return {"graphs": found}
+
+
+def assemble_from_cut(profile: str, records: list[Record]) -> Record:
+    """Rows by method and ``evaluations``, over the graphs that leave room and all networks: ``over_cut_percent``, the
+    cost of drawn laws over that of the cut's law; ``law_spread_percent``, by how much drawn laws truly differ; and
+    ``run_noise_percent``, by how much two runs of one law do, as standard deviations. The cut itself has
+    ``effect_percent`` over uniform mutants."""
+    found: list[Row] = []
+    for method in METHODS:
+        groups: dict[str, list[Record]] = {}
+        for record in records:
+            if record["method"] == method:
+                groups.setdefault(record["config"]["network"], []).append(record["result"]["graphs"])
+        for k, evaluations in enumerate(EVALUATIONS[profile] if groups else ()):
+            cut: dict[str, list[float]] = {}
+            over: dict[str, list[float]] = {}
+            truths, noises = [], []
+            for streams in groups.values():
+                for name in [name for name in streams[0] if all(graphs[name]["room"] for graphs in streams)]:
+                    costs = np.log([graphs[name]["costs"][k] for graphs in streams])  # [streams, 1 + DRAWS]
+                    cut.setdefault(name, []).append(float(np.exp(costs[:, 0].mean())))
+                    over.setdefault(name, []).append(float(np.exp((costs[:, 1:] - costs[:, :1]).mean())))
+                    truth, noise = _variances(costs[:, 1:])
+                    truths.append(truth)
+                    noises.append(noise)
+            more = {"evaluations": evaluations, "graphs": len(over), "training_seeds": len(groups)}
+            found.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
+            if method == METHODS[0]:
+                found.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
+            for name, values in (("law_spread_percent", truths), ("run_noise_percent", noises)):
+                found.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))
+    return assembled(found)
+
+
+def _variances(costs: np.ndarray) -> tuple[float, float]:
+    """Of log costs [S streams, L laws]: the variance between laws, less what noise makes of it, and the noise's."""
+    centred = costs - costs.mean(axis=1, keepdims=True)
+    streams, laws = costs.shape
+    means = centred.mean(axis=0)
+    noise = float(((centred - means) ** 2).sum() / max((streams - 1) * (laws - 1), 1))
+    return float(means.var(ddof=1)) - noise / streams, noise
