@@ -53,7 +53,7 @@ def test_laws_that_differ_are_told_from_runs_that_do():
 def test_what_learning_adds_to_the_cut():
     """Catches a law compared with itself, or networks that count as one."""
     runs = []
-    for method, over in (("regal-clone", 1.02), ("regal-cloned", 0.99)):
+    for method, over in (("start", 1.02), ("trained", 0.99)):
         for network in ("a", "b"):
             for seed in range(3):
                 costs = [[0.9, *[0.9 * over] * from_cut.DRAWS]] * 4
@@ -62,8 +62,8 @@ def test_what_learning_adds_to_the_cut():
                 runs.append({"method": method, "seed": seed, "config": config, "result": result})
     rows = {(r["method"], r["metric"], r["evaluations"]): r for r in from_cut.assemble_from_cut("full", runs)["rows"]}
     assert rows["cut", "effect_percent", 500]["value"] == pytest.approx(-10.0)
-    assert rows["regal-clone", "over_cut_percent", 5000]["value"] == pytest.approx(2.0)
-    assert rows["regal-cloned", "over_cut_percent", 5000]["value"] == pytest.approx(-1.0)
-    assert rows["regal-cloned", "over_cut_percent", 5000]["training_seeds"] == 2
-    assert rows["regal-cloned", "law_spread_percent", 5000]["value"] == pytest.approx(0.0, abs=1e-6)
-    assert rows["regal-cloned", "over_cut_percent", 5000]["graphs"] == 1
+    assert rows["start", "over_cut_percent", 5000]["value"] == pytest.approx(2.0)
+    assert rows["trained", "over_cut_percent", 5000]["value"] == pytest.approx(-1.0)
+    assert rows["trained", "over_cut_percent", 5000]["training_seeds"] == 2
+    assert rows["trained", "law_spread_percent", 5000]["value"] == pytest.approx(0.0, abs=1e-6)
+    assert rows["trained", "over_cut_percent", 5000]["graphs"] == 1

@@ -4,7 +4,7 @@
       --out runs/regal
 
 With ``--start`` the first weights are those of a policy that this trained before, on other graphs, or of one that
-cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``.
+cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``, at the spectral cut ``from-cut``.
 
 Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
 lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
@@ -119,7 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
         policy, said = read_policy(chosen.start)
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
         start, before = policy.parameters, said["updates"]
-        kind = "cloned" if said.get("cloned") else kind
+        if said.get("cloned"):
+            kind = {"memory": "cloned", "runtime": "from-cut"}[policy.objective]
         if policy.model != chosen.model:
             raise InputError(chosen.start, "model", f"{policy.model}, expected {chosen.model}")
     kind = chosen.model if chosen.model != "gnn" else kind

@@ -12,15 +12,16 @@ from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_g
 from learned_mapping.companion.regal.methods import brought
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.policy import BINS, policy_for, sample, training_of
+from learned_mapping.regal.agent.policy import BINS, TRAININGS, policy_for, sample
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.random_numbers import stream
 
 DATASET = "synthetic-runtime"
-METHODS = ("regal-clone", "regal-cloned")
-"""The policy that has cloned the cut, and the same after REINFORCE."""
+LEARNER = "regal-from-cut"
+POLICIES = {"start": "cut", "trained": TRAININGS[LEARNER]}
+"""The policy that has cloned the cut, and the same after REINFORCE -> how the names of their networks' files begin."""
 DRAWS = 8
 """Laws drawn from a policy, of a graph."""
 
@@ -31,8 +32,8 @@ def plan_from_cut(profile: str, seeds: int) -> list[Run]:
     config["graphs"] = list(graph_names(kind)[: GRAPHS[profile]])
     return [
         Run("regal.from_cut", method, DATASET, config | more, seed)
-        for method in METHODS
-        for more in brought(method, DATASET)
+        for method in POLICIES
+        for more in brought(LEARNER, DATASET)
         for seed in range(STREAMS)
     ]
 
@@ -41,7 +42,7 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
     """Runs BRKGA with uniform mutants, with the cut's law and with `DRAWS` laws of a policy, the same for every seed.
 
     Args:
-      method: of `METHODS`.
+      method: of `POLICIES`.
       config: ``kind``, ``split``, ``graphs``, ``objective``, ``evaluations`` and the ``network``.
       seed: of the stream of random numbers that all laws share.
 
@@ -52,7 +53,7 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
     found = {}
     for number, name in enumerate(config["graphs"]):
         problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
-        policy = policy_for(problem, config["network"], training_of(method, config["objective"]))
+        policy = policy_for(problem, config["network"], POLICIES[method])
         drawn = sample(policy.probabilities(problem), DRAWS, np.random.default_rng([5, number]))
         laws = np.stack([uniform_bins(problem), cut_bins(problem, features(problem)), *drawn])
         costs = np.array([
@@ -70,7 +71,7 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
     ``run_noise_percent``, by how much two runs of one law do, as standard deviations. The cut itself has
     ``effect_percent`` over uniform mutants."""
     found: list[Row] = []
-    for method in METHODS:
+    for method in POLICIES:
         groups: dict[str, list[Record]] = {}
         for record in records:
             if record["method"] == method:
@@ -89,7 +90,7 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
                     noises.append(noise)
             more = {"evaluations": evaluations, "graphs": len(over), "training_seeds": len(groups)}
             found.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
-            if method == METHODS[0]:
+            if method == "start":
                 found.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
             for name, values in (("law_spread_percent", truths), ("run_noise_percent", noises)):
                 found.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))

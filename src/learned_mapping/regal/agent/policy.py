@@ -205,6 +205,7 @@ def _seed(network: str | None) -> int:
 TRAININGS = {
     "regal": "reinforce", "regal-average": "reinforce", "regal-untrained": "", "regal-cloned": "cloned",
     "regal-cloned-average": "cloned", "regal-clone": "clone", "regal-longer": "longer", "gas": "gas",
+    "regal-from-cut": "from-cut",
 }  # fmt: skip
 """Method -> how the names of its networks' files begin; ``idrs`` draws from those of REGAL, of either training."""
 
@@ -222,6 +223,7 @@ _DESCRIBED = {
     "regal-cloned-average": "the same network's average law for every op",
     "regal-clone": "the cloned rule as it is, before REINFORCE: the control of regal-cloned",
     "regal-longer": "regal after a training of ten times the length; one network, for running time of synthetic graphs",
+    "regal-from-cut": "regal, begun at weights that have cloned the spectral cut; for running time of synthetic graphs",
     "gas": "regal with a recurrent network, which reads the ops in order and sees no edges",
     "idrs": "random search from the laws of regal's networks; for peak memory of regal-cloned's",
 }
