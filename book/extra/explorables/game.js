@@ -5,7 +5,7 @@
 
   lm.explorables.game = function (root, data) {
     const { frame, slider, button, select, player, colour, ladder, microseconds, mebibytes, h } = lm.ui;
-    const f = frame(root, "game"), p = f.picture(300, "the fast memory over time"), actions = f.row("actions"), below = f.row("moves");
+    const f = frame(root, "game"), p = f.picture(352, "the fast memory over time"), actions = f.row("actions"), below = f.row("moves");
     const scores = h("div", { class: "lm-picture" }), trees = h("div", { class: "lm-picture", hidden: true });
     f.live.append(scores, trees);
     const q = lm.ui.picture(scores, 118, "returns"), r = lm.ui.picture(trees, 230, "the agent's search tree");
@@ -16,7 +16,7 @@
     const bandwidth = slider(f.bar, { name: "bandwidth", label: "copy speed", values: data.bandwidths, value: 1, show: (v) => `${v} ×`, change: () => { kept = []; begin(); } });
     const buttons = NAMES.map((name, action) => button(actions, name, () => play(action), { "data-action": action }));
     const moves = slider(below, { name: "moves", label: "move", min: 0, max: 0, value: 0, change: (v) => { game.back(0); kept.slice(0, v).forEach((a) => game.step(a)); show(); } });
-    button(below, "undo", () => { if (game.moves.length) { kept = game.moves.map((m) => m.action).slice(0, -1); game.back(kept.length); show(); } }, { "data-undo": true });
+    button(below, "undo", () => { if (game.moves.length) { do game.back(game.moves.length - 1); while (forced() >= 0 && game.moves.length); kept = game.moves.map((m) => m.action); goOn(); show(); } }, { "data-undo": true });
     button(below, "start again", () => { kept = []; begin(); });
     player(below, "play on greedily", () => {
       if (game.over) return false;
@@ -35,7 +35,7 @@
       return !game.over;
     }, 900);
 
-    const isToy = () => which.value === "toy";
+    const isToy = () => which.value === "toy", atHome = () => !isToy() && capacity.value === 3 && bandwidth.value === 1;
     const program = () => (isToy() ? data.toy : data.program);
     function settings() {
       const base = program();
@@ -48,15 +48,54 @@
       greedy = lm.greedy(program(), settings()).value;
       optimum = isToy() ? lm.exhaust(program(), settings()) : null;
       kept.forEach((a) => { if (!game.over && game.outcomes[a].legal) game.step(a); });
+      goOn();
       show();
     }
+
+    // The one legal action where there is no choice, else -1; such moves are played by themselves.
+    function forced() {
+      const legal = game.over ? [] : [0, 1, 2].filter((a) => game.outcomes[a].legal);
+      return legal.length === 1 ? legal[0] : -1;
+    }
+    function goOn() { while (forced() >= 0) game.step(forced()); }
 
     function play(action, byAgent = false) {
       if (!byAgent) { watching = false; watch.stop(); }
       if (game.over || !game.outcomes[action].legal) return;
       game.step(action);
+      goOn();
       kept = game.moves.map((m) => m.action);
       show();
+    }
+
+    // The move that lost most, if greedy play goes on after it and after each other action.
+    function costliest() {
+      const mine = game.moves.map((m) => m.action), trial = new lm.Game(program(), settings());
+      const onward = (moves) => Math.max(...[[2, 1, 0], [1, 2, 0]].map((order) => {
+        trial.restart();
+        moves.forEach((a) => trial.step(a));
+        return trial.playOn(() => order);
+      }));
+      let worst = null;
+      mine.forEach((action, i) => {
+        const before = mine.slice(0, i);
+        trial.restart();
+        before.forEach((a) => trial.step(a));
+        const legal = [0, 1, 2].filter((a) => trial.outcomes[a].legal);
+        if (legal.length < 2 || !legal.includes(action)) return;
+        const values = legal.map((a) => onward([...before, a])), most = Math.max(...values), cost = most - values[legal.indexOf(action)];
+        if (cost > (worst ? worst.cost : 5e-4)) worst = { move: i, action, cost, better: legal[values.indexOf(most)] };
+      });
+      return worst;
+    }
+    const memory = { of: "", said: "" };
+    function verdict() {
+      const key = JSON.stringify([which.value, settings(), game.moves.map((m) => m.action)]);
+      if (memory.of === key) return memory.said;
+      const worst = costliest(), agent = worst && atHome() ? ` The agent chose ${NAMES[data.agent.actions[worst.move]]} there.` : "";
+      memory.of = key;
+      memory.said = worst ? ` Move ${worst.move + 1}, ${NAMES[worst.action]}, cost ${(100 * worst.cost).toFixed(1)} points against ${NAMES[worst.better]}, if greedy plays on after both.${agent}` : " No move cost anything, if greedy plays on after it.";
+      return memory.said;
     }
 
     function show() {
@@ -98,7 +137,15 @@
         p.add("rect", { x: left + u * w + 1, y: top + tall + 24, width: w - 2, height: 40, class: "lm-room" });
         p.add("rect", { x: left + u * w + 1, y: top + tall + 64 - (40 * x) / most, width: w - 2, height: (40 * x) / most, class: "lm-supply" });
       });
-      if (game.over) { f.say(`The game is over: you saved ${(100 * game.value).toFixed(1)} % of the possible time. Greedy saves ${(100 * greedy).toFixed(1)} %.`); return; }
+      const coming = Math.min(12, game.length - b), cell = (width - 2 * left) / 12;
+      if (coming) p.text(left, top + tall + 84, "buffers to come, by size; r: read, w: written");
+      for (let i = 0; i < coming; i++) {
+        const size = Math.max(2, (22 * Math.min(base.bytes[b + i], game.fastBytes)) / game.fastBytes), x = left + i * cell, what = base.is_output[b + i] ? "written" : "read";
+        const title = lm.ui.s("title", {}, `${base.tensors[base.tensor[b + i]]}, ${isToy() ? `${base.bytes[b + i]} bytes` : mebibytes(base.bytes[b + i])}, ${what} by instruction ${base.instruction[b + i]}`);
+        p.add("rect", { x: x + 1, y: top + tall + 114 - size, width: cell - 2, height: size, fill: colour(base.tensor[b + i]), rx: 2 }, title);
+        p.text(x + cell / 2, top + tall + 126, `${base.instruction[b + i]}${what[0]}`, { "text-anchor": "middle", class: "lm-small" });
+      }
+      if (game.over) { f.say(`The game is over: you saved ${(100 * game.value).toFixed(1)} % of the possible time. Greedy saves ${(100 * greedy).toFixed(1)} %.${watching ? "" : verdict()}`); return; }
       const legal = NAMES.filter((_, a) => game.outcomes[a].legal).join(", ");
       f.say(`Buffer ${b + 1} of ${game.length}: ${base.tensors[base.tensor[b]]}, ${base.is_output[b] ? "written" : "read"} by instruction ${t}, ${isToy() ? `${base.bytes[b]} bytes` : mebibytes(base.bytes[b])}. Legal: ${legal}. Saved so far: ${(100 * game.value).toFixed(1)} %.${game.resets ? ` Dead ends: ${game.resets}.` : ""}`);
     }
@@ -106,10 +153,9 @@
     function drawScores() {
       const { width } = q.clear(), known = isToy() ? [optimum, optimum] : data.best[`${capacity.value} ${bandwidth.value}`];
       const percent = (v) => `${(100 * v).toFixed(1)} %`;
-      const atHome = !isToy() && capacity.value === 3 && bandwidth.value === 1;
       const rows = [
         { name: "you", value: game.value, mark: true, kind: "lm-bar-mine" }, { name: "greedy", value: greedy },
-        { name: "the agent", value: atHome ? data.agent.value : null, text: isToy() ? "has not played the toy" : "plays at 3 MiB, 1 ×" },
+        { name: "the agent", value: atHome() ? data.agent.value : null, text: isToy() ? "has not played the toy" : "plays at 3 MiB, 1 ×" },
         { name: isToy() ? "all games tried" : "edit-search", value: known[0] }, { name: "proven bound", value: known[1], kind: "lm-bar-bound" },
       ];
       ladder(q, rows.map((row) => ({ ...row, text: row.text && row.value === null ? row.text : percent(row.value) })), { top: 2, width, left: 100, most: 1 });

@@ -2,7 +2,7 @@
 "use strict";
 (function (lm) {
   lm.explorables.layouts = function (root, data) {
-    const { frame, slider, player, colour, mebibytes } = lm.ui, f = frame(root, "layouts"), p = f.picture((w) => (w < 520 ? 420 : 250), "two memory layouts");
+    const { frame, slider, player, colour, mebibytes } = lm.ui, f = frame(root, "layouts"), p = f.picture((w) => (w < 520 ? 470 : 276), "two memory layouts");
     const state = { step: data.steps };
     const steps = slider(f.bar, { name: "step", label: "instruction", min: 0, max: data.steps, value: data.steps, change: (v) => { state.step = v; draw(); f.write({ step: v }); } });
     player(f.bar, "play", () => {
@@ -12,9 +12,12 @@
       return state.step < data.steps;
     }, 120);
 
-    function panel(x, y, w, tall, title, rows) {
-      const wide = w / data.steps, high = tall / data.fast_bytes;
+    function panel(x, y, w, tall, title, rows, clock) {
+      const wide = w / data.steps, high = tall / data.fast_bytes, now = state.step ? clock[state.step - 1] : 0, last = Math.max(...data.clocks.map((c) => c[data.steps - 1]));
       p.text(x, y - 6, title, { class: "lm-strong" });
+      p.add("rect", { x, y: y + tall + 4, width: w, height: 8, class: "lm-room" });
+      p.add("rect", { x, y: y + tall + 4, width: (w * now) / last, height: 8, class: "lm-supply" });
+      p.text(x, y + tall + 26, `${(1e3 * now).toFixed(2)} ms`);
       p.add("rect", { x, y, width: w, height: tall, class: "lm-room" });
       const held = [];
       for (const [tensor, start, end, offset, bytes] of rows) {
@@ -29,12 +32,13 @@
       return sum;
     }
 
+    const ms = (which) => (state.step ? 1e3 * data.clocks[which][state.step - 1] : 0).toFixed(2);
     function draw() {
-      const { width, height } = p.clear(), narrow = width < 520, w = narrow ? width : width / 2 - 10, tall = narrow ? height / 2 - 44 : height - 50;
-      const a = panel(0, 22, w, tall, "the compiler's layout", data.compiler);
-      const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, `the highest return: ${data.speedup.toFixed(2)} times as fast`, data.best);
-      p.text(0, height - 6, `→ ${data.steps} instructions; ↑ ${mebibytes(data.fast_bytes)} of fast memory`);
-      f.say(`Instruction ${state.step} of ${data.steps}: the compiler holds ${mebibytes(a)} in fast memory, the mapping of the highest return ${mebibytes(b)}.`);
+      const { width, height } = p.clear(), narrow = width < 520, w = narrow ? width : width / 2 - 10, tall = narrow ? height / 2 - 70 : height - 76;
+      const a = panel(0, 22, w, tall, "the compiler's layout", data.compiler, data.clocks[0]);
+      const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, `the highest return: ${data.speedup.toFixed(2)} times as fast`, data.best, data.clocks[1]);
+      p.text(0, height - 6, `→ ${data.steps} instructions; ↑ ${mebibytes(data.fast_bytes)} of fast memory; bars: the time so far`);
+      f.say(`Instruction ${state.step} of ${data.steps}: the compiler holds ${mebibytes(a)} in fast memory, the mapping of the highest return ${mebibytes(b)}. So far the one has taken ${ms(0)} ms, the other ${ms(1)}.`);
     }
 
     const link = f.read();

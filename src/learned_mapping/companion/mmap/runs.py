@@ -159,6 +159,11 @@ def replayed(program: Program, actions: str) -> Mapping:
     return mapping_of(program, game.played())
 
 
+def compiler_latency_s(program: Program, own: Mapping) -> float:
+    """Seconds that a program takes with the compiler's mapping, by the better of the two models of copying."""
+    return min(program_latency(program, own).total_s, shared_copy_latency(program, own).total_s)
+
+
 def _compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
     serial, shared = program_latency(program, own), shared_copy_latency(program, own)
     best = min(serial, shared, key=lambda latency: latency.total_s)

@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import (
+    compiler_latency_s,
     counted,
     learned,
     learning_rows,
@@ -99,12 +100,13 @@ def plan_fig1(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
-    """One row that carries the mapping itself."""
+    """The return, in a row that carries the mapping itself, and its speedup over the compiler's mapping."""
     (record,) = records
-    result = record["result"]
+    key, result = (record["instance"], record["method"]), record["result"]
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
-    value = result["costs"].get("return", 0.0)
-    return assembled([row(record["instance"], record["method"], "return", value, n=1, **about)]) | counted(records)
+    speedup = compiler_latency_s(*load(record["instance"])) / result["costs"]["latency_s"]
+    rows = [row(*key, "return", result["costs"]["return"], n=1, **about), row(*key, "speedup", speedup, n=1)]
+    return assembled(rows) | counted(records)
 
 
 def with_alias_groups() -> tuple[str, ...]:
