@@ -10,6 +10,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent import ppo
+from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.searches.search import Search, one_hot
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
@@ -32,6 +33,13 @@ def test_its_best_game_is_what_it_says():
     """Catches actions of another game, and rewards that do not sum to the return."""
     value, means = trained(hard_program(3, 60), 6, ppo.Ppo(games=8, steps=64))
     assert value >= means.max() > 0
+
+
+@pytest.mark.slow
+def test_a_run_counts_its_updates():
+    """Catches a record that cannot say whether anything was learned."""
+    found = solve(hard_program(3, 60), "ppo", seed=0, samples=300)
+    assert found.metrics["updates"] >= 1 and validate(hard_program(3, 60), found.solution, exact=True).valid
 
 
 @pytest.mark.slow

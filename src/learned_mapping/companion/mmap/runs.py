@@ -126,6 +126,7 @@ def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dic
         "samples": result.samples,
         "seconds": result.seconds,
         "curve": result.curve,
+        **{name: result.metrics[name] for name in ("updates",) if name in result.metrics},
     }
 
 
@@ -191,7 +192,7 @@ def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its runs, for the claims. A
     game is worth the decisions of the best one, where the record has its actions, else one for each buffer; those made
     in windows count."""
-    if any("updates" not in result for result in found):  # PPO's records count its games alone
+    if any("updates" not in result for result in found):  # some records of PPO count games alone
         played = float(min((result["samples"] for result in found), default=0))
         return rows(instance, method, {"games": played}, n=len(found)) if method == "ppo" else []
     least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}

@@ -153,8 +153,10 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
         state, go_on = start(program, int(rng.integers(2**31)))
         step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
         budget.spent_before(began - budget.seconds)
+        search.metrics["updates"] = 0.0
         while not budget.spent():
             state, (_, ended) = step(state)
+            search.metrics["updates"] += 1.0
             budget.record(max(float(state[-1][0]), 0.0), int(ended[0]))
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()

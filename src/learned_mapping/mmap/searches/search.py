@@ -18,6 +18,8 @@ class Search:
         self.program, self.budget = program, budget
         self.game = Game(program)
         self.best: PlayedGame | None = None
+        self.metrics: dict[str, float] = {}
+        """What a method says of itself besides its best game, such as ``updates``."""
 
     def finish(self) -> float:
         """Counts the game that has just been played to its end; returns its return."""
