@@ -3,7 +3,8 @@
 import datetime
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from learned_mapping.companion import results
@@ -140,6 +141,38 @@ def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False)
     """`grid` of all rows and columns of the cells, in the order in which they come."""
     down, across = (list(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
     return grid(title, down, across, cells, key=key)
+
+
+def crossed_rows(
+    result: dict[str, Any],
+    title: str,
+    metric: str,
+    *,
+    down: str = "{instance}",
+    across: str = "{method}",
+    cell: str = "",
+    names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    instances: Sequence[str] | None = None,
+    provenance: bool = False,
+) -> Html:
+    """`crossed` of the rows of a metric.
+
+    Args:
+      result: whose rows.
+      title, metric: the caption, and of which rows.
+      down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the value.
+      names: key of a row -> word there -> what is written in its place.
+      instances: which; all where None.
+      provenance: whether `provenance_line` stands beneath.
+    """
+    found = {}
+    for row in result["rows"]:
+        if row["metric"] == metric and (instances is None or row["instance"] in instances):
+            told = row | {key: words.get(row[key], row[key]) for key, words in names.items()}
+            place = down.format_map(told), across.format_map(told)
+            found[place] = cell.format_map(told) if cell else number(row["value"])
+    line = provenance_line(result, find_artifact(result["id"])) if provenance else ""
+    return Html(crossed(title, found) + line)
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:

@@ -9,9 +9,17 @@ if TYPE_CHECKING:
     from learned_mapping.mmap import env
     from learned_mapping.mmap.mapping import Mapping
     from learned_mapping.mmap.methods import METHODS, PROBLEM, solve
+    from learned_mapping.mmap.rules.play import Game
 
-__all__ = ["METHODS", "PROBLEM", "Mapping", "env", "solve", "validate"]
+__all__ = ["METHODS", "PROBLEM", "Game", "Mapping", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Mapping="mapping"
+    __name__,
+    env="env",
+    solve="methods",
+    METHODS="methods",
+    PROBLEM="methods",
+    Game="rules.play",
+    Mapping="mapping",
+    toy_program="rules.actions",
 )

@@ -19,6 +19,7 @@ from learned_mapping.companion.mmap.runs import (
     plan_one_round,
     plan_run,
     program_digest,
+    trainings,
 )
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
@@ -34,6 +35,7 @@ from learned_mapping.companion.table import (
     row,
     summary_row,
 )
+from learned_mapping.mmap.agent.config import LONG
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
@@ -51,6 +53,27 @@ ARMS = ("muzero", "muzero-no-backup")
 def workload(name: str) -> Program:
     """A compiled program by name; raises `InputError` for an unknown one."""
     return load(name)[0]
+
+
+def bounds() -> dict[str, float]:
+    """Program -> a return that no game exceeds, of the stored ``mmap.bound``."""
+    rows = results.select(results.load("mmap.bound"), method="bound", metric="return")
+    return {each["instance"]: each["value"] for each in rows}
+
+
+def levels() -> dict[str, dict[str, float]]:
+    """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
+    table, found = results.load("mmap.table2"), {}
+    for name in {record["program"] for record in trainings()}:
+        known = {each["method"]: each["value"] for each in results.select(table, instance=name, metric="return")}
+        best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
+        found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": bounds()[name]}
+    return found
+
+
+def long_programs() -> list[str]:
+    """The programs that the agent plays in windows."""
+    return [item.name for item in manifest().items if item.facts["buffers"] >= LONG]
 
 
 def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""What cells of the book's pages import from here: an artifact as its page shows it, and helpers by their names.
+
+>>> from learned_mapping.companion.pages import show
+>>> show("mcm.fig5")
+"""
+
+import inspect
+import json
+from importlib import import_module
+from typing import Any
+
+from IPython.display import Markdown
+
+from learned_mapping import lazily
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import PACKAGE, find_artifact, read_table
+from learned_mapping.companion.display import Html, crossed, listing, number, provenance_line, quick, show_result, table
+from learned_mapping.companion.knobs import knobs
+from learned_mapping.folders import data_folder
+
+__all__ = [
+    "Html", "Markdown", "crossed", "knobs", "listing", "number", "provenance", "quick", "record", "results",
+    "show", "table",
+]  # fmt: skip
+__getattr__, __dir__ = lazily(
+    PACKAGE,
+    best_so_far="figures.mcm",
+    credits_of_ops="figures.mcm",
+    graphs="mcm.graphs",
+    latency_table="figures.mmap_results",
+    levels="mmap.tables",
+    long_programs="mmap.tables",
+    package_drawing="figures.mcm",
+    settings="settings",
+    tables="datasets.tables",
+    trained_policies="mcm.trained",
+    trainings="mmap.runs",
+    words="datasets.words",
+    workload="mmap.tables",
+)
+
+
+def record(file: str) -> Any:
+    """What a JSON file of the data folder holds."""
+    return json.loads((data_folder() / file).read_text(encoding="utf-8"))
+
+
+def provenance(artifact_id: str) -> Html:
+    """Where an artifact's stored result comes from, and whether it is fresh."""
+    return provenance_line(results.load(artifact_id), find_artifact(artifact_id))
+
+
+def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
+    """The stored result of an artifact: its usual figure, or its table with the paper's numbers and its provenance.
+
+    Args:
+      artifact_id: such as ``mmap.table2``.
+      drawn: which of its entries in ``shown.yml``, by the function's name; the first where none is named.
+      **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of `display.table`.
+    """
+    entries = {
+        place.rpartition(":")[2]: (place, usual)
+        for place, usual in read_table("shown.yml").get(artifact_id, {}).items()
+    }
+    result = results.stored(artifact_id)
+    if "metrics" in options or not entries or result is None:
+        return show_result(artifact_id, **options)
+    place, usual = entries[drawn or next(iter(entries))]
+    module, _, name = place.partition(":")
+    draw, options = getattr(import_module(f"{PACKAGE}.{module}"), name), usual | options
+    wanted = inspect.signature(draw).parameters
+    if "methods" in options and "methods" not in wanted:
+        methods = options.pop("methods")
+        result = result | {"rows": [row for row in result["rows"] if row["method"] in methods]}
+    return draw(**{name: PARTS[name](result) for name in wanted if name in PARTS} | options)
+
+
+PARTS = {
+    "name": lambda result: result["id"],
+    "result": lambda result: result,
+    "rows": lambda result: result["rows"],
+    "paper": lambda result: result["paper"],
+    "program": lambda result: import_module(f"{PACKAGE}.mmap.tables").workload(result["rows"][0]["instance"]),
+    "bounds": lambda result: import_module(f"{PACKAGE}.mmap.tables").bounds(),
+    "tree": lambda result: import_module(f"{PACKAGE}.figures.mmap_inside").most_changed(result["rows"]),
+}
+"""What a parameter of this name stands for in a function of ``shown.yml``."""
