@@ -42,11 +42,20 @@ def lazily(package: str, **homes: str) -> tuple[Callable[[str], Any], Callable[[
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{homes[name]}")
-        return module if homes[name].rpartition(".")[2] == name else getattr(module, name)
+        is_module = homes[name].rpartition(".")[2] == name and not hasattr(module, name)
+        return module if is_module else getattr(module, name)
 
     return find, lambda: sorted({*vars(import_module(package)), *homes})
 
 
 __getattr__, __dir__ = lazily(
-    __name__, mmap="mmap", mcm="mcm", regal="regal", read_graph="programs.formats", read_program="programs.formats"
+    __name__,
+    mmap="mmap",
+    mcm="mcm",
+    regal="regal",
+    make_graph="programs.graph",
+    read_graph="programs.formats",
+    read_program="programs.formats",
+    schedule="programs.trace.schedule",
+    trace="programs.trace.graph",
 )

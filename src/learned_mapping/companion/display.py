@@ -152,6 +152,7 @@ def crossed_rows(
     across: str = "{method}",
     cell: str = "",
     names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    methods: Sequence[str] = (),
     instances: Sequence[str] | None = None,
     provenance: bool = False,
 ) -> Html:
@@ -162,23 +163,30 @@ def crossed_rows(
       title, metric: the caption, and of which rows.
       down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the value.
       names: key of a row -> word there -> what is written in its place.
+      methods: which, in this order; all, in that of the rows, where there are none.
       instances: which; all where None.
       provenance: whether `provenance_line` stands beneath.
     """
-    found = {}
-    for row in result["rows"]:
-        if row["metric"] == metric and (instances is None or row["instance"] in instances):
-            told = row | {key: words.get(row[key], row[key]) for key, words in names.items()}
-            place = down.format_map(told), across.format_map(told)
-            found[place] = cell.format_map(told) if cell else number(row["value"])
+    found, rows = {}, [row for row in result["rows"] if row["metric"] == metric]
+    if methods:
+        rows = sorted((row for row in rows if row["method"] in methods), key=lambda row: methods.index(row["method"]))
+    for row in rows if instances is None else [row for row in rows if row["instance"] in instances]:
+        told = row | {key: words.get(row[key], row[key]) for key, words in names.items()}
+        place = down.format_map(told), across.format_map(told)
+        found[place] = cell.format_map(told) if cell else number(row["value"])
     line = provenance_line(result, find_artifact(result["id"])) if provenance else ""
     return Html(crossed(title, found) + line)
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
-    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals."""
+    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals; the title
+    may say ``{method}``."""
     rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
-    return crossed(title, {(row["baseline"], row["instance"]): _cell({"ours": row}) for row in rows}, key=True)
+    return crossed(
+        title.format(method=method),
+        {(row["baseline"], row["instance"]): _cell({"ours": row}) for row in rows},
+        key=True,
+    )
 
 
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:

@@ -29,6 +29,12 @@ __getattr__, __dir__ = lazily(
     METHODS="methods",
     PROBLEM="methods",
     ChipPackage="methods",
+    ConstraintSolver="repair.solver",
+    EXAMPLE_PACKAGE="rules.constraints",
     Partition="partition",
     Task="methods",
+    example_graph="rules.constraints",
+    fix_repair="repair.solver",
+    fix_trace="repair.solver",
+    make_partition="partition",
 )

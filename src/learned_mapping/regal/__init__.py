@@ -23,4 +23,5 @@ __getattr__, __dir__ = lazily(
     DevicePair="rules.instance",
     Schedule="schedule",
     Instance="rules.instance",
+    decode="rules.decode",
 )
