@@ -49,13 +49,6 @@ def lazily(package: str, **homes: str) -> tuple[Callable[[str], Any], Callable[[
 
 
 __getattr__, __dir__ = lazily(
-    __name__,
-    mmap="mmap",
-    mcm="mcm",
-    regal="regal",
-    make_graph="programs.graph",
-    read_graph="programs.formats",
-    read_program="programs.formats",
-    schedule="programs.trace.schedule",
-    trace="programs.trace.graph",
-)
+    __name__, mmap="mmap", mcm="mcm", regal="regal", make_graph="programs.graph", read_graph="programs.formats",
+    read_program="programs.formats", schedule="programs.trace.schedule", trace="programs.trace.graph",
+)  # fmt: skip

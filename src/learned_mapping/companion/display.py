@@ -4,7 +4,6 @@ import datetime
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from learned_mapping.companion import results
@@ -144,36 +143,25 @@ def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False)
 
 
 def crossed_rows(
-    result: dict[str, Any],
-    title: str,
-    metric: str,
-    *,
-    down: str = "{instance}",
-    across: str = "{method}",
-    cell: str = "",
-    names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-    methods: Sequence[str] = (),
-    instances: Sequence[str] | None = None,
-    provenance: bool = False,
-) -> Html:
+    result: dict[str, Any], title: str, metric: str, *, down: str = "{instance}", across: str = "{method}",
+    cell: str = "", names: Mapping[str, Mapping[str, str]] | None = None, methods: Sequence[str] = (),
+    instances: Sequence[str] | None = None, provenance: bool = False,
+) -> Html:  # fmt: skip
     """`crossed` of the rows of a metric.
 
     Args:
-      result: whose rows.
-      title, metric: the caption, and of which rows.
       down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the value.
       names: key of a row -> word there -> what is written in its place.
-      methods: which, in this order; all, in that of the rows, where there are none.
-      instances: which; all where None.
+      methods, instances: which, methods in this order; all where there are none.
       provenance: whether `provenance_line` stands beneath.
     """
     found, rows = {}, [row for row in result["rows"] if row["metric"] == metric]
     if methods:
         rows = sorted((row for row in rows if row["method"] in methods), key=lambda row: methods.index(row["method"]))
     for row in rows if instances is None else [row for row in rows if row["instance"] in instances]:
-        told = row | {key: words.get(row[key], row[key]) for key, words in names.items()}
-        place = down.format_map(told), across.format_map(told)
-        found[place] = cell.format_map(told) if cell else number(row["value"])
+        told = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
+        words = cell.format_map(told) if cell else number(row["value"])
+        found[down.format_map(told), across.format_map(told)] = words
     line = provenance_line(result, find_artifact(result["id"])) if provenance else ""
     return Html(crossed(title, found) + line)
 

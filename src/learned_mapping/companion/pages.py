@@ -5,8 +5,6 @@
 """
 
 import inspect
-import json
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -15,56 +13,11 @@ from IPython.display import Markdown
 from learned_mapping import lazily
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import PACKAGE, find_artifact, read_table
-from learned_mapping.companion.display import (
-    Html,
-    crossed,
-    listing,
-    number,
-    provenance_line,
-    quick,
-    show_result,
-    table,
-)
-from learned_mapping.companion.knobs import knobs
-from learned_mapping.folders import data_folder
-from learned_mapping.problem import Method
+from learned_mapping.companion.display import Html, provenance_line, show_result
 
-__all__ = [
-    "Html", "Markdown", "crossed", "knobs", "listing", "methods_table", "number", "provenance", "quick",
-    "record", "results", "show", "show_result", "table",
-]  # fmt: skip
-HOMES = {
-    "datasets.compiled": "compiled",
-    "datasets.tables": "tables",
-    "datasets.words": "words",
-    "figures.mcm": "best_so_far credits_of_ops package_drawing",
-    "figures.mcm_repair_steps": "repair_steps repair_table scattered",
-    "figures.mmap": "moves_figure tradeoff_figure",
-    "figures.mmap_results": "latency_table learning",
-    "figures.regal": "learning_curves painted_law",
-    "figures.regal_stepthrough": "race stepthrough",
-    "mcm.graphs": "graphs",
-    "mcm.toy": "compared_words solved",
-    "mcm.trained": "trained_policies",
-    "mmap.runs": "trainings",
-    "mmap.tables": "levels long_programs programs_table proven stored_mapping workload",
-    "mmap.toy": "bounds_table buffers_table moves_table times_table",
-    "regal.graphs": "graph_names load_graph",
-    "regal.methods": "CLASSICAL TESTED",
-    "settings": "settings",
-}
-"""Module -> the names that pages have of it, which is imported when one of them is asked for."""
-__getattr__, __dir__ = lazily(PACKAGE, **{name: home for home, names in HOMES.items() for name in names.split()})
-
-
-def record(file: str) -> Any:
-    """What a JSON file of the data folder holds."""
-    return json.loads((data_folder() / file).read_text(encoding="utf-8"))
-
-
-def methods_table(methods: Mapping[str, Method]) -> Html:
-    """What each method does."""
-    return listing("Methods", ["", "what it does"], [(name, method.description) for name, method in methods.items()])
+__all__ = ["Html", "Markdown", "provenance", "results", "show", "show_result"]
+NAMES = {name: home for home, names in read_table("names.yml").items() for name in names.split()}
+__getattr__, __dir__ = lazily(PACKAGE, **NAMES)
 
 
 def provenance(artifact_id: str) -> Html:

@@ -1,14 +1,19 @@
 """Settings that were tried before a table was made, from the records in the data folder, as tables."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from learned_mapping.companion.display import Html, listing
-from learned_mapping.companion.pages import record
+from learned_mapping.folders import data_folder
 from learned_mapping.regal.agent.learner import PAPER, variant_from
 from learned_mapping.regal.methods import chosen
 
 GAP = "gap_percent"
+
+
+def _read(file: str) -> Any:
+    return json.loads((data_folder() / file).read_text(encoding="utf-8"))
 
 
 def _plain(name: str) -> str:
@@ -21,7 +26,7 @@ def _words(row: Mapping[str, Any], names: Iterable[str], form: str = "") -> str:
 
 def annealing() -> Html:
     """The best and the worst settings of annealing, by its start."""
-    found, rows = record("mcm/annealing.json"), []
+    found, rows = _read("mcm/annealing.json"), []
     names = ("redrawn", "concentration", "moved", "start_temperature", "over_optimum")
     for start, best in found["best"].items():
         tried = [row for row in found["grid"] if row["start"] == start]
@@ -34,7 +39,7 @@ def annealing() -> Html:
 def policy() -> Html:
     """The settings of paper 2's policy that were tried on the validation graphs."""
     shown, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
-    for row in record("mcm/policy.json")["grid"]:
+    for row in _read("mcm/policy.json")["grid"]:
         start = ("with a start" if row["kind"] == "begun" else "uniform") + ("" if row["learning"] else ", frozen")
         words = "as in the tables" if row["usual"] else _words(row, shown)
         rows.append((start, row["over_optimum"], row["factor_between_seeds"], words))
@@ -43,7 +48,7 @@ def policy() -> Html:
 
 def silicon() -> Html:
     """The ranges in which the simulated silicon was calibrated, and what was chosen."""
-    found = record("mcm/silicon.json")
+    found = _read("mcm/silicon.json")
     rows = [(_plain(name), low, high, found["best"][name]) for name, (low, high) in found["ranges"].items()]
     return listing("Calibration", ["", "least", "most", "chosen"], rows)
 
@@ -51,7 +56,7 @@ def silicon() -> Html:
 def searches() -> Html:
     """The best and the worst parameters of paper 3's searches, chosen on training graphs."""
     rows = []
-    for name, entry in record("regal/tuning.json").items():
+    for name, entry in _read("regal/tuning.json").items():
         if isinstance(entry, dict) and "grid" in entry:
             count, worst = len(entry["grid"]), max(entry["grid"], key=lambda row: row[GAP])
             for title, row in (("best", entry["best"]), ("worst", worst)):

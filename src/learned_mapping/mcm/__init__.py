@@ -23,18 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "PROBLEM", "ChipPackage", "Partition", "Task", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__,
-    env="env",
-    solve="methods",
-    METHODS="methods",
-    PROBLEM="methods",
-    ChipPackage="methods",
-    ConstraintSolver="repair.solver",
-    EXAMPLE_PACKAGE="rules.constraints",
-    Partition="partition",
-    Task="methods",
-    example_graph="rules.constraints",
-    fix_repair="repair.solver",
-    fix_trace="repair.solver",
+    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", ChipPackage="methods",
+    ConstraintSolver="repair.solver", EXAMPLE_PACKAGE="rules.constraints", Partition="partition", Task="methods",
+    example_graph="rules.constraints", fix_repair="repair.solver", fix_trace="repair.solver",
     make_partition="partition",
-)
+)  # fmt: skip

@@ -202,20 +202,17 @@ def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, 
     return found
 
 
-def package_drawing(
-    graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage | None = None
-) -> Figure:
+def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
     """A row of chips per partition: a box is as high as the slowest chip of all, its fill the chip's own time.
 
     Args:
       graph: what is partitioned.
       partitions: title -> partition, drawn in this order; all obey Eq. 2.
-      package: their chips; None for the usual ones, as many as the partitions have.
+      package: their chips.
 
     Raises:
       InputError: a partition with edges that run back, or of another number of chips.
     """
-    package = package or ChipPackage(chips=next(iter(partitions.values())).chips)
     model = ChipModel(graph, package)
     for title, partition in partitions.items():
         if partition.chips != package.chips or not obeys_acyclic(partition.assignment, graph.op_edges):

@@ -1,6 +1,5 @@
 """Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated silicon."""
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,15 +7,7 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of
-from learned_mapping.companion.mcm.levels import (
-    LEAST,
-    at_least,
-    best_so_far,
-    curve_of,
-    level_row,
-    level_tables,
-    log_curves,
-)
+from learned_mapping.companion.mcm.levels import LEAST, at_least, best_so_far, curve_of, level_row, log_curves
 from learned_mapping.companion.table import (
     Record,
     Row,
@@ -123,7 +114,3 @@ def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
         more = {"target": reached["target"], "n": reached["n"]}
         found += [at_least(reached), row(INSTANCE, reached["method"], "minutes", minutes, **more)]
     return from_part(figure, found + learnt_rows(figure))
-
-
-timed_tables = functools.partial(level_tables, paper_seconds_a_sample=SECONDS_A_SAMPLE)
-"""`level_tables` with the minutes that the paper's samples took."""

@@ -11,12 +11,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.display import Html, listing
-from learned_mapping.companion.figures.mmap_results import bench_gaps
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.memory_hierarchy import program_latency
@@ -85,11 +82,6 @@ def standings_table() -> Html:
     """The best mapping known of each program."""
     rows = [(row.program, row.buffers, row.best, row.bound, row.by) for row in standings().values()]
     return listing("The best mapping known", ("program", "buffers", "best return", "bound", "found by"), rows)
-
-
-def gaps_figure() -> Figure:
-    """How far the best mapping known of each program is below its bound."""
-    return bench_gaps({row.program: (row.best, row.bound) for row in standings().values()})
 
 
 def write_standings(table: Iterable[Standing], folder: Path) -> None:
