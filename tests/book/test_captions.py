@@ -21,7 +21,7 @@ def test_every_table_of_a_page_has_a_caption_in_words():
             if named:
                 shown |= set(re.findall(r"\"([\w-]+)\"", named[1]))
             elif name in usual:
-                shown |= set(usual[name].get("display:show_result", {}).get("metrics", ()))
+                shown |= set(usual[name].get("table", {}).get("metrics", ()))
             else:
                 shown |= {row["metric"] for row in (results.stored(name) or {"rows": []})["rows"]}
     assert len(shown) > 50 and [metric for metric in sorted(shown) if "_" in metric and metric not in captions] == []

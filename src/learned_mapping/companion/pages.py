@@ -30,19 +30,19 @@ def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
 
     Args:
       artifact_id: such as ``mmap.table2``.
-      drawn: which of its entries in ``shown.yml``, by the function's name; the first where none is named.
+      drawn: which of its entries in ``shown.yml``, by the function's name, or ``table``; the first where none is named.
       **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of `display.table`.
     """
-    entries = {
-        place.rpartition(":")[2]: (place, usual)
-        for place, usual in read_table("shown.yml").get(artifact_id, {}).items()
-    }
-    result = results.stored(artifact_id)
-    if "metrics" in options or not entries or result is None:
+    entries, result = read_table("shown.yml").get(artifact_id, {}), results.stored(artifact_id)
+    places = {each.rpartition(":")[2]: each for each in (*entries, "table")}
+    place = places[drawn or next(iter(places))]
+    if "metrics" in options or result is None:
+        place = "table"
+    options = entries.get(place, {}) | options
+    if place == "table":
         return show_result(artifact_id, **options)
-    place, usual = entries[drawn or next(iter(entries))]
     module, _, name = place.partition(":")
-    draw, options = getattr(import_module(f"{PACKAGE}.{module}"), name), usual | options
+    draw = getattr(import_module(f"{PACKAGE}.{module}"), name)
     wanted = inspect.signature(draw).parameters
     if "methods" in options and "methods" not in wanted:
         methods = options.pop("methods")
@@ -51,7 +51,6 @@ def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
 
 
 PARTS = {
-    "artifact_id": lambda result: result["id"],
     "name": lambda result: result["id"],
     "result": lambda result: result,
     "rows": lambda result: result["rows"],
