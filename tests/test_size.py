@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1340,  # 1,190 before MMapBench, 1,330 before torch
-    "src/learned_mapping/companion": 10_170,  # 9,430 before MMapBench, 10,060 before the start at the cut
+    "src/learned_mapping/companion": 10_550,  # 10,060 before it had what cells of pages did, which are 326 lines fewer
     "src/learned_mapping/hardware": 1220,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together
@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4810,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9820,  # 9,090 before the sets were judged and written there, and MMapBench begun
     "book/_extensions": 1680,  # 1,560 before numbers in the text came from the code and pages had a head and a foot
-    "tests": 21_520,  # 20,880 before chips and groups, 21,290 before torch and the start at the cut
+    "tests": 21_580,  # 20,880 before chips and groups, 21,290 before torch and what pages show
 }
 
 

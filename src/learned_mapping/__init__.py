@@ -4,8 +4,8 @@
 >>> found = lm.regal.solve(lm.regal.Instance(graph), "brkga", samples=500)
 >>> lm.regal.validate(graph, found.solution)
 
-`mmap`, `mcm` and `regal` have ``solve``, ``METHODS``, ``PROBLEM``, ``validate`` and ``env`` each; they are imported
-when they are asked for.
+`mmap`, `mcm` and `regal` have ``solve``, ``METHODS``, ``PROBLEM``, ``validate`` and ``env`` each, `read_graph` and
+`read_program` read what they solve; all are imported when they are asked for.
 """
 
 import os
@@ -17,8 +17,9 @@ from learned_mapping.folders import use_cache
 
 if TYPE_CHECKING:
     from learned_mapping import mcm, mmap, regal
+    from learned_mapping.programs.formats import read_graph, read_program
 
-__all__ = ["mcm", "mmap", "regal"]
+__all__ = ["mcm", "mmap", "read_graph", "read_program", "regal"]
 
 __version__ = "0.1.0"
 
@@ -41,9 +42,13 @@ def lazily(package: str, **homes: str) -> tuple[Callable[[str], Any], Callable[[
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{homes[name]}")
-        return module if homes[name] == name else getattr(module, name)
+        is_module = homes[name].rpartition(".")[2] == name and not hasattr(module, name)
+        return module if is_module else getattr(module, name)
 
     return find, lambda: sorted({*vars(import_module(package)), *homes})
 
 
-__getattr__, __dir__ = lazily(__name__, mmap="mmap", mcm="mcm", regal="regal")
+__getattr__, __dir__ = lazily(
+    __name__, mmap="mmap", mcm="mcm", regal="regal", make_graph="programs.graph", read_graph="programs.formats",
+    read_program="programs.formats", schedule="programs.trace.schedule", trace="programs.trace.graph",
+)  # fmt: skip

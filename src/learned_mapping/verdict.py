@@ -70,6 +70,9 @@ class Verdict:
             "violations": [{"rule": v.rule, "culprits": list(v.culprits), "detail": v.detail} for v in self.violations],
         }
 
+    def _repr_markdown_(self) -> str:
+        return f"`{self}`"
+
     def __str__(self) -> str:
         costs = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
         if self.valid:

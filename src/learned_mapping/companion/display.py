@@ -3,7 +3,7 @@
 import datetime
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from learned_mapping.companion import results
@@ -142,10 +142,39 @@ def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False)
     return grid(title, down, across, cells, key=key)
 
 
+def crossed_rows(
+    result: dict[str, Any], title: str, metric: str, *, down: str = "{instance}", across: str = "{method}",
+    cell: str = "", names: Mapping[str, Mapping[str, str]] | None = None, methods: Sequence[str] = (),
+    instances: Sequence[str] | None = None, provenance: bool = False,
+) -> Html:  # fmt: skip
+    """`crossed` of the rows of a metric.
+
+    Args:
+      down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the value.
+      names: key of a row -> word there -> what is written in its place.
+      methods, instances: which, methods in this order; all where there are none.
+      provenance: whether `provenance_line` stands beneath.
+    """
+    found, rows = {}, [row for row in result["rows"] if row["metric"] == metric]
+    if methods:
+        rows = sorted((row for row in rows if row["method"] in methods), key=lambda row: methods.index(row["method"]))
+    for row in rows if instances is None else [row for row in rows if row["instance"] in instances]:
+        told = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
+        words = cell.format_map(told) if cell else number(row["value"])
+        found[down.format_map(told), across.format_map(told)] = words
+    line = provenance_line(result, find_artifact(result["id"])) if provenance else ""
+    return Html(crossed(title, found) + line)
+
+
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
-    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals."""
+    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals; the title
+    may say ``{method}``."""
     rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
-    return crossed(title, {(row["baseline"], row["instance"]): _cell({"ours": row}) for row in rows}, key=True)
+    return crossed(
+        title.format(method=method),
+        {(row["baseline"], row["instance"]): _cell({"ours": row}) for row in rows},
+        key=True,
+    )
 
 
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:

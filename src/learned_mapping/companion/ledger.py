@@ -55,7 +55,7 @@ def page_of(artifact_id: str) -> str:
     pages = {
         path: path.read_text(encoding="utf-8") for folder in ("*/*.md", "*.md") for path in sorted(book.glob(folder))
     }
-    for form in ("```{{sentence}} {}\n", 'show_result("{}"', '"{}"', "`{}`"):
+    for form in ("```{{sentence}} {}\n", 'show("{}"', '"{}"', "`{}`"):
         for path, text in pages.items():
             at = text.find(form.format(artifact_id))
             if at >= 0:

@@ -15,12 +15,16 @@ from learned_mapping import lazily
 from learned_mapping.mcm.validate import validate
 
 if TYPE_CHECKING:
+    from learned_mapping.hardware.chip_package import ChipPackage
     from learned_mapping.mcm import env
     from learned_mapping.mcm.methods import METHODS, PROBLEM, Task, solve
     from learned_mapping.mcm.partition import Partition
 
-__all__ = ["METHODS", "PROBLEM", "Partition", "Task", "env", "solve", "validate"]
+__all__ = ["METHODS", "PROBLEM", "ChipPackage", "Partition", "Task", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Partition="partition", Task="methods"
-)
+    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", ChipPackage="methods",
+    ConstraintSolver="repair.solver", EXAMPLE_PACKAGE="rules.constraints", Partition="partition", Task="methods",
+    example_graph="rules.constraints", fix_repair="repair.solver", fix_trace="repair.solver",
+    make_partition="partition",
+)  # fmt: skip

@@ -6,12 +6,16 @@ from learned_mapping import lazily
 from learned_mapping.mmap.validate import validate
 
 if TYPE_CHECKING:
+    from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
     from learned_mapping.mmap import env
     from learned_mapping.mmap.mapping import Mapping
     from learned_mapping.mmap.methods import METHODS, PROBLEM, solve
+    from learned_mapping.mmap.rules.play import Game
 
-__all__ = ["METHODS", "PROBLEM", "Mapping", "env", "solve", "validate"]
+__all__ = ["METHODS", "PROBLEM", "Game", "Mapping", "MemoryHierarchy", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Mapping="mapping"
-)
+    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Game="rules.play", Mapping="mapping",
+    MemoryHierarchy="validate", ACTION_NAMES="rules.actions", all_dropped="mapping", mapping_of="searches.search",
+    toy_program="rules.actions", upper_bound="bounds.upper",
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, plural
 from learned_mapping.folders import data_folder
@@ -70,8 +71,9 @@ def bert() -> Html:
     )
 
 
-def benchmark(figure: dict) -> Html:
-    """How many buffers the sixty programs have, beside the paper's known sizes; `figure` is ``mmap.fig9``."""
+def benchmark() -> Html:
+    """How many buffers the sixty programs have, beside the paper's known sizes."""
+    figure = results.load("mmap.fig9")
     counts = {row["instance"]: row["value"] for row in figure["rows"]}
     kinds = [item.facts["kind"] for item in stored_manifests()["compiled"].items]
     known = {row["instance"]: row["value"] for row in figure["paper"] if row["instance"] in counts}

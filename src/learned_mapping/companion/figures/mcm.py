@@ -25,7 +25,7 @@ from learned_mapping.mcm.agent.credit import SHARP, flow_gains, spread
 from learned_mapping.mcm.draw import draw_partition
 from learned_mapping.mcm.methods import LEARNERS
 from learned_mapping.mcm.partition import Partition
-from learned_mapping.mcm.rules.constraints import obeys_acyclic
+from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph, obeys_acyclic
 from learned_mapping.mcm.searches.moves import move_arrays, single_moves
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, byte_unit, new_figure
@@ -50,6 +50,14 @@ def broken_rules(graph: ComputationGraph, cases: Sequence[Mapping[str, Any]], ch
         panel.set_title(case["title"], fontsize=9.5)
         panel.set_xlabel(case["rule"] or "valid", color=BAD_COLOUR if case["rule"] else OK_COLOUR, fontsize=9)
     return figure
+
+
+def broken_example(result: Mapping[str, Any]) -> Figure:
+    """`broken_rules` of the partitions of a result of ``mcm.fig2``."""
+    shown = [row for row in result["rows"] if row["metric"] == "verdict"]
+    rules = ["" if row["value"] == "valid" else row["value"].partition(":")[0] for row in shown]
+    cases = [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(shown, rules)]
+    return broken_rules(example_graph(), cases, EXAMPLE_PACKAGE.chips)
 
 
 def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> Figure:

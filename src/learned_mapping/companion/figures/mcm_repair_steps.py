@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from learned_mapping.companion.display import Html, listing
 from learned_mapping.companion.figures import svg
+from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.solver import DRAWN, KEPT, LEFT, Step
 from learned_mapping.mcm.validate import validate
@@ -171,7 +174,7 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
 
 def repair_steps(
     graph: ComputationGraph, candidate: Sequence[int], chips: int, steps: Sequence[Step], *, name: str
-) -> str:
+) -> Html:
     """The steps of a repair as HTML with buttons.
 
     Args:
@@ -181,7 +184,13 @@ def repair_steps(
     """
     grid = _Grid(graph, chips)
     shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
-    return svg.stepper(shown, LEGEND, "step", name=name)
+    return Html(svg.stepper(shown, LEGEND, "step", name=name))
+
+
+def scattered(graph: ComputationGraph, chips: int, share: float, rng: np.random.Generator) -> np.ndarray:
+    """[N] chips: an optimum, with a share of the operations put on chips at random."""
+    best = solve(graph, "optimum", chips=chips).solution.assignment
+    return np.where(rng.random(graph.num_ops) < share, rng.integers(0, chips, graph.num_ops), best)
 
 
 def summary(steps: Sequence[Step]) -> Mapping[str, int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.companion.display import Html
 from learned_mapping.companion.figures import svg
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
@@ -67,7 +68,7 @@ def verdicts(graph: ComputationGraph, package: ChipPackage) -> dict[str, Any]:
 SCRIPT = "\n" + Path(__file__).with_name("rules.js").read_text()
 
 
-def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence[int]) -> str:
+def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence[int]) -> Html:
     """A picture whose ops go to the next chip when they are clicked, with the verdict underneath; one on a page.
 
     Args:
@@ -109,7 +110,7 @@ def rule_explorer(graph: ComputationGraph, package: ChipPackage, start: Sequence
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     drawing = svg.picture(WIDTH, HEIGHT, [f"<defs>{heads}</defs>", boxes, lines, ops], pixels=12)
     drawing = drawing.replace('role="img"', 'role="group" aria-label="The operations and their chips"', 1)
-    return (
+    return Html(
         f'<div id="lm-rules">{drawing}<output aria-live="polite">The picture needs JavaScript.</output><ul>{items}</ul>'
         f'<script type="application/json">{text}</script></div><script>{SCRIPT}</script>'
     )

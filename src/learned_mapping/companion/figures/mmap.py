@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from learned_mapping.companion.figures.charts import Rows, new_panels
+from learned_mapping.companion.mmap.toy import buffer_name
 from learned_mapping.mmap.draw import draw_layout
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, DROP, NO_OFFSET
@@ -43,14 +44,19 @@ def _outline(axes: Axes, start: int, end: int, bottom: float, height: float, wid
     axes.add_patch(box)
 
 
-def moves_figure(program: Program, mapping: Mapping, prefixes: Sequence[int], titles: Sequence[str]) -> Figure:
+def moves_figure(
+    program: Program, mapping: Mapping, prefixes: Sequence[int], titles: Sequence[str] | None = None
+) -> Figure:
     """A small game after some of its moves: one panel per prefix of the decisions, the last move outlined.
 
     Args:
       program, mapping: a finished game of a program small enough for names in the rectangles.
       prefixes: numbers of decisions made.
-      titles: one per panel.
+      titles: one per panel; None for the last move of each and its buffer.
     """
+    if titles is None:
+        moves = [(after, ACTION_NAMES[mapping.action[after - 1]]) for after in prefixes]
+        titles = [f"{after}. {move}: {buffer_name(program, after - 1)}" for after, move in moves]
     lines = -(-len(prefixes) // 3)
     figure, panels = new_panels(len(prefixes), 3, height=0.5 + 1.9 * lines, sharex=True, sharey=True)
     scale, _ = byte_unit(program.fast_bytes)

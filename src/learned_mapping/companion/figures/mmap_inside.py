@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+from IPython.display import Markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
@@ -20,13 +21,13 @@ NODE = (0.98, 0.5)
 """Inches."""
 
 
-def search_tree(row: Row) -> Picture:
+def search_tree(tree: Row) -> Picture:
     """The tree of one decision, the root at the left: each node's action, its visits, and its value.
 
     Args:
-      row: ``tree`` of `mmap.inside`.
+      tree: a row ``tree`` of `mmap.inside`.
     """
-    nodes = row["nodes"]
+    nodes = tree["nodes"]
     children: dict[int, list[int]] = {}
     for n, node in enumerate(nodes):
         children.setdefault(node["parent"], []).append(n)
@@ -131,12 +132,14 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
     return charts.finish(figure, ncols=2), panels
 
 
-def most_changed(trees: Rows) -> Row:
-    """The search tree at whose root the search moved the policy furthest from the network's."""
+def most_changed(rows: Rows) -> Row:
+    """The search tree, of rows of `mmap.inside`, at whose root the search moved the policy furthest from the
+    network's."""
+    trees = [row for row in rows if row["metric"] == "tree"]
     return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
 
 
-def tree_words(tree: Row) -> str:
+def tree_words(tree: Row) -> Markdown:
     """What a search changed at a decision, and whether that was right: the actions were played out exactly."""
     after, head, exact = tree["policy"], tree["head"], tree["exact"]
     true = ", ".join(f"{name} {value:+.2f}" for name, value in zip(ACTION_NAMES, exact) if value is not None)
@@ -144,7 +147,7 @@ def tree_words(tree: Row) -> str:
     best = max((a for a in range(3) if exact[a] is not None), key=lambda a: exact[a])
     right = (after[most] > head[most]) == (most == best)
     word = "right" if right else "wrong"
-    return (
+    return Markdown(
         f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs, this is where the "
         f"search changes the policy most. It gives {ACTION_NAMES[most]} a probability of {after[most]:.2f}; the "
         f"network alone gives it {head[most]:.2f}. Played out exactly, with the rest of the game as it was, the "

@@ -12,6 +12,8 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from learned_mapping.companion.figures import charts
 from learned_mapping.companion.figures.charts import ROW_INCHES, Rows, bars, method_colour, name_rows
+from learned_mapping.companion.mmap.bench import Standing
+from learned_mapping.companion.mmap.speedup import leading_pair
 from learned_mapping.companion.table import by
 from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, new_figure
@@ -116,16 +118,16 @@ def drop_backup(rows: Rows) -> Figure:
     return figure
 
 
-def speedups(rows: Rows, methods: tuple[str, str]) -> Figure:
+def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
     """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where everything in slow
     memory is faster than the compiler's mapping too, and another's ring. Narrow enough for a phone.
 
     Args:
       rows: of `mmap.fig10`.
-      methods: whose bars, and whose rings.
+      methods: whose bars, and whose rings; None for `speedup.leading_pair`.
     """
     found = {(row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"}
-    method, other = methods
+    method, other = methods or leading_pair({"rows": rows})
     shown = [row for (name, _), row in found.items() if name == method]
     shown.sort(key=lambda row: (-row["value"], row["instance"]))
     names = [row["instance"] for row in shown]
@@ -308,13 +310,13 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def bench_gaps(programs: Mapping[str, tuple[float, float]]) -> Figure:
+def bench_gaps(table: Mapping[str, Standing]) -> Figure:
     """How far the best mapping known of each program is below its bound, in percent of the bound, smallest first.
 
     Args:
-      programs: name -> best return and bound.
+      table: `bench.standings`.
     """
-    gaps = sorted((100.0 * max(1.0 - best / bound, 0.0), name) for name, (best, bound) in programs.items())
+    gaps = sorted((100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items())
     figure, axes = new_figure(width=0.9 * PHONE_INCHES, height=2.6)
     values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)
     axes.bar(place, values, color=PALETTE[0], width=0.8)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from learned_mapping.companion.display import Html
 from learned_mapping.companion.figures import svg
 from learned_mapping.companion.regal.graphs import load_graph
+from learned_mapping.companion.regal.methods import law_of
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import op_seconds
 from learned_mapping.regal.draw import layout, memory_curve
-from learned_mapping.regal.methods import EVALUATIONS, chosen_variant, learner_for
+from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import RUN_OP, Schedule
@@ -86,6 +88,8 @@ LEGEND = {
 WIDTH, GAP, LABELS = 760, 24, 60  # Pixels: the picture, between columns, for words at the left of a column.
 STRIP, GRAPH, LANE, MEMORY = 16, 170, 20, 64
 """Pixels: heights of a row of costs, of the graph, of a device's ops, of the memory."""
+SHOWN = (*range(9), 10, 13, 16, 20, 25, 32, 40, 50)
+"""Generations: all early ones, later ones at growing distance."""
 AGREED = 0.9  # Share of the elites from which on they agree.
 
 
@@ -114,10 +118,8 @@ def race(graph: str, seed: int = 0, network: str = "synthetic-runtime-0") -> dic
     generations of as many evaluations as the paper gives them."""
     instance, usual = Instance(load_graph("synthetic", graph)), BrkgaParameters()
     count = (EVALUATIONS - usual.population) // (usual.population - usual.elites)
-    learner, randomness = learner_for(instance, network), np.random.default_rng
-    law = learner.law(instance, randomness(seed), chosen_variant(learner))
-    laws: dict[str, MutantLaw | None] = {"brkga": None, "regal-imitation": law}
-    return {name: generations(instance, randomness(seed), count, law=law) for name, law in laws.items()}
+    laws = {"brkga": None, "regal-imitation": law_of(instance, network, seed)}
+    return {name: generations(instance, np.random.default_rng(seed), count, law=law) for name, law in laws.items()}
 
 
 def share_on_one(generation: Generation) -> np.ndarray:
@@ -260,13 +262,15 @@ def tell(instance: Instance, frame: Mapping[str, Generation], scales: Scales) ->
     return words
 
 
-def stepthrough(instance: Instance, searches: Mapping[str, Sequence[Generation]], numbers: Sequence[int]) -> str:
+def stepthrough(
+    instance: Instance, searches: Mapping[str, Sequence[Generation]], numbers: Sequence[int] | None = None
+) -> Html:
     """The generations `numbers` of some searches as HTML with buttons; at most one on a page.
 
     Args:
       instance: of two devices.
       searches: name -> its generations, from the initial population on.
-      numbers: which of them.
+      numbers: which of them; None for those of `SHOWN` that all have, and the last.
 
     Raises:
       InputError: not two devices, no search, or a generation that one of them lacks.
@@ -274,9 +278,12 @@ def stepthrough(instance: Instance, searches: Mapping[str, Sequence[Generation]]
     if instance.pair.devices != 2:
         raise InputError("devices", "", f"the picture is of 2, got {instance.pair.devices}")
     shortest = min((len(found) for found in searches.values()), default=0)
+    if numbers is None:
+        numbers = [number for number in SHOWN if number < shortest - 1] + [shortest - 1] * (shortest > 0)
     for number in numbers:
         if not 0 <= number < shortest:
             raise InputError("generation", "", f"{number} is outside [0, {shortest - 1}]")
     frames = [{name: found[number] for name, found in searches.items()} for number in numbers]
     scales = Scales(instance, (each for frame in frames for each in frame.values())) if frames else None
-    return svg.stepper([(draw(instance, f, scales), tell(instance, f, scales)) for f in frames], LEGEND, "picture")
+    shown = [(draw(instance, f, scales), tell(instance, f, scales)) for f in frames]
+    return Html(svg.stepper(shown, LEGEND, "picture"))

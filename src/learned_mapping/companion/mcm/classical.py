@@ -96,13 +96,6 @@ def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
     return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "valid"))
 
 
-def rule_panels(result: Record) -> list[dict[str, Any]]:
-    """The cases of a result of ``mcm.fig2`` as `figures.mcm.broken_rules` draws them."""
-    shown = [row for row in result["rows"] if row["metric"] == "verdict"]
-    rules = ["" if row["value"] == "valid" else row["value"].partition(":")[0] for row in shown]
-    return [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(shown, rules)]
-
-
 def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """Counts the valid among uniform random assignments."""
     graph, rng = load_graph(instance), np.random.default_rng(seed)

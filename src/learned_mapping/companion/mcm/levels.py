@@ -119,12 +119,15 @@ def _amount(samples: float | None, minutes: float | None) -> str:
     return f"{samples:,.0f}" if minutes is None else f"{samples:,.0f}, {minutes:.1f} min"
 
 
-def level_tables(artifact_id: str, captions: Sequence[str], **options: Any) -> Html:
-    """`level_table` of a stored result with its provenance: one table, or by two captions that of the levels that are
-    plain numbers and that of those in per cent."""
-    result = results.load(artifact_id)
+def level_tables(result: Record, captions: Sequence[str]) -> Html:
+    """`level_table` of a result with its provenance: one table, or by two captions that of the levels that are plain
+    numbers and that of those in per cent. Where ours has minutes, so has the paper's."""
+    from learned_mapping.companion.mcm.learning_bert import SECONDS_A_SAMPLE
+
     targets = dict.fromkeys(row["target"] for row in results.select(result, metric="samples"))
     plain = [target for target in targets if "%" not in target]
     parts = [plain, [t for t in targets if t not in plain]] if len(captions) == 2 else [None]
-    tables = [level_table(result, caption, levels=part, **options) for caption, part in zip(captions, parts)]
-    return Html("".join(tables) + provenance_line(result, find_artifact(artifact_id)))
+    timed = SECONDS_A_SAMPLE if results.select(result, metric="minutes") else None
+    pairs = zip(captions, parts)
+    tables = [level_table(result, each, levels=part, paper_seconds_a_sample=timed) for each, part in pairs]
+    return Html("".join(tables) + provenance_line(result, find_artifact(result["id"])))

@@ -1,15 +1,25 @@
 """Tables of the page on paper 2's problem: the partitions that each rule leaves, and the time of each chip."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from IPython.display import Markdown
 
-from learned_mapping.companion.display import Html, listing
+from learned_mapping.companion import results
+from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.display import Html, listing, provenance_line
+from learned_mapping.companion.mcm import graphs
+from learned_mapping.companion.table import Record
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
+from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import Partition
+from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.repair.solver import ConstraintSolver
 from learned_mapping.mcm.rules.constraints import obeys_acyclic, obeys_chain_rule, obeys_triangle, uses_prefix
+from learned_mapping.mcm.rules.fold import fold_cheap_sources
+from learned_mapping.problem import Result
+from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 
 
@@ -32,14 +42,58 @@ def rules_table(graph: ComputationGraph, chips: int) -> Html:
 
 
 def chips_table(graph: ComputationGraph, partition: Partition, package: ChipPackage) -> Html:
-    """What each chip of a partition spends on operations and on links, and the memory it needs."""
+    """What each chip of a partition spends on operations and on links, the memory it needs, and the throughput."""
     model, assignment = ChipModel(graph, package), partition.assignment
     total, links = model.latencies(assignment), model.link_seconds(assignment)
     peak = chip_memory(graph, assignment, package.chips)
     parts = [1e6 * (total - links), 1e6 * links, 1e6 * total]
     rows = [(f"chip {d}", *(f"{part[d]:.2f}" for part in parts), f"{peak[d] / 1024:.0f}") for d in range(package.chips)]
     head = ["", "operations, \u00b5s", "links, \u00b5s", "together, \u00b5s", "memory, KiB"]
-    return listing("Time and memory", head, rows)
+    words = (
+        f"<p>The slowest chip takes {1e6 * max(total):.2f} µs, so the throughput is {1 / max(total):,.0f} results per "
+        f"second. Each chip of this example has {package.sram_bytes / 1024:.0f} KiB of memory.</p>"
+    )
+    return Html(listing("Time and memory", head, rows) + words)
+
+
+def verdicts_table(live: Record) -> Html:
+    """What the validator says of the example's partitions, and whether the stored ``mcm.fig2`` says the same."""
+    stored = results.load("mcm.fig2")
+    rows = [(row["method"], row["value"]) for row in results.select(live, metric="verdict")]
+    same = [row["value"] for row in live["rows"]] == [row["value"] for row in stored["rows"]]
+    words = "The stored verdicts, drawn above, are the same." if same else "The stored verdicts above differ."
+    made = listing("Verdicts, live", ["partition", "the validator says"], rows)
+    return Html(f"{made}<p>{words}</p>{provenance_line(stored)}")
+
+
+def most_chips_table(names: Sequence[str]) -> Html:
+    """How many chips the chain rule can use on graphs of ``data/graphs``, as traced and with cheap sources folded."""
+    rows = []
+    for name in names:
+        raw = read_graph(SETS["graphs"].path / f"{name}.json.gz")
+        both = raw, fold_cheap_sources(raw)
+        most = [int(repair_arrays(graph).anchor_reach.max()) + 1 for graph in both]
+        rows.append((name, *(graph.num_ops for graph in both), *most))
+    head = ["graph", "operations", "folded", "chips", "chips, folded"]
+    return listing("The most chips that the chain rule can use", head, rows)
+
+
+def solved(name: str, methods: Sequence[str], samples: int) -> dict[str, Result]:
+    """What methods find for a graph of a set on its chips, by as many samples each."""
+    graph, chips = graphs.load_graph(name), graphs.chips(name)
+    return {each: solve(graph, each, chips=chips, samples=samples, seed=0, profile="quick") for each in methods}
+
+
+def compared_words(name: str, found: Mapping[str, Result], samples: int) -> Markdown:
+    """What methods reach of the throughput of ``optimum``, which is among them, as is ``greedy-naive``."""
+    rate = {method: each.metrics["throughput"] for method, each in found.items()}
+    reached = {method: f"{100 * each / rate['optimum']:.0f} %" for method, each in rate.items()}
+    words = " and ".join(f"{m} reaches {reached[m]}" for m in found if m not in ("greedy-naive", "optimum"))
+    return Markdown(
+        f"{name} has {graphs.load_graph(name).num_ops} operations and {graphs.chips(name)} chips. With {samples} "
+        f"samples each, {words} of the "
+        f"optimum's throughput; the naive greedy has {reached['greedy-naive']}."
+    )
 
 
 def domains_table(graph: ComputationGraph, chips: int, decisions: Sequence[tuple[str, int]]) -> Html:

@@ -1,6 +1,6 @@
 """What the validation worker of the pre-training chose, from the headers of the shipped policies."""
 
-from learned_mapping.companion.display import Html, head_row, simple_table
+from learned_mapping.companion.display import Html, listing
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_path
 
@@ -15,7 +15,7 @@ def trained_policies() -> Html:
     A score is the geometric mean over the graphs of the best throughput so far, averaged over the samples, over the
     naive greedy's.
     """
-    body = ""
+    rows = []
     for begun, kind in KINDS.items():
         for pretraining in range(PRETRAININGS):
             path = checkpoint_path(pretraining, begun)
@@ -25,5 +25,5 @@ def trained_policies() -> Html:
             scores = {row["iteration"]: row for row in facts["scores"]}
             cells = [f"{facts['samples']:,}", f"{facts['iteration']:,}"]
             cells += [f"{scores[which][score]:.3f}" for which in (facts["iteration"], 0) for score in SCORES]
-            body += f"<tr><th scope='row'>{kind}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    return simple_table("Pre-trained policies on the validation graphs", head_row(COLUMNS), body)
+            rows.append((kind, *cells))
+    return listing("Pre-trained policies on the validation graphs", COLUMNS, rows)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.display import Html, listing
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.memory_hierarchy import program_latency
@@ -75,6 +76,12 @@ def standings(folder: Path | None = None) -> dict[str, Standing]:
         numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
         result[texts["program"]] = Standing(**texts, **numbers, buffers=cells["buffers"].integer(0, 10**9))
     return result
+
+
+def standings_table() -> Html:
+    """The best mapping known of each program."""
+    rows = [(row.program, row.buffers, row.best, row.bound, row.by) for row in standings().values()]
+    return listing("The best mapping known", ("program", "buffers", "best return", "bound", "found by"), rows)
 
 
 def write_standings(table: Iterable[Standing], folder: Path) -> None:

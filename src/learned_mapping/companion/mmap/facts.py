@@ -15,6 +15,7 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.display import Html, grid, number
 from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
@@ -282,3 +283,31 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
                 total += count
         found.append(row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS)))
     return assembled(found)
+
+
+def features_table(result: Record) -> Html:
+    """Of a result of `mmap.table1`: what each feature is, and its spread over the program's buffers."""
+    spread, cells = ("min", "median", "max"), {}
+    for each in result["rows"]:
+        if each["method"] in spread:
+            value, feature = each["value"], each["metric"].replace("_", " ")
+            cells[feature, each["method"]] = number(int(value) if value % 1 == 0 else value)
+            cells[feature, "what it is"] = _wrapped(each.get("meaning", cells.get((feature, "what it is"), "")))
+    down = list(dict.fromkeys(feature for feature, _ in cells))
+    return grid("Features of a buffer, over AlexNet's", down, ["what it is", *spread], cells, key=True)
+
+
+def hyperparameters_table(result: Record, of_paper: bool = True) -> Html:
+    """Of a result of `mmap.table6`: the settings of the paper's table, or those that it does not give."""
+    cells = {(row["instance"], row["method"]): number(row["value"]) for row in result["rows"] + result["paper"]}
+    sizes = ["paper size", "whole games", "windows"]
+    if of_paper:
+        listed = [row["instance"] for row in result["paper"]]
+        return grid("Hyperparameters of the paper's table", listed, ["paper", *sizes], cells, key=True)
+    cells |= {(row["instance"], "what it is"): _wrapped(row.get("meaning", "")) for row in result["rows"]}
+    listed = list(dict.fromkeys(row["instance"] for row in result["rows"] if not row["in_paper"]))
+    return grid("what the paper does not give", listed, ["what it is", *sizes], cells)
+
+
+def _wrapped(text: str) -> str:
+    return f'<div class="lm-wrap">{text}</div>'

@@ -20,6 +20,7 @@ from scipy.stats import rankdata
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.mmap.runs import (
     XLA,
     counted,
@@ -206,6 +207,24 @@ def leading(table: Record) -> str:
     """The agent, where a result of `mmap.table3` has it on every program; else the edit search."""
     known = {each["instance"] for each in table["rows"]}
     return AGENT if known == {each["instance"] for each in results.select(table, method=AGENT)} else OURS
+
+
+def leading_pair(table: Record) -> tuple[str, str]:
+    """The `leading` method and the other of the two."""
+    return (AGENT, OURS) if leading(table) == AGENT else (OURS, AGENT)
+
+
+def counts_table(result: Record) -> Html:
+    """Of a result of `mmap.table3`: by method how many programs are faster, and the speedups, ours and the paper's."""
+    columns = {"improved": "faster", "speedup": "mean speedup", "speedup_max": "largest", "speedup_min": "smallest"}
+    cells = {}
+    for origin, suffix in (("rows", ""), ("paper", ", the paper")):
+        for each in results.select(result, origin, instance="all"):
+            if each["metric"] in columns:
+                words = f"{each['value']:.{0 if each['metric'] == 'improved' else 3}f}"
+                cells[each["method"] + suffix, columns[each["metric"]]] = words
+    down = list(dict.fromkeys(method for method, _ in cells))
+    return grid("Sixty programs: how many are faster, and speedups", down, list(columns.values()), cells, key=True)
 
 
 def ranked(table: Record) -> list[Row]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.display import Html, listing
 from learned_mapping.companion.mmap.runs import (
     compiler_latency_s,
     counted,
@@ -20,6 +21,7 @@ from learned_mapping.companion.mmap.runs import (
     plan_one_round,
     plan_run,
     program_digest,
+    trainings,
 )
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
@@ -35,7 +37,9 @@ from learned_mapping.companion.table import (
     row,
     summary_row,
 )
+from learned_mapping.mmap.agent.config import LONG
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
+from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
@@ -52,6 +56,44 @@ ARMS = ("muzero", "muzero-no-backup")
 def workload(name: str) -> Program:
     """A compiled program by name; raises `InputError` for an unknown one."""
     return load(name)[0]
+
+
+def proven() -> dict[str, float]:
+    """Program -> a return that no game exceeds, of the stored ``mmap.bound``."""
+    rows = results.select(results.load("mmap.bound"), method="bound", metric="return")
+    return {each["instance"]: each["value"] for each in rows}
+
+
+def levels() -> dict[str, dict[str, float]]:
+    """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
+    table, found = results.load("mmap.table2"), {}
+    for name in {record["program"] for record in trainings()}:
+        known = {each["method"]: each["value"] for each in results.select(table, instance=name, metric="return")}
+        best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
+        found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
+    return found
+
+
+def long_programs() -> list[str]:
+    """The programs that the agent plays in windows."""
+    return [item.name for item in manifest().items if item.facts["buffers"] >= LONG]
+
+
+def programs_table() -> Html:
+    """The four programs of Table 2: sizes, the fast memory, and milliseconds that it can save."""
+    head = ["", "buffers", "instructions", "alias groups", "fast MiB", "in HBM, ms", "to save, ms"]
+    rows = []
+    for name, p in ((name, workload(name)) for name in workloads("full")):
+        times = p.slow_s.sum() * 1e3, p.possible_saving_s * 1e3
+        rows.append((name, p.num_buffers, p.num_instructions, p.num_alias_groups, p.fast_bytes / 2**20, *times))
+    return listing("The four programs", head, rows)
+
+
+def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
+    """The program and the mapping of the one row of a stored result."""
+    (found,) = results.load(artifact_id)["rows"]
+    program = workload(found["instance"])
+    return program, make_mapping(program, **found["mapping"])
 
 
 def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def moves_table(program: Program, moves: Sequence[int]) -> Html:
     return listing("In bold the move that is made", ["", "buffer", *ACTION_NAMES], rows)
 
 
-def latency_table(program: Program, mappings: Dict[str, Mapping]) -> Html:
+def times_table(program: Program, mappings: Dict[str, Mapping]) -> Html:
     """Return and latency of mappings, the latency by its parts in microseconds."""
     rows = []
     for name, mapping in mappings.items():

@@ -14,7 +14,9 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.agent.policy import REINFORCED
-from learned_mapping.regal.methods import chosen, chosen_variant, network_file
+from learned_mapping.regal.methods import LEARNED, METHODS, chosen, chosen_variant, learner_for, network_file
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.searches.brkga import MutantLaw
 
 LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")} | {
     "spectral-local-search": "spectral-law", "spectral-race": "spectral-law",
@@ -26,6 +28,20 @@ NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
 LEARNERS = (*LAWS, *NETWORKS)
 """In table 1, in the order of its rows."""
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
+CLASSICAL = tuple(
+    name for name in METHODS if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
+)
+"""What learns nothing, and has no laws."""
+COMPARED = (
+    "brkga", "brkga-tuned", "local-search", "constant-law", "spectral-law", "spectral-local-search", "spectral-race",
+    "priority-law", *NETWORKS,
+)  # fmt: skip
+"""What learns and what it has to beat, in the order of the page on the learner."""
+TESTED = (
+    *COMPARED[:8], "regal-untrained", "regal-average", "regal", "regal-clone", "regal-cloned-average", "regal-cloned",
+    "regal-longer", "gas", "idrs", "regal-vector", *CHOSEN,
+)  # fmt: skip
+"""The same on the test sets that chose nothing."""
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
 SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
@@ -126,6 +142,12 @@ def validation_rows(records: list[Record]) -> list[Row]:
             more = {"against": other, "training_seeds": len(mine)}
             found.append(gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more))
     return found
+
+
+def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
+    """What a network makes of an instance, used as validation graphs chose."""
+    learner = learner_for(instance, network)
+    return learner.law(instance, np.random.default_rng(seed), chosen_variant(learner))
 
 
 def trained_table(title: str, records: list[Record]) -> Html:

@@ -1,0 +1,62 @@
+"""What cells of the book's pages import from here: an artifact as its page shows it, and helpers by their names.
+
+>>> from learned_mapping.companion.pages import show
+>>> show("mcm.fig5")
+"""
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from IPython.display import Markdown
+
+from learned_mapping import lazily
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import PACKAGE, find_artifact, read_table
+from learned_mapping.companion.display import Html, provenance_line, show_result
+
+__all__ = ["Html", "Markdown", "provenance", "results", "show", "show_result"]
+NAMES = {name: home for home, names in read_table("names.yml").items() for name in names.split()}
+__getattr__, __dir__ = lazily(PACKAGE, **NAMES)
+
+
+def provenance(artifact_id: str) -> Html:
+    """Where an artifact's stored result comes from, and whether it is fresh."""
+    return provenance_line(results.load(artifact_id), find_artifact(artifact_id))
+
+
+def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
+    """The stored result of an artifact: its usual figure, or its table with the paper's numbers and its provenance.
+
+    Args:
+      artifact_id: such as ``mmap.table2``.
+      drawn: which of its entries in ``shown.yml``, by the function's name, or ``table``; the first where none is named.
+      **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of `display.table`.
+    """
+    entries, result = read_table("shown.yml").get(artifact_id, {}), results.stored(artifact_id)
+    places = {each.rpartition(":")[2]: each for each in (*entries, "table")}
+    place = places[drawn or next(iter(places))]
+    if "metrics" in options or result is None:
+        place = "table"
+    options = entries.get(place, {}) | options
+    if place == "table":
+        return show_result(artifact_id, **options)
+    module, _, name = place.partition(":")
+    draw = getattr(import_module(f"{PACKAGE}.{module}"), name)
+    wanted = inspect.signature(draw).parameters
+    if "methods" in options and "methods" not in wanted:
+        methods = options.pop("methods")
+        result = result | {"rows": [row for row in result["rows"] if row["method"] in methods]}
+    return draw(**{name: PARTS[name](result) for name in wanted if name in PARTS} | options)
+
+
+PARTS = {
+    "name": lambda result: result["id"],
+    "result": lambda result: result,
+    "rows": lambda result: result["rows"],
+    "paper": lambda result: result["paper"],
+    "program": lambda result: import_module(f"{PACKAGE}.mmap.tables").workload(result["rows"][0]["instance"]),
+    "bounds": lambda result: import_module(f"{PACKAGE}.mmap.tables").proven(),
+    "tree": lambda result: import_module(f"{PACKAGE}.figures.mmap_inside").most_changed(result["rows"]),
+}
+"""What a parameter of this name stands for in a function of ``shown.yml``."""
