@@ -90,8 +90,8 @@ def programs_table() -> Html:
 
 
 def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
-    """The program and the mapping of the one row of a stored result."""
-    (found,) = results.load(artifact_id)["rows"]
+    """The program and the mapping of the row of a stored result that carries one."""
+    (found,) = [row for row in results.load(artifact_id)["rows"] if "mapping" in row]
     program = workload(found["instance"])
     return program, make_mapping(program, **found["mapping"])
 
