@@ -39,7 +39,7 @@ COMPARED = (
 """What learns and what it has to beat, in the order of the page on the learner."""
 TESTED = (
     *COMPARED[:8], "regal-untrained", "regal-average", "regal", "regal-clone", "regal-cloned-average", "regal-cloned",
-    "regal-longer", "gas", "idrs", "regal-vector", *CHOSEN,
+    "regal-longer", "regal-from-cut", "gas", "idrs", "regal-vector", *CHOSEN,
 )  # fmt: skip
 """The same on the test sets that chose nothing."""
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
