@@ -134,6 +134,7 @@ def described(page: str, up: str) -> str:
 
 def draw_picture(path: Path) -> None:
     """The picture that a preview of a link shows: a memory over time, and what the book is."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     from learned_mapping.style import PALETTE
@@ -146,7 +147,8 @@ def draw_picture(path: Path) -> None:
     axes.axis("off")
     figure.text(0.06, 0.82, "Learned Mapping", fontsize=52, weight="bold", va="center")
     figure.text(0.06, 0.65, "Three papers on learning inside ML compilers, rerun", fontsize=25, va="center")
-    figure.savefig(path, metadata={"Software": None})
+    with rc_context({"savefig.bbox": None, "savefig.dpi": "figure"}):  # as wide as previews expect
+        figure.savefig(path, metadata={"Software": None})
 
 
 def _finish(app, exception) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import random
 
 import numpy as np
 import pytest
@@ -146,3 +148,21 @@ def _written(folder, text):
     path = folder / "solution.csv"
     path.write_text(text)
     return path
+
+
+def test_damaged_files_are_one_line(tmp_path):
+    """Two thousand files with cuts, doublings and other bytes: a program, or a fault in one line."""
+    rng, words = random.Random(0), (b",", b"\n", b"-1", b"1e9", b"99999999999999999999", b'"', b"\x00", b"\xff", b"nan")
+    path, read = tmp_path / "damaged.12.csv", 0
+    for _ in range(int(os.environ.get("DAMAGED", "2000"))):
+        data = EXAMPLE.encode()
+        for _ in range(rng.randint(1, 4)):
+            i, j = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+            j = min(j, i + rng.choice((1, 3, 10)))
+            data = data[:i] + rng.choice((b"", data[i:j] * rng.choice((2, 50)), rng.choice(words))) + data[j:]
+        path.write_bytes(data)
+        try:
+            read += read_minimalloc(path).num_buffers >= 0
+        except InputError as error:
+            assert "\n" not in str(error) and "damaged.12.csv" in str(error)
+    assert read > 10

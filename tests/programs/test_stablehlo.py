@@ -18,7 +18,7 @@ from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.stablehlo import read_stablehlo
+from learned_mapping.programs.trace.stablehlo import MEMORY_BYTES, read_stablehlo
 
 
 def array(*shape, dtype="float32"):
@@ -220,5 +220,12 @@ def test_damaged_files_are_refused_or_read(tmp_path):
     codes = collections.Counter(int(line.split()[0]) for line in lines)
     print(codes, peak, [line for line in lines if line.split()[0] not in "02"][:5])
     assert sum(codes.values()) == count, "a fault has more than one line"
-    assert set(codes) <= {0, 2, -4, -6, -9, -11} and codes[2] > 0.5 * count
-    assert int(peak.split()[1]) < 2000
+    assert set(codes) <= {0, 2, -4, -6, -9, -11, -14} and codes[2] > 0.5 * count
+    assert int(peak.split()[1]) < MEMORY_BYTES >> 20
+    for path in (
+        line.split()[1] for line in lines if line.startswith("-14 ")
+    ):  # a fork may inherit a lock that is held
+        try:
+            read_stablehlo(path)
+        except InputError as error:
+            assert "\n" not in str(error) and "is not parsed after" not in str(error)
