@@ -89,12 +89,17 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
                     truths.append(truth)
                     noises.append(noise)
             more = {"evaluations": evaluations, "graphs": len(over), "training_seeds": len(groups)}
-            found.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
+            found.append(gap_row(DATASET, method, "over_cut_percent", _by_graph(over), **more))
             if method == "start":
-                found.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
+                found.append(gap_row(DATASET, "cut", "effect_percent", _by_graph(cut), **more))
             for name, values in (("law_spread_percent", truths), ("run_noise_percent", noises)):
                 found.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))
     return assembled(found)
+
+
+def _by_graph(ratios: dict[str, list[float]]) -> list[float]:
+    """The geometric mean of each graph's ratios, so that intervals are over graphs."""
+    return [float(np.exp(np.mean(np.log(values)))) for values in ratios.values()]
 
 
 def _variances(costs: np.ndarray) -> tuple[float, float]:
