@@ -140,7 +140,7 @@
       const coming = Math.min(12, game.length - b), cell = (width - 2 * left) / 12;
       if (coming) p.text(left, top + tall + 84, "buffers to come, by size; r: read, w: written");
       for (let i = 0; i < coming; i++) {
-        const size = Math.max(2, (22 * Math.min(base.bytes[b + i], game.fastBytes)) / game.fastBytes), x = left + i * cell, what = base.is_output[b + i] ? "written" : "read";
+        const size = Math.max(2, 22 * Math.sqrt(Math.min(base.bytes[b + i] / game.fastBytes, 1))), x = left + i * cell, what = base.is_output[b + i] ? "written" : "read";
         const title = lm.ui.s("title", {}, `${base.tensors[base.tensor[b + i]]}, ${isToy() ? `${base.bytes[b + i]} bytes` : mebibytes(base.bytes[b + i])}, ${what} by instruction ${base.instruction[b + i]}`);
         p.add("rect", { x: x + 1, y: top + tall + 114 - size, width: cell - 2, height: size, fill: colour(base.tensor[b + i]), rx: 2 }, title);
         p.text(x + cell / 2, top + tall + 126, `${base.instruction[b + i]}${what[0]}`, { "text-anchor": "middle", class: "lm-small" });
