@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1340,  # 1,190 before MMapBench, 1,330 before torch
-    "src/learned_mapping/companion": 10_600,  # 10,060 before it had what cells of pages did, which are 326 lines fewer
+    "src/learned_mapping/companion": 10_620,  # 10,060 before it had what cells of pages did, which are 326 lines fewer
     "src/learned_mapping/hardware": 1220,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together

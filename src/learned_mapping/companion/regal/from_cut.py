@@ -7,6 +7,7 @@ far they differ in truth, and how far runs of one law differ, is told apart by r
 import numpy as np
 
 from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.regal.effect import EVALUATIONS, GRAPHS, ROOM, STREAMS, cut_bins, uniform_bins
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.companion.regal.methods import brought
@@ -51,13 +52,13 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
       whether the graph leaves room.
     """
     found = {}
-    for number, name in enumerate(config["graphs"]):
+    for place, name in enumerate(config["graphs"]):
         problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
         policy = policy_for(problem, config["network"], POLICIES[method])
-        drawn = sample(policy.probabilities(problem), DRAWS, np.random.default_rng([5, number]))
+        drawn = sample(policy.probabilities(problem), DRAWS, np.random.default_rng([5, place]))
         laws = np.stack([uniform_bins(problem), cut_bins(problem, features(problem)), *drawn])
         costs = np.array([
-            rollouts(problem.arrays, laws, BINS, stream(seed, number, evaluations), evaluations)
+            rollouts(problem.arrays, laws, BINS, stream(seed, place, evaluations), evaluations)
             for evaluations in config["evaluations"]
         ])  # fmt: skip
         room = bool(costs[-1, 0] > ROOM * floor(problem))
@@ -109,3 +110,18 @@ def _variances(costs: np.ndarray) -> tuple[float, float]:
     means = centred.mean(axis=0)
     noise = float(((centred - means) ** 2).sum() / max((streams - 1) * (laws - 1), 1))
     return float(means.var(ddof=1)) - noise / streams, noise
+
+
+def from_cut_table(rows: list[Row]) -> Html:
+    """The rows of `assemble_from_cut` by the length of a run; spread and noise are those of the trained policy."""
+    value = {(row["method"], row["metric"], row["evaluations"]): number(row["value"]) for row in rows}
+    columns = {
+        "the cut over uniform mutants": ("cut", "effect_percent"),
+        "start over the cut": ("start", "over_cut_percent"),
+        "trained over the cut": ("trained", "over_cut_percent"),
+        "drawn laws differ by": ("trained", "law_spread_percent"),
+        "runs differ by": ("trained", "run_noise_percent"),
+    }
+    lengths = sorted({row["evaluations"] for row in rows})
+    cells = [(f"{n:,}", *(value[(*of, n)] for of in columns.values())) for n in lengths]
+    return listing("Cost and spread in percent, by the evaluations of a run", ["evaluations", *columns], cells)
