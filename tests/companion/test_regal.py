@@ -68,7 +68,7 @@ def test_plans_ask_for_what_exists(name):
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         for run in runs:
-            assert run.method in (*METHODS, "long-search", "tracing")
+            assert run.method in (*METHODS, "long-search", "tracing", "start", "trained")
             if "graphs" in run.config:
                 known = graph_names(run.config.get("kind", "synthetic"), run.config.get("split", "test"))
                 assert run.config["graphs"] and set(run.config["graphs"]) <= set(known)
