@@ -21,7 +21,8 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import parse_json, read_bytes, utf8_text
 
 BYTECODE = b"ML\xefR"
-SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process.
+SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process, at most.
+FIRST_SECONDS, BYTES_PER_S = 20, 100_000  # It gets so many, and one more for so many bytes of the file.
 MAX_OPERATIONS = 200_000
 MAX_CALLS = 100  # Functions within one another.
 MAX_NESTED = 200  # Brackets within one another: the parser's own stack would overflow.
@@ -65,10 +66,11 @@ def read_stablehlo(
     command = [sys.executable, "-m", "learned_mapping.programs.trace.stablehlo", asked]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    limit = min(FIRST_SECONDS + len(data) // BYTES_PER_S, SECONDS)
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, env=environment, check=False)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=limit, env=environment, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(path, "", f"is not parsed after {SECONDS} s") from None
+        raise InputError(path, "", f"is not parsed after {limit} s") from None
     if done.returncode == FAULT:
         field, _, fault = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2].partition("\t")
         raise InputError(path, field, fault)
