@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import learned_mapping as lm
+from learned_mapping.companion.mmap.tables import workload
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.instance import Instance
@@ -92,3 +93,20 @@ def test_an_objective_and_devices_of_ones_own():
     env.reset(seed=1)
     _, reward, *_ = env.step(env.action_space.sample())
     assert reward < 0 and lm.regal.validate(GRAPH, env.unwrapped.solution, instance.pair).valid
+
+
+@pytest.mark.slow
+def test_a_stock_learner_learns_alexnet():
+    """The page's ten lines where `sb3_contrib` is installed: from .27 untrained to more than .40 after 25,000 moves."""
+    learner = pytest.importorskip("sb3_contrib").MaskablePPO
+    env = gymnasium.make("learned_mapping/MMap-v0", instance=workload("alexnet_train_batch_32"))
+    agent = learner("MlpPolicy", env, n_steps=2048, batch_size=256, gamma=1.0, ent_coef=0.01, seed=0, device="cpu")
+    agent.learn(25_000)
+    observation, info = env.reset()
+    over = False
+    while not over:
+        masks = env.unwrapped.action_masks()
+        action, _ = agent.predict(observation, action_masks=masks, deterministic=True)
+        observation, _, over, _, info = env.step(int(action))
+    assert info["return"] > 0.40
+    assert lm.mmap.validate(env.unwrapped.program, env.unwrapped.solution, exact=True).valid
