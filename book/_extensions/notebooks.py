@@ -54,7 +54,7 @@ if importlib.util.find_spec("learned_mapping") is None:
             "Learned Mapping is not installed. Tried: LEARNED_MAPPING_SOURCE, which is not set; "
             f"a checkout around {{here}}; and {ARCHIVE} there. Download that from the page of this notebook."
         )
-    editable = f"{{source}}[book]" if os.path.isdir(source) else f"{{source}}#egg=learned-mapping[book]"
+    editable = f"{{source}}[book,rl]" if os.path.isdir(source) else f"{{source}}#egg=learned-mapping[book,rl]"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-e", editable], check=True)
     checkout = pathlib.Path(source if os.path.isdir(source) else pathlib.Path(sys.prefix) / "src" / "learned-mapping")
     sys.path.insert(0, str(checkout / "src"))  # this kernel started before the package was there"""
