@@ -43,6 +43,8 @@ KERNEL_ENVIRONMENT = {
     "NUMBA_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
+TRAINS = ("mmap/agent", "regal/learner", "your-agent", "mmap/methods", "mcm/learners", "regal/methods")
+"""Pages that take longest: begun first, so that no core waits for the last of them."""
 KEPT_CACHES = 2
 
 
@@ -111,7 +113,7 @@ def chapters() -> list[Path]:
 
 
 def execute_chapters(jobs: int) -> bool:
-    """Executes the chapters whose output is not cached; returns whether all succeeded."""
+    """Executes the chapters whose output is not cached, those that train first; returns whether all succeeded."""
     from jupyter_cache import get_cache
 
     cache_path = execution_cache.cache_path()
@@ -121,7 +123,8 @@ def execute_chapters(jobs: int) -> bool:
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
         made = {pool.submit(explorables.data_of, name): name for name in explorables.SCRIPTS}
-        pending = {pool.submit(execute_chapter, path, cache_path): path for path in chapters()}
+        order = sorted(chapters(), key=lambda path: path.relative_to(BOOK).with_suffix("").as_posix() not in TRAINS)
+        pending = {pool.submit(execute_chapter, path, cache_path): path for path in order}
         for future in concurrent.futures.as_completed(made):
             future.result()
         for future in concurrent.futures.as_completed(pending):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from typography import texts_outside
 
-WORDS: dict[str, str] = yaml.safe_load((Path(__file__).resolve().parents[1] / "glossary.yml").read_text("utf-8"))
+from learned_mapping.programs.json_io import read_yaml
+
+WORDS: dict[str, str] = read_yaml(Path(__file__).resolve().parents[1] / "glossary.yml")
 KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.abbreviation, nodes.raw, nodes.term, nodes.literal_block)
 
 

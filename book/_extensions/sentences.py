@@ -17,9 +17,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+
+from learned_mapping.programs.json_io import read_yaml
 
 PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 
@@ -34,7 +35,15 @@ class Number(float):
 
 def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
     """The sentences by name."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read_yaml(path)
+
+
+@functools.cache
+def stored(artifact: str) -> dict[str, Any] | None:
+    """The stored result, read once: a sentence has up to twenty numbers."""
+    from learned_mapping.companion import results
+
+    return results.stored(artifact)
 
 
 def number(rule: dict[str, Any]) -> Number | None:
@@ -44,10 +53,9 @@ def number(rule: dict[str, Any]) -> Number | None:
       rule: ``artifact``, ``rows``, and optionally ``kind``, ``against``, ``over`` as in ``claims.yml``; ``paper`` for
         the paper's own rows.
     """
-    from learned_mapping.companion import results
     from learned_mapping.companion.claims import Measure, measure
 
-    result = results.stored(rule["artifact"])
+    result = stored(rule["artifact"])
     if result is None:
         return None
     parts = (rule.get("kind", "value"), rule["rows"], rule.get("against", {}), rule.get("over", "mean"))

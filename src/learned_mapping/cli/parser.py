@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
 from learned_mapping import __version__
 from learned_mapping.errors import shown
+from learned_mapping.programs.json_io import read_yaml
 
 PAPERS = ("mmap", "mcm", "regal")
 LEAST = 1e-300
@@ -121,7 +120,7 @@ def make_parser() -> argparse.ArgumentParser:
                      epilog=TRUST)  # fmt: skip
     parser.add_argument("--version", action="version", version=f"lmap {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, spec in yaml.safe_load(Path(__file__).with_name("commands.yml").read_text()).items():
+    for name, spec in read_yaml(Path(__file__).with_name("commands.yml")).items():
         _add(commands, name, **spec)
     return parser
 
@@ -136,7 +135,8 @@ def _add(commands: Any, name: str, run: str, help: str, options: dict[str, dict[
         words = "this message, and the methods of a paper named before"
         command.add_argument("-h", "--help", action=_MethodsHelp, help=words)
     groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
-    for flags, given in (options or {}).items():
+    for flags, each in (options or {}).items():
+        given = dict(each)
         place = groups[given.pop("group")] if "group" in given else command
         if "type" in given:
             kind, *bounds = given["type"]

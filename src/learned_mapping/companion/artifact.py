@@ -3,7 +3,6 @@
 `TABLE` lists every artifact and `TASKS` what a run can be, from ``artifacts.yml``.
 """
 
-import functools
 import hashlib
 import importlib
 import json
@@ -13,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import read_yaml
 
 PROFILES = ("quick", "full", "paper")
 DEFAULT_SEEDS = {"quick": 3, "full": 5, "paper": 5}
@@ -24,10 +22,9 @@ PACKAGE = "learned_mapping.companion"
 RUN = ("task", "method", "instance", "config", "seed")  # What a `Run` is decided by, and a record says of it.
 
 
-@functools.cache
 def read_table(name: str) -> dict[str, Any]:
     """A table of this folder, as text: a listing imports nothing."""
-    return yaml.load((Path(__file__).parent / name).read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return read_yaml(Path(__file__).parent / name)
 
 
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]

@@ -283,6 +283,14 @@ def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
     return node
 
 
+@functools.cache
+def read_yaml(path: Path) -> Any:
+    """A table in YAML that comes with the project; a second reading is the first one's value, not to be changed."""
+    import yaml
+
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def schema_name(node: Node) -> str:
     """What kind of file this is: the NAME of ``learned-mapping/NAME/1``."""
     if not isinstance(node.value, dict):

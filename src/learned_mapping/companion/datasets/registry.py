@@ -10,13 +10,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-import yaml
-
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Manifest, read_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.folders import checkout, data_folder, kept_while_unchanged, project_folder
 from learned_mapping.programs.formats import graph_from_json, program_from_json
-from learned_mapping.programs.json_io import Node
+from learned_mapping.programs.json_io import Node, read_yaml
 
 Progress = Callable[[int, int], None]  # Called with (items done, items in all).
 
@@ -67,7 +65,7 @@ def builder(name: str) -> ModuleType:
 
 SETS: Mapping[str, DataSet] = MappingProxyType({
     name: DataSet(name, **fields | {"records": tuple(fields.get("records", ()))})
-    for name, fields in yaml.safe_load(Path(__file__).with_name("sets.yml").read_text()).items()
+    for name, fields in read_yaml(Path(__file__).with_name("sets.yml")).items()
 })  # fmt: skip
 """By name, in the order of the papers."""
 

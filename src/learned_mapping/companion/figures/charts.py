@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from learned_mapping.programs.json_io import read_yaml
 from learned_mapping.style import PALETTE, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 ROW_INCHES = 0.155  # Height of one of many rows with a small name.
 
-METHOD_COLOURS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("colours.yml").read_text())
+METHOD_COLOURS: dict[str, str] = read_yaml(Path(__file__).with_name("colours.yml"))
 
 
 def method_colour(method: str) -> str:

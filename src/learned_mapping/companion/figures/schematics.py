@@ -1,15 +1,14 @@
 """Boxes and arrows: ``schematics.yml`` has places and words, the rows of a result the numbers."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from learned_mapping.companion.figures.charts import Rows, of
+from learned_mapping.programs.json_io import read_yaml
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 
 COLOURS = dict(zip(("learned", "judged", "solved", "given", "drawn"), (PALETTE[i] for i in (0, 1, 2, 7, 4))))
@@ -52,11 +51,6 @@ class Canvas:
         self.axes.text(left + 0.08, top - 0.13, title, **look)
 
 
-@functools.cache
-def _drawings() -> dict[str, Any]:
-    return yaml.safe_load(Path(__file__).with_suffix(".yml").read_text())
-
-
 def schematic(name: str, rows: Rows) -> Figure:
     """The drawing of a name of ``schematics.yml``.
 
@@ -64,7 +58,7 @@ def schematic(name: str, rows: Rows) -> Figure:
       name: the artifact's, and of `mmap.fig4` also which network: ``mmap.fig4 network``.
       rows: the artifact's.
     """
-    drawing, numbers = _drawings()[name], NUMBERS[name](rows)
+    drawing, numbers = read_yaml(Path(__file__).with_suffix(".yml"))[name], NUMBERS[name](rows)
     canvas = Canvas(drawing["height"])
     for *place, title, colour, words in drawing["boxes"]:
         title, words = title.format_map(numbers), words.format_map(numbers)
