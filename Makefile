@@ -7,6 +7,9 @@ JOBS ?= 2
 
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# Modules are compiled when they are first imported, not all of them by pip: so they are, wherever this is run.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: book test test-all fuzz browser-test notebooks pdf lab reproduce bench lint lock clean
 
 $(STAMP): requirements.lock pyproject.toml
