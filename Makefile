@@ -14,16 +14,17 @@ export PYTHONDONTWRITEBYTECODE :=
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+TESTS := -n $(JOBS) --dist loadfile  # so that no two workers compile the same
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"  # so that no two workers compile the same
+	$(BIN)/python -m pytest $(TESTS) -m "not slow" --ignore tests/book/test_pages.py
 
-# With the tests that take minutes, such as that of every knob of every page.
+# With the tests that take minutes, such as that of every knob of every page, and with those of the rendered pages.
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest $(TESTS)
 
 fuzz: $(STAMP)
 	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py
@@ -33,7 +34,7 @@ book: $(STAMP)
 
 # The rendered pages in Chromium; run `make book` first. Without a browser the tests say that they are skipped.
 browser-test: $(STAMP)
-	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest tests/book/test_pages.py -n $(JOBS) --dist worksteal -m "not slow"
 
 # Executes every page as it is downloaded, in a folder of its own; run `make book` first.
 notebooks: $(STAMP)

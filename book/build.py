@@ -42,6 +42,8 @@ KERNEL_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "JAX_COMPILATION_CACHE_DIR": str(PROJECT / "build" / "jax-cache"),  # of which several pages need the same
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
 }
 TRAINS = ("mmap/agent", "regal/learner", "your-agent", "mmap/methods", "mcm/learners", "regal/methods")
 """Pages that take longest: begun first, so that no core waits for the last of them."""

@@ -84,7 +84,7 @@ def test_every_game_is_a_point_of_every_window():
 
 
 def test_no_method_beats_the_bound(monkeypatch):
-    """Every method but the agent, which `tests/test_conformance.py` holds to the same."""
+    """Every method but those that learn, which `tests/test_conformance.py` holds to the same."""
     for seed in range(4):
         program = hard_program(seed, 50)
         bound = upper_bound(program)
@@ -96,7 +96,7 @@ def test_no_method_beats_the_bound(monkeypatch):
         assert windows.value >= bound.value - 1e-9
         whole = integer_bound(program)
         assert whole.value <= bound.value
-        for method in (name for name, each in METHODS.items() if not each.resumable):
+        for method in (name for name, each in METHODS.items() if not each.resumable and name != "ppo"):
             assert solve(program, method, seed=seed, samples=60).metrics["return"] <= whole.value + 1e-9
 
 

@@ -150,6 +150,7 @@ def test_both_environments_train_the_same(tmp_path) -> None:
     assert device.metrics["return"] == pytest.approx(kernel.metrics["return"], abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_search_in_the_game_itself() -> None:
     """Without learning it plays better than at random."""
     program = hard_program(3, 40)

@@ -13,9 +13,8 @@ from learned_mapping.mmap.rules.actions import DROP
 from mmap_games import hard_program
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_both_play_and_see_the_same(seed: int) -> None:
-    program, rng = hard_program(seed, 40), np.random.default_rng(seed)
+def test_both_play_and_see_the_same() -> None:
+    program, rng = hard_program(3, 40), np.random.default_rng(3)
     kernel, device = Games(program, 4), EnvGames(program, 4)
     for _ in range(60):
         np.testing.assert_array_equal(device.cursor, kernel.cursor)

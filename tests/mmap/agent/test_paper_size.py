@@ -82,6 +82,7 @@ def test_its_loss_falls_and_its_search_is_legal() -> None:
     assert not np.asarray(found.policy)[~games.legal].any()
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_to_the_same_bits_and_plays_valid_games(tmp_path) -> None:
     program, path = hard_program(3, 40), tmp_path / "state.npz"
     whole = solve(program, 5, config=dataclasses.replace(TINY, iterations=4))

@@ -29,6 +29,7 @@ def trained(program, count, settings):
     return value, np.asarray(means)
 
 
+@pytest.mark.slow
 def test_its_best_game_is_what_it_says():
     """Catches actions of another game, and rewards that do not sum to the return."""
     value, means = trained(hard_program(3, 60), 6, ppo.Ppo(games=8, steps=64))
