@@ -7,6 +7,7 @@ folder is named after a digest of every file that holds compiled functions; code
 import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -84,7 +85,7 @@ def code_digest(folder: Path = FOLDER) -> str:
     hasher = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         text = path.read_bytes()
-        if b"numba" in text:
+        if re.search(rb"^\s*(?:from|import) numba\b", text, re.M):
             hasher.update(str(path.relative_to(folder)).encode() + b"\0" + text)
     return hasher.hexdigest()[:16]
 
