@@ -29,7 +29,7 @@ def test_another_state_is_another_folder(tmp_path, monkeypatch):
     """Catches a folder that stays when a file with compiled functions changes, and old ones that are never removed."""
     found = []
     for state in range(folders.FOLDERS_KEPT + 3):
-        (tmp_path / "draws.py").write_text(f"@numba.njit\ndef f(): return {state}\n")
+        (tmp_path / "draws.py").write_text(f"import numba\n\n@numba.njit\ndef f(): return {state}\n")
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
         monkeypatch.setattr(folders.sys, "modules", {})
         folders.use_cache(tmp_path)
