@@ -9,7 +9,6 @@ from pathlib import Path
 
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "jax-cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiled once, run for a second
 
 import pytest
 
