@@ -20,15 +20,15 @@ from docutils.parsers.rst import Directive
 from learned_mapping.companion.ledger import page_of
 
 SCRIPTS: dict[str, tuple[str, ...]] = {
-    "layouts": ("explorable", "layouts"),
     "game": ("explorable", "game_rules", "game"),
-    "alexnet": ("explorable", "game_rules", "alexnet"),
+    "layouts": ("explorable", "layouts"),
     "chips": ("explorable", "chip_rules", "schedule_rules", "chips"),
     "credits": ("explorable", "chip_rules", "credits"),
     "race": ("explorable", "schedule_rules", "race"),
     "claims": ("explorable", "claims"),
+    "alexnet": ("explorable", "game_rules", "alexnet"),
 }
-"""Name -> its scripts, in the order in which they are read."""
+"""Name -> its scripts, in the order in which they are read; `alexnet` is made last, with what `game` has compiled."""
 TITLES = {
     "layouts": "The memory of AlexNet's training step, as the compiler lays it out and as the mapping of the highest "
     "return found does. Each rectangle is one stay of a tensor.",
