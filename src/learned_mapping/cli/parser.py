@@ -135,8 +135,8 @@ def _add(commands: Any, name: str, run: str, help: str, options: dict[str, dict[
         words = "this message, and the methods of a paper named before"
         command.add_argument("-h", "--help", action=_MethodsHelp, help=words)
     groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
-    for flags, each in (options or {}).items():
-        given = dict(each)
+    for flags, settings in (options or {}).items():
+        given = dict(settings)
         place = groups[given.pop("group")] if "group" in given else command
         if "type" in given:
             kind, *bounds = given["type"]
