@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
+from learned_mapping.companion import results
+from learned_mapping.companion.figures.charts import method_colour
 from learned_mapping.companion.figures.mmap_results import (
     buffers_figure,
     curves,
@@ -152,3 +154,11 @@ def test_shares_end_at_one():
     figure = sizes_figure({"train": np.array([40, 10, 20, 10])})
     x, y = figure.axes[0].lines[0].get_data()
     assert list(x) == [10, 10, 10, 20, 40] and list(y) == [0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_no_two_arms_of_a_figure_have_one_colour():
+    """Catches a method without a colour of its own, which takes that of another."""
+    for artifact in ("mmap.fig7", "mmap.table2"):
+        rows = [row for row in results.load(artifact)["rows"] if row["metric"] == "return" and "curve" in row]
+        methods = {row["method"] for row in rows}
+        assert len({method_colour(method) for method in methods}) == len(methods) > 3, artifact
