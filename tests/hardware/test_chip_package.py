@@ -14,10 +14,10 @@ from learned_mapping.hardware.chip_package import (
     ChipModel,
     ChipPackage,
     check_package,
-    chip_latencies,
     chip_memory,
     graph_work,
 )
+from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

@@ -6,7 +6,8 @@ import pytest
 
 from by_hand import hand_graph
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, check_pair, check_sizes, op_seconds, simulate
+from learned_mapping.hardware.device_pair import check_pair, check_sizes, op_seconds, simulate
+from learned_mapping.hardware.in_jax import DevicePair
 
 
 def fork(**changes):

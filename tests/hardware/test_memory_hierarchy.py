@@ -11,11 +11,11 @@ import pytest
 
 from by_hand import hand_program
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.in_jax import MemoryHierarchy
 from learned_mapping.hardware.memory_hierarchy import (
     COPY,
     DROP,
     NO_COPY,
-    MemoryHierarchy,
     machine_of,
     placed_latency_s,
     program_latency,

@@ -15,8 +15,6 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
@@ -27,7 +25,6 @@ MIB = 2**20
 MAX_NUMBER = 1e30  # Of any field of a package.
 
 
-@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChipPackage:
     """A multi-chip edge TPU, as far as the public record describes one.
@@ -177,27 +174,6 @@ class ChipModel:
         latencies = self.latencies(assignment)
         runtime = float(latencies.max())
         return 1.0 / runtime if runtime > 0 else 0.0, latencies
-
-
-def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:
-    """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package parameters.
-
-    Args:
-      assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
-      package: any of its fields but `chips` may be traced.
-    """
-    chips, ops, tensors = package.chips, work.flop.shape[0], work.tensor_bytes.shape[0]
-    load = jax.ops.segment_sum(op_seconds(work, package, jnp), assignment, num_segments=chips)
-    if not tensors:
-        return load
-    assert assignment.shape == (ops,)
-    first = assignment[work.tensor_producer]
-    last = jax.ops.segment_max(assignment[work.edge_consumer], work.edge_tensor, num_segments=tensors)
-    last = jnp.maximum(last, first)
-    link = jnp.arange(chips)
-    crosses = (first[:, None] <= link) & (link < last[:, None])
-    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(axis=0) / package.link_bytes_per_s
-    return load + busy + jnp.concatenate([jnp.zeros(1), busy[:-1]])
 
 
 def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> np.ndarray:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
@@ -20,7 +19,6 @@ TRANSFERS = ("rendezvous", "free")  # The two readings of "synchronous, zero cos
 MAX_DEVICES = 8
 
 
-@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DevicePair:
     """Homogeneous devices. The defaults are one TPU v3 core each.

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
@@ -197,7 +196,6 @@ class Replay(ABC):
 MIB = 2**20
 
 
-@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MemoryHierarchy:
     """One core with a large slow memory (HBM), a small fast one (CMEM) and one copy engine between them.

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
@@ -69,6 +68,8 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
 
 def flatten(tree: Any, prefix: str) -> dict[str, np.ndarray]:
     """The leaves of a pytree as arrays, named after `prefix` and their place in it."""
+    import jax
+
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {prefix + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
@@ -79,6 +80,8 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source:
     Raises:
       InputError: an array is missing or of another shape or type than the template's.
     """
+    import jax
+
     leaves, structure = jax.tree_util.tree_flatten_with_path(template)
     found = []
     for path, leaf in leaves:

@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork, chip_latencies
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork
+from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays

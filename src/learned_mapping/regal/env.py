@@ -17,7 +17,7 @@ import jraph
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.in_jax import DevicePair
 from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost

@@ -12,10 +12,8 @@ from learned_mapping.companion.mcm.graphs import load_graph
 from learned_mapping.companion.statistics import interquartile_mean
 from learned_mapping.companion.table import Record, assembled, frame, of_profile, row, rows, summaries, sweep
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
-from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.agent.ppo import REWARDS, learn_unsolved
+from learned_mapping.mcm.agent.config import REWARDS, agent_config
 from learned_mapping.mcm.bounds.optimum import lower_bound
-from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
@@ -240,6 +238,9 @@ def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
 
 def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """PPO without a solver, with ``config["reward"]`` (paper 2, Section 5.1)."""
+    from learned_mapping.mcm.agent.ppo import learn_unsolved
+    from learned_mapping.mcm.env import PartitionEnv
+
     graph = load_graph(instance)
     env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
     chosen = agent_config(config["network"], rollouts=100, epochs=4, credit="candidate")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
@@ -174,6 +173,8 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
     Args:
       made: rows of speedups; those of everything in HBM, and of searches, count, apart and together.
     """
+    from scipy.stats import rankdata
+
     speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}
     found = []
     for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):

@@ -8,7 +8,6 @@ short clock, where more seeds have run, counts by that; a row is of the clock wi
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
@@ -225,6 +224,8 @@ def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
     """Whether the return tells the faster of good mappings: of those within `NEAR` of the best return ``near_rank``,
     the rank correlation of return and latency, and of those within `SAME` ``near_spread``, by which share the slowest
     takes longer than the fastest; None where fewer than `FEW` are there."""
+    from scipy.stats import spearmanr
+
     points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in found if r["valid"]]).reshape(-1, 2)
     near, same = (points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME))
     varied = len(near) >= FEW and np.ptp(near, axis=0).all()

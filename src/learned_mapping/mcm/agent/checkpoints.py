@@ -5,14 +5,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
-from learned_mapping.mcm.agent.ppo import make_policy
 from learned_mapping.programs.json_io import file_sha256
 
 PREFIX = "parameters"
@@ -45,13 +43,15 @@ def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
     Raises:
       InputError: the file is missing, damaged, or of another agent.
     """
+    from learned_mapping.mcm.agent.ppo import make_policy
+
     arrays, header = read_checkpoint(path)
     if header.get("agent") != AGENT or not isinstance(header.get("config"), dict):
         raise InputError(path, "agent", f"{header.get('agent')!r}, expected {AGENT!r}")
     config = config_from_json(header["config"], path)
     template = make_policy(config).new_parameters(np.random.default_rng(0))
     parameters = unflatten(template, arrays, PREFIX, path)
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree_util.tree_leaves(parameters)):
+    if not all(np.isfinite(leaf).all() for leaf in flatten(parameters, PREFIX).values()):
         raise InputError(path, PREFIX, "holds numbers that are not finite")
     return config, parameters
 

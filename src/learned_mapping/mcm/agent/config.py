@@ -13,6 +13,8 @@ from learned_mapping.errors import InputError
 FIX, SAMPLE = "fix", "sample"
 SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT = "sample", "candidate", "flow", "exact"
 CREDITS = (SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT)
+SPARSE, PENALTY = "sparse", "penalty"
+REWARDS = (SPARSE, PENALTY)  # Of a policy that no solver repairs: what a partition that breaks a rule is paid.
 
 
 @dataclass(frozen=True)

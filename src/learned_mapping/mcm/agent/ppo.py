@@ -26,7 +26,7 @@ import optax
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
-from learned_mapping.mcm.agent.config import AgentConfig
+from learned_mapping.mcm.agent.config import PENALTY, SPARSE, AgentConfig
 from learned_mapping.mcm.agent.moves_policy import MovesPolicy
 from learned_mapping.mcm.agent.network import ChipContext, ChipPolicy, Credits
 from learned_mapping.mcm.env import PartitionEnv
@@ -280,10 +280,6 @@ def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rand
     return found, arrays["best"]
 
 
-SPARSE, PENALTY = "sparse", "penalty"
-REWARDS = (SPARSE, PENALTY)
-
-
 def reward_of(assignment: np.ndarray, env: PartitionEnv, kind: str) -> tuple[float, bool]:
     """(reward in units of the naive greedy's throughput, whether the assignment is valid)."""
     edges = env.graph.op_edges
@@ -304,7 +300,7 @@ def learn_unsolved(
       env: a graph on a package.
       config: of the policy; `rollouts` samples make a batch.
       samples: assignments to draw, rounded up to whole batches.
-      reward: of `REWARDS`.
+      reward: of `config.REWARDS`.
 
     Returns:
       ``samples``, ``valid``, ``first_valid`` (the number of the first, or None), ``best`` throughput, and the share of

@@ -8,7 +8,6 @@ the estimated gradient with Adam. What counts at the end is the best game of all
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import rankdata
 
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy_tuned
 from learned_mapping.mmap.searches.search import Search, one_hot
@@ -58,6 +57,8 @@ def evolve(
 
 def centred_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks of all entries scaled to [-0.5, 0.5], equal values sharing their mean rank; the shape of `values`."""
+    from scipy.stats import rankdata
+
     return ((rankdata(values) - 1.0) / (values.size - 1) - 0.5).reshape(values.shape)
 
 

@@ -2,7 +2,6 @@
 
 import numba
 import numpy as np
-from scipy.stats import rankdata
 
 from learned_mapping.regal.rules.instance import Instance
 
@@ -64,4 +63,6 @@ def op_cost(instance: Instance) -> np.ndarray:
 
 def rank_share(values: np.ndarray) -> np.ndarray:
     """[N] in (0, 1): the share of entries that are smaller, equals counted half."""
+    from scipy.stats import rankdata
+
     return (rankdata(values) - 0.5) / len(values)
