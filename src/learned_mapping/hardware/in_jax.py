@@ -1,0 +1,35 @@
+"""The hardware models in JAX: their parameters are pytrees, to be swept by a tree map or traced through ``jit``.
+
+The models themselves do without JAX, whose import takes longer than most of what they are asked.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, op_seconds
+from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+
+for machine in (ChipPackage, DevicePair, MemoryHierarchy):
+    jax.tree_util.register_dataclass(machine)
+
+
+def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:
+    """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package parameters.
+
+    Args:
+      assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
+      package: any of its fields but `chips` may be traced.
+    """
+    chips, ops, tensors = package.chips, work.flop.shape[0], work.tensor_bytes.shape[0]
+    load = jax.ops.segment_sum(op_seconds(work, package, jnp), assignment, num_segments=chips)
+    if not tensors:
+        return load
+    assert assignment.shape == (ops,)
+    first = assignment[work.tensor_producer]
+    last = jax.ops.segment_max(assignment[work.edge_consumer], work.edge_tensor, num_segments=tensors)
+    last = jnp.maximum(last, first)
+    link = jnp.arange(chips)
+    crosses = (first[:, None] <= link) & (link < last[:, None])
+    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(axis=0) / package.link_bytes_per_s
+    return load + busy + jnp.concatenate([jnp.zeros(1), busy[:-1]])
