@@ -32,11 +32,12 @@ def small_graph():
 
 def play_mmap():
     program, tables = mmap_env.env_program(toy_program()), mmap_env.observation_tables(toy_program())
-    state = mmap_env.reset(program, 16)
-    yield (state, mmap_env.observe(program, tables, state)), None
+    step, observe = jax.jit(mmap_env.step), jax.jit(mmap_env.observe)
+    state = jax.jit(mmap_env.reset, static_argnums=1)(program, 16)
+    yield (state, observe(program, tables, state)), None
     while not bool(state.over):
-        state, reward = jax.jit(mmap_env.step)(program, state, jnp.argmax(state.position.legal))
-        yield (state, mmap_env.observe(program, tables, state)), reward
+        state, reward = step(program, state, jnp.argmax(state.position.legal))
+        yield (state, observe(program, tables, state)), reward
 
 
 def play_mcm():

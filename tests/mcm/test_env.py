@@ -28,7 +28,7 @@ def test_rewards_are_the_models(chips):
     """Catches a reward of the candidate, of another package, or of less than double precision."""
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        for env in environments(6, chips):
+        for env in environments(3, chips):
             step = jax.jit(jax.vmap(env.step, (None, 0, 0)))
             keys = jax.random.split(jax.random.PRNGKey(chips), 8)
             uniform = rng.integers(0, chips, (8, env.num_ops))
@@ -46,8 +46,8 @@ def test_a_step_is_the_same_alone_and_in_a_batch():
     keys = jax.random.split(jax.random.PRNGKey(7), 6)
     state = env.reset()
     assert np.all(np.asarray(state.assignment) == -1)
-    batch = np.asarray(jax.vmap(env.step, (None, 0, 0))(state, actions, keys)[0].assignment)
-    nested = jax.vmap(jax.vmap(env.step, (None, 0, 0)), (None, 0, 0))
+    batch = np.asarray(jax.jit(jax.vmap(env.step, (None, 0, 0)))(state, actions, keys)[0].assignment)
+    nested = jax.jit(jax.vmap(jax.vmap(env.step, (None, 0, 0)), (None, 0, 0)))
     again = nested(state, actions.reshape(2, 3, -1), keys.reshape(2, 3, -1))[0].assignment
     np.testing.assert_array_equal(np.asarray(again).reshape(6, -1), batch)
     for action, key, row in zip(actions, keys, batch):
@@ -75,7 +75,7 @@ def test_packages_are_traced():
 
     with jax.enable_x64(True):
         stacked = jax.tree.map(lambda *x: jnp.stack([jnp.float64(v) for v in x]), *swept)
-        together = jax.vmap(lambda p: env.step(env.reset(p), action, key)[1])(stacked)
+        together = jax.jit(jax.vmap(lambda p: env.step(env.reset(p), action, key)[1]))(stacked)
         for one, reward in zip(swept, together):
             assignment, alone, ops = played(one)
             model = ChipModel(env.graph, one)

@@ -69,7 +69,7 @@ def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> No
     assert min(np.diff(found)) < 0.0 and whole.metrics["best_found"] == max(found)
     in_windows = [row["updates"] for row in whole.log if row["equal"] > 0.0]
     assert min(np.diff(in_windows)) == round_config(config, 2).updates > SMALL.updates
-    for stop in range(first, 24, 5):
+    for stop in range(first, 24, 8):
         solve(program, 5, config=dataclasses.replace(config, iterations=stop), checkpoint=path, log=log)
     resumed = solve(program, 5, config=dataclasses.replace(config, iterations=24), checkpoint=path, log=log)
     _same(whole, resumed)

@@ -30,7 +30,7 @@ from mmap_games import hard_program
 TINY = dataclasses.replace(
     PAPER, games=8, moves=8, cold_games=2, simulations=4, width=16, latent=8, id_width=4, channels=2, image_blocks=1,
     blocks=1, batch=16, updates=2, reanalyse=2, unroll=2, learning_rate=3e-3, replay=500, evaluate_every=0,
-    evaluation_games=2,
+    evaluation_games=8,
 )  # fmt: skip
 
 
@@ -104,6 +104,7 @@ def test_the_profile_paper_makes_learners_of_the_papers_size() -> None:
     assert {*changes} == {"patience"} and config_for(200, **changes) == dataclasses.replace(WHOLE, **changes)
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_size_and_device(tmp_path, monkeypatch, capsys) -> None:
     """Would catch an option that is read and not used: the checkpoint says whose it is."""
     monkeypatch.setattr(config, "PAPER", TINY)

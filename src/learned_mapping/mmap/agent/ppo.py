@@ -53,14 +53,19 @@ def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]
     """The state of a training at its start, and `updates`, which goes on from one: a pure function for `jit`. Both
     inside `env.exact`."""
     env_program, tables = env.env_program(program), env.observation_tables(program)
-    fresh = env.decide(env_program, env.reset(env_program, env.capacity_for(program)), jnp.asarray(-1))
-    fresh = jax.tree.map(lambda leaf: jnp.stack([leaf] * settings.games), fresh)
-    key, first = jax.random.split(jax.random.PRNGKey(seed))
-    net, optimiser = network(settings.width), _optimiser(settings)
-    parameters = net.init(first, jnp.zeros(WIDTH, jnp.float32))
-    best = (jnp.float64(-1.0), jnp.zeros(program.num_buffers, jnp.int8))
-    state = (parameters, optimiser.init(parameters), fresh, key, best)
-    return state, partial(updates, settings, env_program, tables, fresh, program.possible_saving_s or 1.0)
+    capacity = env.capacity_for(program)
+
+    @jax.jit
+    def begin(env_program: Any, key: jax.Array) -> Any:
+        fresh = env.decide(env_program, env.reset(env_program, capacity), jnp.asarray(-1))
+        fresh = jax.tree.map(lambda leaf: jnp.stack([leaf] * settings.games), fresh)
+        key, first = jax.random.split(key)
+        parameters = network(settings.width).init(first, jnp.zeros(WIDTH, jnp.float32))
+        best = (jnp.float64(-1.0), jnp.zeros(program.num_buffers, jnp.int8))
+        return parameters, _optimiser(settings).init(parameters), fresh, key, best
+
+    state = begin(env_program, jax.random.PRNGKey(seed))
+    return state, partial(updates, settings, env_program, tables, state[2], program.possible_saving_s)
 
 
 def _optimiser(settings: Ppo) -> optax.GradientTransformation:
@@ -146,7 +151,7 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
     """Trains until the budget is spent, update by update; the best whole game is then the search's. What is compiled
     before the first is not counted."""
     program, budget = search.program, search.budget
-    if not program.num_buffers or Games(program, 1).over.all():
+    if program.possible_saving_s <= 0.0 or Games(program, 1).over.all():
         return
     with env.exact():
         began = budget.seconds

@@ -76,7 +76,7 @@ def solve(
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
     budget = AgentBudget(**limits)  # complains before anything is compiled
-    if not program.num_buffers or Games(program, 1, config.backup).over.all():
+    if program.possible_saving_s <= 0.0 or Games(program, 1, config.backup).over.all():
         return _nothing_to_decide(program, budget)
     since = time.process_time()
     agent = MMapAgent(program, config, seed)
