@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "jax-cache"))
@@ -15,8 +17,33 @@ import pytest
 from cli_files import COSTGRAPH, VALID
 from learned_mapping.cli import output
 from learned_mapping.companion.datasets.registry import builder
+from learned_mapping.folders import is_compiled
 
 builder("topology")
+
+FIRST = (
+    """
+from learned_mapping.mmap import solve
+from learned_mapping.mmap.rules.actions import toy_program
+[solve(toy_program(), method, samples=20) for method in ("edit-search", "packing")]
+""",
+    """
+import numpy
+from learned_mapping import mcm, regal
+from learned_mapping.programs.synthetic import random_graph
+graph = random_graph(numpy.random.default_rng(0), "layered", 12)
+[mcm.solve(graph, method, chips=3, samples=20) for method in ("random", "sa-balanced", "climb")]
+[regal.solve(graph, method, samples=20) for method in ("brkga", "local-search", "spectral-law", "gp-dfs")]
+""",
+)
+"""What two processes compile at the same time, none of it twice."""
+
+
+def pytest_sessionstart(session):
+    """Where several workers are to begin with nothing compiled, each would compile the same for a minute."""
+    if getattr(session.config.option, "numprocesses", None) and not is_compiled():
+        for process in [subprocess.Popen([sys.executable, "-c", code]) for code in FIRST]:
+            process.wait()
 
 
 @pytest.fixture(autouse=True)
