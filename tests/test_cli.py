@@ -270,8 +270,7 @@ def test_help_says_whom_to_trust():
 def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
     """Python drops an exception raised there; the run went on for as long as it had been given."""
     code = (
-        "import signal, sys, time; sys.argv[1:] = ['data']\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it is ignored
+        "import signal, sys, time; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from learned_mapping import cli\n"
         "class Tidied:\n    def __del__(self): raise KeyboardInterrupt\n"
         "def run(options):\n    Tidied(); time.sleep(20); return 0\n"

@@ -70,16 +70,6 @@ def test_centred_ranks_by_hand():
     assert centred_ranks(np.ones((2, 2))) == pytest.approx(np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize("method", CLASSICAL)
-def test_a_program_on_which_nothing_saves_time_is_mapped(method):
-    """Would catch a return that divides by a saving of nothing."""
-    program = toy_program()
-    flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
-    found = solve(flat, method, seed=1, samples=30).solution
-    verdict = validate(flat, found, exact=method not in PLANS)
-    assert verdict.valid and verdict.costs["return"] == 0
-
-
 def test_a_mapping_that_loses_time_is_told():
     """Would catch silence where copies cost more than anything spares, and a word where they do not."""
     program = toy_program()
@@ -89,11 +79,13 @@ def test_a_mapping_that_loses_time_is_told():
     assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []
 
 
-@pytest.mark.parametrize("method", ["random", "greedy-tuned", "edit-search", "muzero-no-backup"])
+@pytest.mark.parametrize("method", [*CLASSICAL, "muzero-no-backup"])
 def test_where_nothing_saves_time_nothing_is_placed(method):
-    """Would catch copies that stall a program for no gain."""
+    """Would catch copies that stall a program for no gain, and a return that divides by a saving of nothing."""
     program = toy_program()
-    worse = replace(program, latency_s=1e-6 * (1 + np.arange(len(program.latency_s)) % 2))
-    assert worse.possible_saving_s == 0
-    found = solve(worse, method, seed=1, samples=5).solution
-    assert not found.placed.any() and validate(worse, found).valid
+    for latency_s in (1e-6 * (1 + np.arange(len(program.latency_s)) % 2), np.full(len(program.latency_s), 1e-6)):
+        worse = replace(program, latency_s=latency_s)
+        assert worse.possible_saving_s == 0
+        found = solve(worse, method, seed=1, samples=5).solution
+        verdict = validate(worse, found)
+        assert not found.placed.any() and verdict.valid and verdict.costs["return"] == 0

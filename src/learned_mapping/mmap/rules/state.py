@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import NEVER, NO_OFFSET
+from learned_mapping.programs.graph import frozen_array
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 
@@ -51,7 +52,8 @@ class ProgramArrays(NamedTuple):
 
 
 def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
-    """The flat arrays of a program; arrays are passed through."""
+    """The flat arrays of a program, read-only whatever the program's are: for others all would be compiled again. What
+    has been made so is passed through."""
     if isinstance(program, ProgramArrays):
         return program
     buffers = np.zeros(program.num_buffers, BUFFER)
@@ -80,11 +82,11 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
             members_left[group] += 1
     return ProgramArrays(
         buffers=buffers,
-        first_buffer=np.asarray(program.buffer_offsets),
-        table_start=np.asarray(program.latency_offsets),
-        latency_s=np.asarray(program.latency_s),
-        supply_s=np.asarray(program.supply_s),
-        is_parameter=np.asarray(program.tensor_is_parameter),
+        first_buffer=frozen_array(program.buffer_offsets, np.int64),
+        table_start=frozen_array(program.latency_offsets, np.int64),
+        latency_s=frozen_array(program.latency_s, np.float64),
+        supply_s=frozen_array(program.supply_s, np.float64),
+        is_parameter=frozen_array(program.tensor_is_parameter, bool),
         updated_offsets=np.cumsum([0, *map(len, program.updated_tensors)]),
         updated=np.array([tensor for tensors in program.updated_tensors for tensor in tensors], np.int64),
         num_groups=program.num_alias_groups,
