@@ -28,8 +28,7 @@ from learned_mapping.mmap.rules.actions import toy_program
 [solve(toy_program(), method, samples=20) for method in ("edit-search", "packing")]
 """,
     """
-import numpy
-from learned_mapping import mcm, regal
+import numpy; from learned_mapping import mcm, regal
 from learned_mapping.programs.synthetic import random_graph
 graph = random_graph(numpy.random.default_rng(0), "layered", 12)
 [mcm.solve(graph, method, chips=3, samples=20) for method in ("random", "sa-balanced", "climb")]
