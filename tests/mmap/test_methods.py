@@ -79,7 +79,7 @@ def test_a_mapping_that_loses_time_is_told():
     assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []
 
 
-@pytest.mark.parametrize("method", [*CLASSICAL, "muzero-no-backup"])
+@pytest.mark.parametrize("method", [*CLASSICAL, "muzero-no-backup", "ppo"])
 def test_where_nothing_saves_time_nothing_is_placed(method):
     """Would catch copies that stall a program for no gain, and a return that divides by a saving of nothing."""
     program = toy_program()

@@ -65,7 +65,7 @@ def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]
         return parameters, _optimiser(settings).init(parameters), fresh, key, best
 
     state = begin(env_program, jax.random.PRNGKey(seed))
-    return state, partial(updates, settings, env_program, tables, state[2], program.possible_saving_s)
+    return state, partial(updates, settings, env_program, tables, state[2], program.possible_saving_s or 1.0)
 
 
 def _optimiser(settings: Ppo) -> optax.GradientTransformation:
