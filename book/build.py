@@ -36,6 +36,7 @@ KERNEL_ENVIRONMENT = {
     "MPLCONFIGDIR": str(BOOK / "_build" / "matplotlib"),
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     "LEARNED_MAPPING_STATIC": "1",  # the pages have no kernel to turn knobs
+    "LEARNED_MAPPING_CALIBRATION_S": "0.2",
     "JAX_PLATFORMS": "cpu",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "OMP_NUM_THREADS": "1",

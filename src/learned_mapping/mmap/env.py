@@ -277,12 +277,17 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
 
 def decide(program: EnvProgram, state: EnvState, action: jax.Array) -> EnvState:
     """A decision (-1: none) and all that is forced after it."""
-    state = jax.lax.cond(action >= 0, lambda s: step(program, s, action)[0], lambda s: s, state)
 
-    def forced(state: EnvState) -> EnvState:
-        return step(program, state, jnp.argmax(state.position.legal))[0]
+    def forced(state: EnvState) -> jax.Array:
+        legal = state.position.legal
+        return jnp.where(legal.sum() == 1, jnp.argmax(legal), -1)
 
-    return jax.lax.while_loop(lambda s: s.position.legal.sum() == 1, forced, state)
+    def move(carry: tuple[EnvState, jax.Array]) -> tuple[EnvState, jax.Array]:
+        after = step(program, *carry)[0]
+        return after, forced(after)
+
+    action = jnp.where(action >= 0, action, forced(state))
+    return jax.lax.while_loop(lambda carry: carry[1] >= 0, move, (state, action))[0]
 
 
 def _select(condition: jax.Array, yes: Position, no: Position) -> Position:

@@ -50,6 +50,7 @@ def test_same_seed_same_training_and_resumes_to_the_same_bits(config: AgentConfi
         solve(program, 6, config=dataclasses.replace(config, iterations=5), checkpoint=path)
 
 
+@pytest.mark.slow
 def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> None:
     """Until then it is the training without patience; each round has its own settings; what was found is kept; it
     resumes within any round."""

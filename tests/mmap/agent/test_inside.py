@@ -78,6 +78,7 @@ def test_the_tree_is_that_of_one_search(agent, along):
     assert tree["exact"][tree["made"]] == 0.0 and sum(tree["policy"]) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_whole_games_with_the_search_and_without(agent):
     found, actions = inside.played(agent, 6, 0.25)
     assert {name: len(values) for name, values in found.items()} == {"search": 6, "more": 6, "head": 6}

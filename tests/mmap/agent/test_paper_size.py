@@ -61,6 +61,7 @@ def test_the_image_shows_the_memory() -> None:
     np.testing.assert_array_equal(image[1, 7, 5, 1:], profile[1, 20:24].astype(np.float32))
 
 
+@pytest.mark.slow
 def test_its_loss_falls_and_its_search_is_legal() -> None:
     program = hard_program(3, 40)
     networks = Networks(TINY, (program.num_buffers, program.num_tensors, program.num_alias_groups + 1))
