@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.figures.regal_stepthrough import DRAWN, generations
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
-from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
+from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga, populations
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search, random_search
 
 
@@ -88,17 +87,14 @@ def test_turns_of_a_law(instance):
     law = MutantLaw(alpha, beta, turns=(1.0, 0.0))
     np.testing.assert_array_equal(law.taken("alpha"), [alpha, np.ones(3 * n)])
     for initial in (True, False):
-        costs = []
-        populations = generations(
-            instance, np.random.default_rng(0), 4, law=dataclasses.replace(law, in_initial=initial)
-        )
-        for each in populations[0 if initial else 1 :]:
-            drawn = each.fitness[each.origin == DRAWN] if each.number or initial else each.fitness
-            costs.append(np.isclose(drawn, serial))
-        assert all(np.array_equal(c, np.arange(len(c)) % 2 == 0) for c in costs)
-    whole = brkga(instance, np.random.default_rng(3), Budget(samples=1700), law=law)
-    stepped = generations(instance, np.random.default_rng(3), 20, law=law)[-1]
-    assert stepped.fitness.min() == fitness(instance, whole)
+        usual, rng = BrkgaParameters(), np.random.default_rng(0)
+        evolution = populations(instance, rng, usual, dataclasses.replace(law, in_initial=initial))
+        now, _ = next(evolution)
+        drawn = [now.fitness[now.present].copy()] if initial else []
+        for _ in range(4):
+            now, _ = evolution.send(1)
+            drawn.append(now.fitness[now.present][usual.elites : usual.elites + usual.mutants].copy())
+        assert all(np.array_equal(np.isclose(c, serial), np.arange(len(c)) % 2 == 0) for c in drawn)
     with pytest.raises(InputError, match="turns"):
         MutantLaw(np.full(3, 0.5), np.ones(3), turns=(2.0,))
     with pytest.raises(InputError, match="turns"):
