@@ -12,7 +12,7 @@ from pathlib import Path
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "jax-cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ["LEARNED_MAPPING_CALIBRATION_S"] = "0.1"
-# Most of the suite's time is XLA's compiling, for programs that run a few times; without optimising it takes two thirds.
+# Most of the time goes to XLA's compiling of what runs a few times; without optimising it takes two thirds as long.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 
 import pytest

@@ -15,8 +15,8 @@ ARTIFACTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for n
 
 
 def compared(rows):
-    """Rows as JSON has them, but for those of what a clock measured: a run may have been timed again. Of a number twelve
-    digits count: the last depend on how a processor adds."""
+    """Rows as JSON has them, but for those of what a clock measured: a run may have been timed again. Twelve
+    digits of a number count: the last depend on how a processor adds."""
     rounded = json.loads(json.dumps(rows), parse_float=lambda text: pytest.approx(float(text), rel=1e-12, abs=1e-15))
     return [row for row in rounded if row["metric"] != "seconds"]
 

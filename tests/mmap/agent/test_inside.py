@@ -85,14 +85,3 @@ def test_whole_games_with_the_search_and_without(agent):
     assert len({tuple(values) for values in found.values()}) == 3 and max(map(max, found.values())) <= 1.0
     assert found == inside.played(agent, 6, 0.25)[0]
     assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(found["head"][0])
-
-
-def test_a_probe_finds_what_is_there_and_nothing_else(agent, along):
-    rng = np.random.default_rng(0)
-    table = rng.standard_normal((200, 5))
-    assert inside.probe(table, table @ np.arange(5.0), rng) > 0.99
-    assert inside.probe(table, rng.standard_normal(200), rng) < 0.1
-    assert inside.probe(table, np.ones(200), rng) == 0.0
-    knows = inside.embedding(agent, along)
-    assert len(knows["points"]) == len(along.rows) and set(knows["knows"]) == set(knows["shuffled"])
-    assert 0.0 < sum(knows["explained"]) <= 1.0

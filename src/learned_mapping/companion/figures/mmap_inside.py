@@ -1,4 +1,4 @@
-"""What the agent's network knows, as figures: a search tree, imagined rewards, the value error, an embedding."""
+"""What the agent's network knows, as figures: a search tree, imagined rewards, the value error."""
 
 from collections.abc import Mapping
 

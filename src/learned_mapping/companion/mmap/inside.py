@@ -84,7 +84,6 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
         "outcomes": inside.compared(inside.outcomes(agent, along)),
         "tree": inside.searched(agent, along),
         "whole_games": games,
-        "embedding": inside.embedding(agent, along),
     }
 
 
@@ -102,7 +101,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     """Per program: the curve of the value error; of imagined rewards the rank correlation after k steps, with their
     pairs (of the first seed), and the mean error over the mean size; of Q against exact outcomes the rank correlation;
     whole games with the search and without, and their difference, its interval over trainings and their games; the
-    tree of one decision; what the embedding knows."""
+    tree of one decision."""
     made: list[Row] = []
     for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]
@@ -140,10 +139,6 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
         made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
-        knows = [result["embedding"] for result in found]
-        for feature in knows[0]["knows"]:
-            both = {key: float(np.mean([each[key][feature] for each in knows])) for key in ("knows", "shuffled")}
-            made.append(row(name, method, "embedding", both["knows"], n=len(found), feature=feature, **both))
     return assembled(made) | counted(records)
 
 

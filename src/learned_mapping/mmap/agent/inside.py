@@ -17,15 +17,12 @@ from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay
 from learned_mapping.mmap.agent.search import make_decide, make_search
 from learned_mapping.mmap.agent.selfplay import record_game
-from learned_mapping.mmap.rules.actions import COPY, DROP, NUM_ACTIONS
-from learned_mapping.programs.program import Program
+from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 POSITIONS = 600
 """Decisions that are looked at, at most."""
 BATCH = 64
 """Positions and games side by side."""
-FOLDS, COMPONENTS, RIDGE = 5, 8, 1e-2
-"""Of the probe: it sees the first principal components; the penalty is relative to their mean square."""
 MORE = 32
 """Simulations of a search that looks further than the one the agent learned with."""
 POINTS = 300
@@ -203,61 +200,3 @@ def played(agent: MMapAgent, count: int, temperature: float) -> tuple[dict[str, 
             games.step(np.where(games.over, -1, np.asarray(made.action)))
         found[name] = games.saved.tolist()
     return found, games.played(0)
-
-
-def probe(embedding: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> float:
-    """R2, out of fold, of ridge regression of target [N] on embedding [N, D]; 0 where the target does not vary."""
-    if np.ptp(target) == 0:
-        return 0.0
-    x = np.column_stack([principal(embedding, COMPONENTS)[0], np.ones(len(embedding))])
-    penalty = RIDGE * max(float((x[:, :-1] ** 2).mean()), 1e-12) * len(x)
-    fold = rng.permutation(len(x)) % FOLDS
-    told = np.zeros(len(x))
-    for f in range(FOLDS):
-        inside = fold != f
-        weights = np.linalg.solve(x[inside].T @ x[inside] + penalty * np.eye(x.shape[1]), x[inside].T @ target[inside])
-        told[~inside] = x[~inside] @ weights
-    return float(1.0 - ((target - told) ** 2).mean() / target.var())
-
-
-def principal(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first principal components of points [N, D], [N, count], and the share of the variance that each has."""
-    centred = (points - points.mean(axis=0)).astype(float)
-    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    return centred @ axes[:count].T, sizes[:count] ** 2 / max(float((sizes**2).sum()), 1e-30)
-
-
-def embedding(agent: MMapAgent, along: Along) -> dict[str, Any]:
-    """What the embedding that is added to the latent state says of a buffer, by `probe`: ``knows`` has R2 of each
-    feature, ``shuffled`` the same with the features of other buffers; ``points``: the first two principal components
-    of decided buffers, their step as a share of the program, and the action of the best game.
-
-    The table starts at zero, so whatever is in it was learned.
-    """
-    (table,) = (
-        entry["place_table"]
-        for name, entry in agent.learner.average["representation"].items()
-        if "place_table" in entry
-    )
-    program: Program = agent.program
-    buffers = along.game.fields["ids"][along.rows, 0]
-    made = along.game.fields["action"][along.rows].astype(float)
-    here = np.asarray(table)[buffers]
-    features = {
-        "step": program.buffer_instruction[buffers].astype(float),
-        "bytes": np.log(np.maximum(program.buffer_bytes[buffers], 1)),
-        "benefit": np.log(np.maximum(program.initial_benefit_s[buffers], 1e-9)),
-        "is_output": program.buffer_is_output[buffers].astype(float),
-        "copied": (made == COPY).astype(float),
-        "dropped": (made == DROP).astype(float),
-    }
-    rng = np.random.default_rng(0)
-    knows = {name: probe(here, target, rng) for name, target in features.items()}
-    shuffled = {name: probe(here, rng.permutation(target), rng) for name, target in features.items()}
-    flat, explained = principal(here, 2)
-    shown = np.linspace(0, len(here) - 1, min(len(here), POINTS)).astype(int)
-    when = features["step"][shown] / max(float(program.num_instructions), 1.0)
-    return {
-        "knows": knows, "shuffled": shuffled, "explained": explained.tolist(),
-        "points": np.column_stack([flat[shown], when, made[shown]]).round(4).tolist(),
-    }  # fmt: skip
