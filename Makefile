@@ -18,7 +18,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-TESTS := -n $(JOBS) --dist loadfile  # so that no two workers compile the same
+TESTS := -n $(JOBS) --dist loadfile --no-loadscope-reorder  # no two workers compile the same, no long file comes last
 test: $(STAMP)
 	$(BIN)/python -m pytest $(TESTS) -m "not slow" --ignore tests/book/test_pages.py
 

@@ -140,15 +140,18 @@ def test_a_policy_improves_without_a_search() -> None:
     assert trained.metrics["own_return"] > values.mean() + 2.0 * values.std()
 
 
-def test_both_environments_train_the_same(tmp_path) -> None:
+@pytest.mark.parametrize("small", [SMALL, pytest.param(WINDOWS, marks=pytest.mark.slow)], ids=["whole", "windows"])
+def test_both_environments_train_the_same(small, tmp_path) -> None:
     """The JAX environment in the agent: the same games at first, and resumed from its own checkpoint."""
     program, path = hard_program(3, 40), tmp_path / "state.npz"
-    config = dataclasses.replace(SMALL, jax_games=True)
-    kernel = solve(program, 0, config=dataclasses.replace(SMALL, iterations=3))
+    config = dataclasses.replace(small, jax_games=True)
+    last = 9 if small.windows else 3
+    kernel = solve(program, 0, config=dataclasses.replace(small, iterations=last))
     solve(program, 0, config=dataclasses.replace(config, iterations=2), checkpoint=path)
-    device = solve(program, 0, config=dataclasses.replace(config, iterations=3), checkpoint=path)
+    device = solve(program, 0, config=dataclasses.replace(config, iterations=last), checkpoint=path)
     assert device.samples == kernel.samples > 0
-    assert device.metrics["return"] == pytest.approx(kernel.metrics["return"], abs=0.02)
+    for found in ("return", "best_found"):
+        assert device.metrics[found] == pytest.approx(kernel.metrics[found], abs=0.02)
 
 
 @pytest.mark.slow
@@ -165,8 +168,9 @@ def test_the_search_in_the_game_itself() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(InputError, match="true_dynamics"):
-        config_for(200, true_dynamics=True)
+    for buffers, changes in ((200, {}), (5000, {"jax_games": True})):
+        with pytest.raises(InputError, match="true_dynamics"):
+            config_for(buffers, true_dynamics=True, **changes)
     assert config_for(5000).windows > 0 == config_for(200).windows
     assert changes_from_json(parse_json(b'{"updates": 3, "merge": false}', "x")) == {"updates": 3, "merge": False}
     with pytest.raises(InputError, match="updates"):

@@ -134,7 +134,7 @@ class MMapAgent:
         for games in (self.games, self.evaluation):
             self.decide(games, np.ones(len(games), np.float32))
             if self.config.jax_games:
-                games.compile()
+                games.compile(windows=bool(self.config.windows) and games is self.games)
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])

@@ -103,7 +103,7 @@ class AgentConfig:
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""
     jax_games: bool = False
-    """Play on the JAX environment instead of the kernel; without windows."""
+    """Play on the JAX environment instead of the kernel."""
     true_dynamics: bool = False
     """The search asks the game itself instead of the learned model; with `jax_games` only."""
     iterations: int = 0
@@ -168,8 +168,8 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
     config = dataclasses.replace(config, **changes)
     if not 0 <= config.own_windows <= config.windows <= config.games or min(config.moves, config.batch) < 1:
         raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
-    if config.jax_games and config.windows:
-        raise InputError("config", "jax_games", "plays whole games only; set windows and own_windows to 0")
+    if config.true_dynamics and config.windows:
+        raise InputError("config", "true_dynamics", "plays whole games only; set windows and own_windows to 0")
     if not config.potential and config.windows:
         raise InputError("config", "potential", "windows are relative to the game they follow")
     if not config.backup and (config.windows or config.demonstration or config.jax_games):
