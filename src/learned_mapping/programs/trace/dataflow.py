@@ -20,10 +20,8 @@ from learned_mapping.programs.trace.primitive_costs import (
     primitive_flop,
 )
 
-DEFAULT_UNROLL_LIMIT = 20_000
-"""Operations that unrolling one loop may make."""
-MAX_OPERATIONS = 1_000_000
-"""Of all loops together, one within another."""
+DEFAULT_UNROLL_LIMIT = 20_000  # Operations that unrolling one loop may make.
+MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
 
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
@@ -53,20 +51,15 @@ class Value(NamedTuple):
 class Operation(NamedTuple):
     """One primitive."""
 
-    name: str
-    """Distinct; the scope it was traced in and the primitive."""
-    kind: str
-    """The primitive's name."""
+    name: str  # Distinct; the scope it was traced in and the primitive.
+    kind: str  # The primitive's name.
     flop: float
-    inputs: tuple[int, ...]
-    """Values read, distinct; literals left out."""
-    read_bytes: tuple[int, ...]
-    """Bytes read of each input."""
+    inputs: tuple[int, ...]  # Values read, distinct; literals left out.
+    read_bytes: tuple[int, ...]  # Bytes read of each input.
     outputs: tuple[int, ...]
     in_place: bool = False
     """Whether the first output may overwrite the first input (`dynamic_update_slice`, `scatter`)."""
-    update_bytes: int = 0
-    """Bytes of the update, when it does."""
+    update_bytes: int = 0  # Bytes of the update, when it does.
     effect: bool = False
     """Whether it is seen outside (a callback, a message, a write into an outer reference): it stays, read or not."""
 
@@ -78,14 +71,10 @@ class Dataflow:
     name: str
     values: list[Value]
     operations: list[Operation]
-    arguments: list[int]
-    """One value per leaf of the function's arguments."""
-    argument_leaves: list[list[int]]
-    """The leaves of each positional argument."""
-    constants: list[int]
-    """Arrays the function closes over."""
-    outputs: list[int | None]
-    """One value per leaf of the result, None for a literal."""
+    arguments: list[int]  # One value per leaf of the function's arguments.
+    argument_leaves: list[list[int]]  # The leaves of each positional argument.
+    constants: list[int]  # Arrays the function closes over.
+    outputs: list[int | None]  # One value per leaf of the result, None for a literal.
     donations: tuple[tuple[tuple[int, ...], tuple[int | None, ...]], ...] = ()
     """Of each outermost nested `jit` that donates: the arguments that it does, and its results."""
     unknown: Mapping[str, int] = field(default_factory=dict)

@@ -28,12 +28,10 @@ class Example(NamedTuple):
     """A JAX function with example arguments that hold no data."""
 
     function: Callable
-    args: tuple[Any, ...]
-    """Pytrees of `jax.ShapeDtypeStruct`."""
+    args: tuple[Any, ...]  # Pytrees of `jax.ShapeDtypeStruct`.
     parameters: tuple[int, ...] = ()
     """Positions of the arguments that are parameters, optimiser state or model state."""
-    donated: tuple[int, ...] = ()
-    """Positions of the arguments that results may overwrite."""
+    donated: tuple[int, ...] = ()  # Positions of the arguments that results may overwrite.
 
 
 def parse_argument(text: str) -> jax.ShapeDtypeStruct:

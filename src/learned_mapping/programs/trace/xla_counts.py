@@ -64,8 +64,7 @@ class Counts(NamedTuple):
     """FLOP, or bytes, of a program by two rules."""
 
     ours: float
-    xla: float
-    """Of the whole program; negative where XLA cannot say."""
+    xla: float  # Of the whole program; negative where XLA cannot say.
     differences: dict[str, float]
     """Primitive -> ours less XLA's, where they differ, the largest first."""
 
