@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -129,19 +129,7 @@ def flatten(
         if builder.cells[index] != value and not isinstance(value, jex.Literal):
             aval = builder.cell_avals[index]
             builder.emit("freeze", "", [builder.cells[index]], [aval], [], {}, effect=True)
-    flow = Dataflow(
-        name=name,
-        values=builder.values,
-        operations=builder.operations,
-        arguments=arguments,
-        argument_leaves=argument_leaves,
-        constants=builder.constants,
-        outputs=[v if isinstance(v, int) else None for v in results],
-        donations=tuple(builder.donations),
-    )
-    flow = without_dead_operations(flow)
-    unknown = Counter(kind for operation in flow.operations for kind in builder.unknown.get(operation.name, ()))
-    return replace(flow, unknown=dict(sorted(unknown.items())))
+    return builder.dataflow(arguments, argument_leaves, results)
 
 
 def widths(args: Sequence[Any]) -> AbstractContextManager:
@@ -162,17 +150,6 @@ def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
         raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
 
 
-def without_dead_operations(flow: Dataflow) -> Dataflow:
-    """The same dataflow with only the operations that some result or effect depends on."""
-    needed = {v for v in flow.outputs if v is not None}
-    kept = []
-    for operation in reversed(flow.operations):
-        if operation.effect or needed.intersection(operation.outputs):
-            needed.update(operation.inputs)
-            kept.append(operation)
-    return replace(flow, operations=kept[::-1])
-
-
 class _Builder:
     """Collects values and operations while walking nested jaxprs."""
 
@@ -191,6 +168,22 @@ class _Builder:
         self.arrays: dict[int, int] = {}  # an array in the program's text -> its value
         self.shards = 1  # of the maps that are being walked
         self.in_jit = False
+
+    def dataflow(
+        self, arguments: list[int], argument_leaves: list[list[int]], results: Sequence[Atom | None]
+    ) -> Dataflow:
+        """What is laid out, as far as some result or effect depends on it."""
+        outputs = [v if isinstance(v, int) else None for v in results]
+        needed, kept = {v for v in outputs if v is not None}, []
+        for operation in reversed(self.operations):
+            if operation.effect or needed.intersection(operation.outputs):
+                needed.update(operation.inputs)
+                kept.append(operation)
+        unknown = Counter(kind for operation in kept for kind in self.unknown.get(operation.name, ()))
+        return Dataflow(
+            self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
+            donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
+        )  # fmt: skip
 
     def distinct(self, name: str) -> str:
         count = self.names.get(name, 0)

@@ -135,10 +135,6 @@ class _Reader:
         self.functions: dict[str, Any] = {}
 
     def read(self, module: Any) -> Any:
-        from dataclasses import replace
-
-        from learned_mapping.programs.trace.dataflow import Dataflow, without_dead_operations
-
         for op in module.body.operations:
             if op.operation.name == "func.func":
                 self.functions[op.attributes["sym_name"].value] = op
@@ -151,22 +147,7 @@ class _Reader:
         block = main.regions[0].blocks[0]
         arguments = [self.builder.value(self.aval(a), f"arg{i}") for i, a in enumerate(block.arguments)]
         outputs = self.walk(block, {a: v for a, v in zip(block.arguments, arguments)}, "", 0)
-        flow = without_dead_operations(
-            Dataflow(
-                name=self.name,
-                values=self.builder.values,
-                operations=self.builder.operations,
-                arguments=arguments,
-                argument_leaves=[[v] for v in arguments],
-                constants=self.builder.constants,
-                outputs=outputs,
-            )
-        )
-        counts: dict[str, int] = {}
-        for operation in flow.operations:
-            for kind in self.builder.unknown.get(operation.name, ()):
-                counts[kind] = counts.get(kind, 0) + 1
-        return replace(flow, unknown=dict(sorted(counts.items())))
+        return self.builder.dataflow(arguments, [[v] for v in arguments], outputs)
 
     def aval(self, value: Any) -> Any:
         """The abstract array of a value; what holds no data has no element type."""

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, without_dead_operations
+from learned_mapping.programs.trace.dataflow import Dataflow, _Builder
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
@@ -132,20 +132,7 @@ class _Reader:
                 known = [None if a is None else (self.builder.value(a, node.name), a) for a in self.arrays(node)]
                 self.known[node] = known
                 (weights if node.name in held else arguments).extend(pair[0] for pair in known if pair)
-        builder = self.builder
-        flow = without_dead_operations(
-            Dataflow(
-                name=self.name,
-                values=builder.values,
-                operations=builder.operations,
-                arguments=[*weights, *arguments],
-                argument_leaves=[[v] for v in arguments],
-                constants=[],
-                outputs=outputs,
-            )
-        )
-        left = [kind for op in flow.operations for kind in builder.unknown.get(op.name, ())]
-        return replace(flow, unknown={kind: left.count(kind) for kind in sorted(set(left))}), weights
+        return self.builder.dataflow([*weights, *arguments], [[v] for v in arguments], outputs), weights
 
     def arrays(self, node: Any) -> list[Any]:
         """The abstract arrays of a node's results, None for each that is no tensor."""
