@@ -344,16 +344,15 @@ class _Builder:
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
         body, length = params["jaxpr"], int(params["length"])
-        self.refuse_long(where, length, body)
         first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
         sequence_avals = [v.aval for v in equation.invars[second:]]
         element_avals = [v.aval for v in body.jaxpr.invars[second:]]
         result_avals = [v.aval for v in equation.outvars[params["num_carry"] :]]
-        stacked: list[list[Atom | None]] = [[None] * length for _ in result_avals]
+        stacked: list[list[Atom | None]] = [[] for _ in result_avals]
         stacked_avals = [v.aval for v in body.jaxpr.outvars[params["num_carry"] :]]
-        for step in reversed(range(length)) if params["reverse"] else range(length):
-            inside = f"{where}.{step}"
+        for turn in self.rounds(where, length):
+            inside = f"{where}.{length - 1 - turn if params['reverse'] else turn}"
             elements = [
                 self.emit("slice", inside, [xs], [whole], [part], {})[0] if isinstance(xs, int) else None
                 for xs, whole, part in zip(sequences, sequence_avals, element_avals)
@@ -361,9 +360,9 @@ class _Builder:
             results = self.call(body, [*fixed, *carry, *elements], inside)
             carry = results[: params["num_carry"]]
             for row, result in zip(stacked, results[params["num_carry"] :]):
-                row[step] = result
+                row.append(result)
         wholes = [
-            self.emit("concatenate", where, row, [part] * length, [whole], {})[0]
+            self.emit("concatenate", where, row[::-1] if params["reverse"] else row, [part] * length, [whole], {})[0]
             for row, part, whole in zip(stacked, stacked_avals, result_avals)
         ]
         return [*carry, *wholes]
@@ -382,20 +381,24 @@ class _Builder:
                 "a loop whose trip count depends on data cannot be laid out as a graph: use jax.lax.scan, or "
                 "jax.lax.fori_loop with Python integers as bounds",
             )
-        self.refuse_long(where, count, params["body_jaxpr"], params["cond_jaxpr"])
-        for step in range(count):
+        for step in self.rounds(where, count):
             self.call(params["cond_jaxpr"], [*tested, *carry], f"{where}.{step}/condition")
             carry = self.call(params["body_jaxpr"], [*fixed, *carry], f"{where}.{step}")
         return carry
 
-    def refuse_long(self, where: str, length: int, *bodies: Any) -> None:
-        size = sum(count_operations(body.jaxpr) for body in bodies)
-        if length * size > self.unroll_limit:
-            raise InputError(
-                self.name, where,
-                f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
-                f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
-            )  # fmt: skip
+    def rounds(self, where: str, length: int) -> Iterator[int]:
+        """Counts the iterations of a loop; raises `InputError` after the first where all would make too many
+        operations."""
+        before = len(self.operations)
+        for step in range(length):
+            yield step
+            size = max(len(self.operations) - before, 1)
+            if step == 0 and length * size > self.unroll_limit:
+                raise InputError(
+                    self.name, where,
+                    f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
+                    f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
+                )  # fmt: skip
 
     def cond(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         index, operands = inputs[0], inputs[1:]
@@ -533,19 +536,3 @@ def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
     if amount is None or (maker.primitive.name == "sub" and at == 1):
         return 0.0
     return -float(amount) if maker.primitive.name == "sub" else float(amount)
-
-
-def count_operations(jaxpr: Any) -> int:
-    """How many operations laying out `jaxpr` makes, nested calls and loops included (an upper bound)."""
-    total = 0
-    for equation in jaxpr.eqns:
-        kind, params = equation.primitive.name, equation.params
-        inside = [] if kind in RULES or kind == "pallas_call" else [count_operations(f) for f in held_functions(params)]
-        if kind == "scan":
-            sequences = len(equation.invars) - params["num_consts"] - params["num_carry"]
-            total += int(params["length"]) * (inside[0] + sequences)
-        elif kind == "while":
-            total += sum(inside) * (trip_count(equation, literals(equation)) or 1)
-        else:
-            total += sum(inside) + len(equation.outvars) * (kind == "cond") if inside else 1
-    return total

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from learned_mapping.errors import InputError, shown
@@ -222,10 +223,9 @@ class _Reader:
             return self.enter(function.regions[0].blocks[0], inputs, {}, scope, depth)
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
-            kinds = ["select_n"] * len(results)
             return [
-                self.emit(each, scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
-                for each, result, values in zip(kinds, results, zip(*branches))
+                self.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
+                for result, values in zip(results, zip(*branches))
             ]
         params: dict[str, Any] = {}
         if kind == "custom_call":
@@ -262,7 +262,7 @@ class _Reader:
         elif kind in ("convolution", "dynamic_conv"):
             conv = self.dialect.ConvDimensionNumbers(attributes["dimension_numbers"])
             spec = (conv.kernel_output_feature_dimension, conv.kernel_input_feature_dimension)
-            params["dimension_numbers"] = _Numbers((*spec, *conv.kernel_spatial_dimensions))
+            params["dimension_numbers"] = SimpleNamespace(rhs_spec=(*spec, *conv.kernel_spatial_dimensions))
             params["lhs_dilation"] = dense("lhs_dilation", [])
         elif kind in ("reduce_window", "select_and_scatter"):
             params["window_dimensions"] = dense("window_dimensions", [1])
@@ -277,16 +277,8 @@ class _Reader:
             suffix = BODIES.get(body[-1], "") if len(body) == 1 else ""
             if kind == "scatter":
                 return {"sum": "scatter-add", "prod": "scatter-mul", "": "scatter"}.get(suffix, f"scatter-{suffix}")
-            known = f"{kind}_{suffix}" if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")) else kind
-            return known
+            return f"{kind}_{suffix}" if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")) else kind
         return PRIMITIVES.get(kind, kind)
-
-
-class _Numbers:
-    """The part of a convolution's dimension numbers that its cost needs."""
-
-    def __init__(self, rhs_spec: tuple[int, ...]):
-        self.rhs_spec = rhs_spec
 
 
 def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:

@@ -119,12 +119,11 @@ class Shares(NamedTuple):
 
 
 @numba.njit(cache=True)
-def _start(a: Arrays, work: Workspace, rng, population: Population, tables: Tables, entries, scored):
-    """Draws and scores the first `scored` rows of generation 0, `entries` of each by the tables; ranks all."""
-    for row in range(scored):
-        draw(population.chromosomes[0, row], rng, tables, row % len(tables.rows), entries)
-        population.fitness[0, row] = fitness_of(a, population.chromosomes[0, row], work)
-    population.ranks[:] = np.argsort(population.fitness[0], kind="mergesort")
+def draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, tables: Tables, entries):
+    """Draws chromosomes [M, L], `entries` of each by the laws of the tables in turn, and scores them."""
+    for row in range(len(chromosomes)):
+        draw(chromosomes[row], rng, tables, row % len(tables.rows), entries)
+        fitness[row] = fitness_of(a, chromosomes[row], work)
 
 
 @numba.njit(cache=True)
@@ -182,7 +181,8 @@ def populations(
     shares = Shares(parameters.elites, parameters.mutants, lawful, parameters.bias)
     now = Population(np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
     initial = entries if law is not None and law.in_initial else 0
-    _start(a, work, rng, now, tables, initial, size if scored is None else scored)
+    draw_and_score(a, work, rng, now.chromosomes[0, :scored], now.fitness[0, :scored], tables, initial)
+    now.ranks[:] = np.argsort(now.fitness[0], kind="mergesort")
     best = now.fitness[0, now.ranks[:1]]
     while True:
         best = np.zeros((yield now, best))
