@@ -245,23 +245,14 @@ def _tell_of_ports(instance: Any) -> None:
 def check(options: Any) -> int:
     """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
     options.paper, files = _named_files("check", options.files)
-    given = problem(options.paper).read(files[0]) if len(files) == 2 else None
-    for name, value in (judged_options(files[1]) if len(files) == 2 else {}).items():
-        if name in OPTIONS[options.paper] and getattr(options, name, None) is None:
-            setattr(options, name, value)
-    chosen = _problem(options)
     if len(files) == 1:
-        return _check_instance(chosen, files[0], options)
-    instance = _judged_instance(options.paper, files[1], given)
+        return _check_instance(_problem(options), files[0], options)
+    given, judged = problem(options.paper).read(files[0]), judged_options(files[1])
+    if options.paper == "mcm" and options.hardware is None:
+        options.hardware = judged.get("hardware")
+    chosen, instance = _problem(options), _judged_instance(options.paper, files[1], given)
     solution = chosen.read_solution(files[1], instance)
-    hardware = _hardware(options)
-    if "package" in hardware:
-        hardware["package"] = dataclasses.replace(hardware["package"], chips=solution.chips)
-    elif options.paper == "mcm":
-        hardware["chips"] = solution.chips
-    elif options.paper == "regal":
-        hardware["devices"] = solution.devices
-    task = _task(chosen, files[0], instance, hardware)
+    task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
     report(options, verdict.to_json(), verdict)
     return 0 if verdict.valid else 1
@@ -296,7 +287,7 @@ def show(options: Any) -> int:
     if len(files) == 2:
         instance = _judged_instance(paper, files[1], instance)
         solution = problem(paper).read_solution(files[1], instance)
-        task = _judged_task(problem(paper), instance, solution, files[1])
+        task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(files[1]))
         hardware = HARDWARE[paper](task)
     try:
         figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution, *hardware)
@@ -322,14 +313,16 @@ HARDWARE: dict[str, Callable[[Any], tuple]] = {
 """What a picture shows a solution on, by problem."""
 
 
-def _judged_task(paper: Problem, instance: Any, solution: Any, path: str) -> Any:
-    """The task of a solution's file: its instance with the hardware that the file names."""
-    own = [name for name in OPTIONS[paper.name] if name != "hardware"]
-    given = {name: value for name, value in judged_options(path).items() if name in own}
-    given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in own}
+def _judged_task(
+    paper: Problem, name: str, files: list[str], instance: Any, solution: Any, said: Mapping[str, Any]
+) -> Any:
+    """The task of a solution's file: its instance on hardware as it is said."""
+    own = [each for each in OPTIONS[name] if each != "hardware"]
+    given = {each: value for each, value in said.items() if each in own}
+    given |= {each: getattr(solution, each) for each in ("chips", "devices") if each in own}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
-    return paper.task(instance, **given)
+    return _task(paper, files[0], instance, given)
 
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
@@ -362,13 +355,14 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     return PAPERS[name]
 
 
-JUDGED = {
-    "hardware": ("analytical", "silicon"),
-    "objective": ("runtime", "memory"),
-    "transfers": ("rendezvous", "free"),
-}
-"""Options in words that decide what a solution costs or whether it is valid."""
-LEAST_GIB, MOST_GIB = 1e-300, 1e6
+READERS: dict[str, tuple[Any, ...]] = {
+    "hardware": ("choice", "analytical", "silicon"), "objective": ("choice", "runtime", "memory"),
+    "transfers": ("choice", "rendezvous", "free"), "memory_gib": ("number", 1e-300, 1e6), "fold": ("boolean",),
+    **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
+}  # fmt: skip
+"""How an option in a solution's file is read, if not as a string."""
+JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
+"""Options that decide what a solution costs or whether it is valid."""
 
 
 def made_of(
@@ -397,21 +391,15 @@ def judged_options(path: str) -> dict[str, Any]:
         for name, part in made["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)
     known = {name for names in OPTIONS.values() for name in names}
-    given = made["options"].mapping(20)
-    for name, value in given.items():
+    found: dict[str, Any] = {}
+    for name, value in made["options"].mapping(20).items():
         if name not in known:
             value.fail("is no option of `lmap solve`")
-        if name in ("chips", "devices", "iterations"):
-            value.integer(1, 10**9)
-        elif name == "fold":
-            value.boolean()
-        elif name not in (*JUDGED, "memory_gib", "package"):
-            value.string()
-    found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
-    if "memory_gib" in given:
-        found["memory_gib"] = given["memory_gib"].number(LEAST_GIB, MOST_GIB)
-    if "package" in given:
-        from learned_mapping.hardware.chip_package import package_of
+        if name == "package":
+            from learned_mapping.hardware.chip_package import package_of
 
-        found["package"] = package_of(given["package"])
-    return found
+            found[name] = package_of(value)
+        else:
+            kind, *bounds = READERS.get(name, ("string",))
+            found[name] = getattr(value, kind)(*bounds)
+    return {name: value for name, value in found.items() if name in JUDGED}
