@@ -77,7 +77,7 @@ class _SharedCopies(Replay):
     HERE = _Copy(0, 0, None, end=0.0)
 
     def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines: int | None):
-        super().__init__(program, mapping)
+        super().__init__(program, mapping, machine)
         self.engines = engines
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)
         self.copy_share = min(float(machine.copy_bytes_per_s) / self.hbm_bytes_per_s, 1.0)

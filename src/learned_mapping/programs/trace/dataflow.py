@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -140,14 +140,20 @@ def widths(args: Sequence[Any]) -> AbstractContextManager:
 
 def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
     """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
+    with told(name, "cannot be traced"), widths(args):
+        return jax.make_jaxpr(function)(*args)
+
+
+@contextmanager
+def told(source: str, fault: str, field: str = "") -> Iterator[None]:
+    """What fails within is raised as an `InputError` with the first line of its reason."""
     try:
-        with widths(args):
-            return jax.make_jaxpr(function)(*args)
+        yield
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a user's function may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
+        kind, text = type(error).__name__, str(error).strip().split("\n")[0][:300]
+        raise InputError(source, field, f"{fault} ({f'{kind}: {text}' if text else kind})") from error
 
 
 class _Builder:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder
+from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, told
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
@@ -83,7 +83,7 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
     from torch._decomp import get_decompositions
     from torch.export import default_decompositions, export
 
-    try:
+    with told(name, "cannot be exported by torch"):
         program = module
         if isinstance(module, torch.nn.Module):
             example = jax.tree.map(lambda leaf: _tensor(leaf, module), tuple(args))
@@ -91,11 +91,6 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
         table = default_decompositions()
         table.update(get_decompositions([getattr(torch.ops.aten, op) for op in DECOMPOSED]))
         return program.run_decompositions(table)
-    except (InputError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user's module may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be exported by torch ({type(error).__name__}: {text})") from error
 
 
 def _tensor(leaf: Any, module: Any) -> Any:

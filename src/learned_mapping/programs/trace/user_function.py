@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.programs.trace.dataflow import told
 
 MAX_ELEMENTS = 2**48
 DTYPES = {
@@ -91,12 +92,8 @@ def load_example(
             spec, "", f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function without "
             "arguments that returns (function, args)",
         )  # fmt: skip
-    try:
+    with told(spec, "fails"):
         result = function()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a user's function may even end the interpreter
-        raise InputError(spec, "", f"fails ({_one_line(error)})") from error
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
             spec, "", f"expected (function, args), got {type(result).__name__}: name a function of no arguments that "
@@ -122,12 +119,8 @@ def _with_donated(spec: str, example: Example) -> Example:
     """The example with the arguments that its function, one of `jax.jit`, says it donates, unless others are named."""
     if example.donated or not isinstance(example.function, jax.stages.Wrapped):
         return example
-    try:
+    with told(spec, "cannot be traced"):
         info = example.function.trace(*example.args).args_info[0]
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise InputError(spec, "", f"cannot be traced ({_one_line(error)})") from error
     donated = [i for i, leaves in enumerate(map(jax.tree_util.tree_leaves, info)) if any(a.donated for a in leaves)]
     return example._replace(donated=tuple(donated))
 
@@ -145,12 +138,11 @@ def _load(spec: str) -> Callable:
         raise InputError(spec, "", "expected MODULE:FUNCTION")
     found: Any = _import(spec, module_name)
     for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise InputError(spec, name, f"{module_name} has no such function") from None
-        except Exception as error:  # a user's module may answer for itself
-            raise InputError(spec, name, f"cannot be looked up ({_one_line(error)})") from error
+        with told(spec, "cannot be looked up", name):  # a user's module may answer for itself
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                raise InputError(spec, name, f"{module_name} has no such function") from None
     if not callable(found):
         raise InputError(spec, name, f"is no function but {type(found).__name__}")
     return found
@@ -173,24 +165,12 @@ def _import(spec: str, module_name: str) -> Any:
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():
         raise InputError(path, "", "no such file")
-    try:
-        with beside(spec):
-            if path.suffix != ".py":
-                return importlib.import_module(module_name)
-            loader = importlib.util.spec_from_file_location(path.stem, path)
-            assert loader is not None and loader.loader is not None
-            module = importlib.util.module_from_spec(loader)
-            sys.modules.setdefault(path.stem, module)
-            loader.loader.exec_module(module)
-            return module
-    except ModuleNotFoundError as error:
-        raise InputError(spec, "", f"cannot be imported: no module named {error.name!r}") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0][:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    with told(spec, "cannot be imported"), beside(spec):
+        if path.suffix != ".py":
+            return importlib.import_module(module_name)
+        loader = importlib.util.spec_from_file_location(path.stem, path)
+        assert loader is not None and loader.loader is not None
+        module = importlib.util.module_from_spec(loader)
+        sys.modules.setdefault(path.stem, module)
+        loader.loader.exec_module(module)
+        return module

@@ -4,7 +4,7 @@ A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; 
 one other chromosome, each entry taken from the elite with probability `bias`. All is compiled, decoder included.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -211,16 +211,29 @@ def brkga(
     evolution = populations(instance, rng, parameters, law, scored)
     now, best = next(evolution)
     budget.record(best[0], scored, better=float.__lt__)
-    chunk = 1
-    while not budget.spent():
-        left = budget.remaining_samples
-        generations = chunk if left is None else min(chunk, left // fresh)
-        if generations == 0:
-            break
-        before = budget.seconds
+
+    def evolve(generations: int) -> np.ndarray:
+        nonlocal now
         now, best = evolution.send(generations)
-        for value in best:
-            budget.record(value, fresh, better=float.__lt__)
-        # Chunks of about a twentieth of a second: short against any limit in seconds, long against a call.
-        chunk = max(1, min(1000, int(generations * 0.05 / max(budget.seconds - before, 1e-6))))
+        return best
+
+    in_chunks(budget, evolve, samples=fresh, sizes=(1, 1000))
     return now.ranked(1)[0]
+
+
+def in_chunks(
+    budget: Budget, run: Callable[[int], np.ndarray], *, samples: int = 1, sizes: tuple[int, int] = (10, 100_000)
+) -> None:
+    """Calls ``run(count)``, which returns so many fitnesses of so many `samples` each, until the budget is spent.
+
+    Chunks last about a twentieth of a second: short against any limit in seconds, long against a call.
+    """
+    chunk = sizes[0]
+    while not budget.spent():
+        left, before = budget.remaining_samples, budget.seconds
+        count = chunk if left is None else min(chunk, left // samples)
+        if count == 0:
+            break
+        for value in run(count):
+            budget.record(value, samples, better=float.__lt__)
+        chunk = max(sizes[0], min(sizes[1], int(count * 0.05 / max(budget.seconds - before, 1e-6))))
