@@ -212,28 +212,33 @@ def brkga(
     now, best = next(evolution)
     budget.record(best[0], scored, better=float.__lt__)
 
-    def evolve(generations: int) -> np.ndarray:
+    def evolve(least: float, values: np.ndarray) -> None:
         nonlocal now
-        now, best = evolution.send(generations)
-        return best
+        now, values[:] = evolution.send(len(values))
 
-    in_chunks(budget, evolve, samples=fresh, sizes=(1, 1000))
+    in_chunks(budget, best[0], evolve, samples=fresh, sizes=(1, 1000))
     return now.ranked(1)[0]
 
 
 def in_chunks(
-    budget: Budget, run: Callable[[int], np.ndarray], *, samples: int = 1, sizes: tuple[int, int] = (10, 100_000)
+    budget: Budget,
+    least: float,
+    run: Callable[[float, np.ndarray], object],
+    *,
+    samples: int = 1,
+    sizes: tuple[int, int] = (10, 100_000),
 ) -> None:
-    """Calls ``run(count)``, which returns so many fitnesses of so many `samples` each, until the budget is spent.
-
-    Chunks last about a twentieth of a second: short against any limit in seconds, long against a call.
-    """
+    """Calls ``run(least, values)``, which fills in the least fitness after each of so many steps, until the budget is
+    spent; a step is so many `samples`. Chunks last about a twentieth of a second: short against any limit in seconds,
+    long against a call."""
     chunk = sizes[0]
     while not budget.spent():
         left, before = budget.remaining_samples, budget.seconds
-        count = chunk if left is None else min(chunk, left // samples)
-        if count == 0:
+        values = np.zeros(chunk if left is None else min(chunk, left // samples))
+        if not len(values):
             break
-        for value in run(count):
+        run(least, values)
+        least = values[-1]
+        for value in values:
             budget.record(value, samples, better=float.__lt__)
-        chunk = max(sizes[0], min(sizes[1], int(count * 0.05 / max(budget.seconds - before, 1e-6))))
+        chunk = max(sizes[0], min(sizes[1], int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))

@@ -133,15 +133,11 @@ def random_search(
     """
     a, work, tables = instance.arrays, make_workspace(instance), tables_of(law)
     best, trial = np.zeros((2, instance.chromosome_length))
-    least = np.inf
 
-    def sample(count: int) -> np.ndarray:
-        nonlocal least
-        values = np.zeros(count)
-        least = _sample(a, work, rng, best, trial, least, tables, budget.samples, values)
-        return values
+    def sample(least: float, values: np.ndarray) -> None:
+        _sample(a, work, rng, best, trial, least, tables, budget.samples, values)
 
-    in_chunks(budget, sample)
+    in_chunks(budget, np.inf, sample)
     return best
 
 
@@ -167,11 +163,8 @@ def local_search(
     fitness = fitness_of(a, chromosome, work)
     budget.record(fitness, better=float.__lt__)
 
-    def climb(count: int) -> np.ndarray:
-        nonlocal fitness
-        values = np.zeros(count)
-        fitness = _climb(a, work, rng, chromosome, fitness, p.device_share, p.cluster_share, p.cluster_ops, values)
-        return values
+    def climb(least: float, values: np.ndarray) -> None:
+        _climb(a, work, rng, chromosome, least, p.device_share, p.cluster_share, p.cluster_ops, values)
 
-    in_chunks(budget, climb)
+    in_chunks(budget, fitness, climb)
     return chromosome
