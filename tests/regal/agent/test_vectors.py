@@ -40,14 +40,8 @@ def test_a_race_counts_its_samples_and_knows_the_better_law(instance):
     bad = type(one)(np.where(np.arange(len(one.alpha)) % 2, 1.0, 99.0), np.ones(len(one.alpha)))
     budget = Budget(samples=1000)
     scores, best = race(instance, np.random.default_rng(0), budget, [bad, one])
-    assert (
-        winner(scores) == 1 and budget.samples == 2 * DRAWN and budget.best == pytest.approx(np.exp(scores[:, 2].min()))
-    )
-    assert (
-        (scores[:, 0] > scores[:, 1]).all()
-        and (scores[:, 1] > scores[:, 2]).all()
-        and len(best) == instance.chromosome_length
-    )
+    assert winner(scores) == 1 and budget.samples == 2 * DRAWN and len(best) == instance.chromosome_length
+    assert budget.best == pytest.approx(np.exp(scores[:, 2].min())) and (np.diff(scores) < 0).all()
     short = Budget(samples=DRAWN + 3)
     cut_short, _ = race(instance, np.random.default_rng(0), short, [bad, one, one])
     assert short.samples == DRAWN + 3 and np.isinf(cut_short[2]).all() and np.isfinite(cut_short[:2]).all()
