@@ -4,10 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import print_json, report, steps_progress, table
+from learned_mapping.cli.output import JSON_ENDINGS, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
-
-ENDINGS = (".json", ".json.gz")
 
 
 def data(options: argparse.Namespace) -> int:
@@ -124,7 +122,7 @@ def _files(options: argparse.Namespace) -> int:
     rows = []
     for path in (path for folder in wanted for path in files_of(folder)):
         relative = path.relative_to(data_folder())
-        if relative.parts[0] == "results" or not path.name.endswith(ENDINGS):
+        if relative.parts[0] == "results" or not path.name.endswith(JSON_ENDINGS):
             continue
         row = {"file": relative.as_posix(), "bytes": bytes_of([path])}
         if options.action == "verify":

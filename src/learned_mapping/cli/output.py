@@ -13,6 +13,8 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.folders import is_compiled
 
+JSON_ENDINGS = (".json", ".json.gz")
+
 
 def print_json(value: Any) -> None:
     """One JSON object on one line; numbers that JSON lacks become null."""

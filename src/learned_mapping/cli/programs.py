@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, report
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, report
 from learned_mapping.errors import InputError, shown
 from learned_mapping.problem import STABLEHLO_ENDINGS
 from learned_mapping.programs.graph import ComputationGraph, check_text
-
-JSON_ENDINGS = (".json", ".json.gz")
 
 
 def positions(text: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, first_use, print_json, report, search_progress
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.learning.device import on_device
 from learned_mapping.problem import GRAPH_ENDINGS, Problem, problem
@@ -22,7 +22,6 @@ from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
 from learned_mapping.verdict import LISTED
 
-SOLUTION_ENDINGS = (".json", ".json.gz")
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
@@ -101,7 +100,7 @@ def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
     inputs = [options.instance, *filter(None, [options.package])]
     foreign = minimalloc.ENDINGS if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS) else ()
-    out = check_out(options.out, SOLUTION_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
+    out = check_out(options.out, JSON_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), inputs)
     paper = _problem(options)

@@ -56,9 +56,7 @@ def parse_argument(text: str) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(dimensions, jax.numpy.dtype(DTYPES.get(dtype, dtype)))
 
 
-def load_example(
-    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = (), donated: Sequence[int] = ()
-) -> Example:
+def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = ()) -> Example:
     """The function that ``MODULE:FUNCTION`` names, with its arguments.
 
     With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no arguments and
@@ -68,7 +66,7 @@ def load_example(
     Args:
       spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
         name of the function, dotted where it is an attribute of something.
-      parameters, donated: as in `Example`; they go before what the function returns.
+      parameters: as in `Example`; they go before what the function returns.
 
     Raises:
       InputError: the module or function is missing, fails to import, or returns something else.
@@ -78,7 +76,7 @@ def load_example(
         raise InputError(spec, "", "is asynchronous: a function that JAX can trace returns at once")
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
-        return _with_donated(spec, Example(function, args, tuple(parameters), tuple(donated)))
+        return _with_donated(spec, Example(function, args, tuple(parameters)))
     if is_torch(function):
         fault = "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that returns both"
         raise InputError(spec, "", fault)
@@ -102,11 +100,8 @@ def load_example(
     found = Example(*result)
     if not isinstance(found.args, tuple | list):
         raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(found.args).__name__}")
-    example = Example(
-        found.function, tuple(found.args), tuple(parameters) or _positions(spec, found.parameters),
-        tuple(donated) or _positions(spec, found.donated),
-    )  # fmt: skip
-    return _with_donated(spec, example)
+    positions = tuple(parameters) or _positions(spec, found.parameters)
+    return _with_donated(spec, Example(found.function, tuple(found.args), positions, _positions(spec, found.donated)))
 
 
 def is_torch(value: Any) -> bool:

@@ -38,6 +38,7 @@ from learned_mapping.regal.agent.network import (
     Perceptron,
     embed,
     graph_of,
+    head_ends,
     make_batch,
     model_of,
     network,
@@ -75,10 +76,9 @@ def random_parameters(batch: Batch, rng: np.random.Generator, model: str = "gnn"
     inits = (network(model, len(BINS)).init, value.init)
     shapes = [jax.eval_shape(init, jax.random.PRNGKey(0), batch) for init in inits]
     drawn, second = (draw_parameters(each, rng) for each in shapes)
-    for module in sorted(drawn):
-        if module.startswith("head_") and module.endswith("mlp_out"):
-            scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(HIDDEN)
-            drawn[module]["w"] = scaled.astype(np.float32)
+    for module in head_ends(drawn):
+        scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(HIDDEN)
+        drawn[module]["w"] = scaled.astype(np.float32)
     return drawn, second
 
 
