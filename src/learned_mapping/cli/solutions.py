@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
@@ -139,10 +138,12 @@ def solve(options: Any) -> int:
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
+    asked = None if network is None else network.name.removesuffix(".npz")
     given = chosen | {name: True for name in ("fold",) if options.fold}
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
-    made = made_of(method, by, options.seed, result.samples, given, network)
+    made = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": given}
+    made |= {} if network is None else {"network": {"name": asked, "sha256": file_sha256(network)}}
     if str(out).endswith(minimalloc.ENDINGS):
         offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
         write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
@@ -155,16 +156,13 @@ def solve(options: Any) -> int:
     chain_gap = _gap(value, metrics.get("chain_bound_s"))
     told = {
         "instance": instance.name,
-        "method": method,
-        "by": by,
-        "seed": options.seed,
-        "samples": result.samples,
+        **{name: made[name] for name in ("method", "by", "seed", "samples")},
         "seconds": round(result.seconds, 3),
         "compile_s": round(ready_s, 3),
         "metrics": dict(result.metrics),
         "costs": dict(verdict.costs),
         "out": str(out),
-        "network": None if network is None else network.name.removesuffix(".npz"),
+        "network": asked,
         "beside": others,
     } | {name: each for name, each in (("gap", gap), ("chain_gap", chain_gap)) if each is not None}
     if options.json:
@@ -180,7 +178,7 @@ def solve(options: Any) -> int:
         elif not result.samples:
             print(f"{method} had no time to finish one sample: --seconds gives it more")
         if network is not None:
-            print(f"network {network.name.removesuffix('.npz')}{paper.use_of(method)}")
+            print(f"network {asked}{paper.use_of(method)}")
         for name, value in others.items():
             share = verdict.costs[cost] / value - 1 if value > 0 else 0.0
             where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
@@ -362,16 +360,6 @@ READERS: dict[str, tuple[Any, ...]] = {
 """How an option in a solution's file is read, if not as a string."""
 JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
 """Options that decide what a solution costs or whether it is valid."""
-
-
-def made_of(
-    method: str, by: str, seed: int, samples: int, options: Mapping[str, Any], network: Path | None
-) -> dict[str, Any]:
-    """The field's JSON object; `by` is the method whose solution it is, a rule where a learner found nothing better."""
-    found: dict[str, Any] = {"method": method, "by": by, "seed": seed, "samples": samples, "options": dict(options)}
-    if network is not None:
-        found["network"] = {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
-    return found
 
 
 def judged_options(path: str) -> dict[str, Any]:

@@ -161,14 +161,10 @@ def _gas(parameters: Parameters, seen: Features) -> np.ndarray:
         inner, outer = weights["w_h"][:, : 2 * width], weights["w_h"][:, 2 * width :]
         state = np.zeros(width, x.dtype)
         for op in order.tolist():
-            z, r = np.split(_sigmoid(gates[op, : 2 * width] + state @ inner), 2)
+            z, r = np.split(0.5 * (1 + np.tanh(0.5 * (gates[op, : 2 * width] + state @ inner))), 2)  # a sigmoid
             state = (1 - z) * state + z * np.tanh(gates[op, 2 * width :] + (r * state) @ outer)
             out[op] = state
     return np.concatenate([*states, x], axis=1)
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(0.5 * x))
 
 
 def _perceptron(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
