@@ -37,11 +37,6 @@ def test_what_fits_no_chip_is_not_written(capsys, folder):
     assert code == 1 and "Eq. 5 on silicon" in out and "chip" in out
 
 
-def test_an_unknown_method_lists_those_of_silicon(capsys, folder):
-    arguments = ["graph.json", "--method", "magic", "--out", "p.json", "--hardware", "silicon"]
-    assert "class-search" in refusal(capsys, "solve", "mcm", *arguments)
-
-
 @pytest.mark.parametrize("hardware", [[], ["--hardware", "silicon"]])
 def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
     """Catches a start that is taken and never used."""
@@ -64,18 +59,17 @@ def test_a_package_of_ones_own(capsys, folder, hardware):
 
 
 @pytest.mark.parametrize(
-    "fault, field",
-    [({"chips": 0}, "chips"), ({"flops": 1}, "flops"), ({"link_bytes_per_s": 0}, "link_bytes_per_s"),
-     ({"schema": "learned-mapping/graph/1"}, "schema"), ({"op_overhead_s": "fast"}, "op_overhead_s")],
+    ("package", "options", "said"),
+    [
+        ({"chips": 0}, [], "chips"), ({"flops": 1}, [], "flops"), ({"link_bytes_per_s": 0}, [], "link_bytes_per_s"),
+        ({"schema": "learned-mapping/graph/1"}, [], "schema"), ({"op_overhead_s": "fast"}, [], "op_overhead_s"),
+        ({"chips": 2}, ["--chips", "3"], "--chips"),
+        ({"chips": 2}, ["--method", "magic", "--hardware", "silicon"], "class-search"),
+    ],
 )  # fmt: skip
-def test_a_package_that_cannot_be_is_named(capsys, folder, fault, field):
-    (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | fault))
-    arguments = ["graph.json", "--method", "greedy-careful", "--package", "odd.json", "--out", "p.json"]
-    said = refusal(capsys, "solve", "mcm", *arguments)
-    assert "odd.json" in said and field in said and not (folder / "p.json").exists()
-
-
-def test_chips_are_said_once(capsys, folder):
-    (folder / "two.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2}')
-    arguments = ["graph.json", "--method", "greedy-careful", "--package", "two.json", "--chips", "3", "--out", "p.json"]
-    assert "--chips" in refusal(capsys, "solve", "mcm", *arguments)
+def test_a_package_that_cannot_be_is_named(capsys, folder, package, options, said):
+    """Also chips that are said twice, and an unknown method, beside which those of silicon are listed."""
+    (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | package))
+    arguments = ["graph.json", "--method", "greedy-careful", "--package", "odd.json", "--out", "p.json", *options]
+    line = refusal(capsys, "solve", "mcm", *arguments)
+    assert said in line and (options or "odd.json" in line) and not (folder / "p.json").exists()

@@ -108,8 +108,8 @@ def find_network(training: str, name: str, fault: str = "") -> Path:
     kinds = [""] if training else ["synthetic-", "traced-"]
     known = sorted(each.stem.removeprefix(start) for kind in kinds for each in folder.glob(f"{start}{kind}*.npz"))
     if name not in known:
-        told = fault if known and fault else f"no network is named {start + name!r}, there are: {', '.join(known) or 'none'}"
-        raise MissingNetworkError("network", "", told)
+        told = f"no network is named {start + name!r}, there are: {', '.join(known) or 'none'}"
+        raise MissingNetworkError("network", "", fault if known and fault else told)
     return folder / f"{start}{name}.npz"
 
 
