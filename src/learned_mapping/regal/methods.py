@@ -25,7 +25,7 @@ from learned_mapping.regal.agent.forward import check_objective, find_network
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path, reinforced_law, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
-from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_path, vector_policy
+from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
@@ -271,9 +271,8 @@ def network_file(objective: str, method: str) -> Path | None:
     if base in REINFORCED:
         training = training_of(base, objective)
         return policy_path(objective, name or None, training) if training else None
-    if base == "regal-vector":
-        return vector_path(name or (NETWORKS[objective]))
-    return checkpoint_folder() / f"{name or NETWORKS[objective]}.npz" if base in LEARNED else None
+    start = "vector-" if base == "regal-vector" else ""
+    return checkpoint_folder() / f"{start}{name or NETWORKS[objective]}.npz" if base in LEARNED else None
 
 
 class Scheduling(Problem):

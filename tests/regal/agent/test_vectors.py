@@ -10,8 +10,8 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.vectors import FACTS, HIDDEN, VECTORS, VectorPolicy, cut_facts, inputs, vector_path
-from learned_mapping.regal.methods import best_spectral_law, solve
+from learned_mapping.regal.agent.vectors import FACTS, HIDDEN, VECTORS, VectorPolicy, cut_facts, inputs
+from learned_mapping.regal.methods import best_spectral_law, checkpoint_folder, solve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.race import DRAWN, race, winner
 from learned_mapping.regal.validate import validate
@@ -57,8 +57,9 @@ def test_the_network_decides(instance, monkeypatch, tmp_path):
     for wanted in (0, 4):
         parameters["linear"] = np.eye(size)[size - 7 + wanted]
         assert VectorPolicy(parameters, np.zeros(size), np.ones(size)).choice(instance, np.zeros((7, 3))) == wanted
-        vector_path("x").parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(vector_path(f"x-{wanted}"), parameters | {"mean": np.zeros(size), "scale": np.ones(size)}, {})
+        checkpoint_folder().mkdir(parents=True, exist_ok=True)
+        arrays = parameters | {"mean": np.zeros(size), "scale": np.ones(size)}
+        write_checkpoint(checkpoint_folder() / f"vector-x-{wanted}.npz", arrays, {})
         result = solve(instance, f"regal-vector:x-{wanted}", samples=2000, seed=1)
         assert validate(instance.graph, result.solution).valid and result.samples <= 2000
         costs[wanted] = result.metrics["makespan_s"]

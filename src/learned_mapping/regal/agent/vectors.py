@@ -6,14 +6,12 @@ differences are as large as a run's noise. The paper's policy has no such action
 
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.folders import networks_folder
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
 from learned_mapping.regal.agent.forward import check_devices, find_network
@@ -84,10 +82,6 @@ def check_served(instance: Instance) -> None:
     check_devices(instance)
     if instance.objective != "runtime":
         raise InputError("objective", instance.objective, "regal-vector was trained for running time alone")
-
-
-def vector_path(network: str) -> Path:
-    return networks_folder() / "regal" / f"vector-{network}.npz"
 
 
 @functools.lru_cache(maxsize=8)

@@ -70,8 +70,8 @@ def cp_sat(
         model = kind(instance, phase)
         if best is not None:
             model.hint(best)
-        if phase.one_way:
-            model.at_least(found.bound)
+        if phase.one_way:  # no schedule has a smaller peak: the search may stop there
+            model.model.add(model.peak >= round(found.bound / model.unit))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed

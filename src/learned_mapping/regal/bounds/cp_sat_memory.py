@@ -290,10 +290,6 @@ class StepsModel(PeakModel):
                 self.model.add_bool_or(~now[step], home, to_second)
                 self.model.add_bool_or(~now[step], ~home, ~to_second)
 
-    def at_least(self, bound: float) -> None:
-        """No schedule has a smaller peak, bytes: the search may stop there."""
-        self.model.add(self.peak >= round(bound / self.unit))
-
     def hint(self, start: Schedule) -> None:
         """Gives the peak of `start` as a limit; its order may break the rules above."""
         self._limit(start)
