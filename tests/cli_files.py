@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,16 @@ def refused(code: int, err: str) -> str:
     """`one_line` of a command that must refuse its input."""
     assert code == 2, (code, err)
     return one_line(err)
+
+
+def answer(capsys, *arguments: object) -> dict[str, Any]:
+    """What a command that must succeed says in JSON."""
+    code, out, err = run(capsys, *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def refusal(capsys, *arguments: object) -> str:
+    """The line of a command that must refuse its input."""
+    code, _, err = run(capsys, *arguments)
+    return refused(code, err)

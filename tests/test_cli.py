@@ -16,7 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from cli_files import MAPPING, PROGRAM, SCHEDULE, edited, one_line, refused, run
+from cli_files import MAPPING, PROGRAM, SCHEDULE, answer, edited, one_line, refusal, refused, run
 from companion.toy import BROKEN, TOY, install
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
@@ -61,28 +61,19 @@ def test_python_m_is_lmap():
         ("make toy.nothing", "toy.nothing"),
         ("make toy.table --profile huge", "--profile"),
         ("make toy.table --seeds 0", "--seeds"),
-        ("make toy.table --jobs -1", "--jobs"),
         ("make toy.table --jobs 2 --cluster x:1", "--cluster"),
-        ("make toy.table --minutes 0", "--minutes"),
         ("make toy.table --only random,,magic", "--only"),
         ("make toy.table --only magic", "--only: no run has the method 'magic'"),
         ("make --all --only random", "go with one artifact"),
         ("solve mmap program.json --method random", "--out"),
         ("solve tsp program.json --method random --out o.json", "invalid choice: 'tsp'"),
         ("solve mmap program.json --method magic --out o.json", "'magic'"),
-        ("solve regal graph.json --method magic --out o.json", "'magic'"),
-        ("solve mcm graph.json --method magic --chips 2 --out o.json", "'magic'"),
         ("solve mmap program.json --method random --out o.json --seconds -1", "--seconds"),
         ("solve mmap program.json --method random --out o.json --seconds nan", "--seconds"),
-        ("solve mmap program.json --method random --out o.json --seconds 1e99", "--seconds"),
         ("solve mmap program.json --method random --out o.json --samples 0", "--samples"),
         ("solve mmap program.json --method random --out o.json --samples many", "--samples"),
-        ("solve mmap program.json --method random --out o.json --seed -3", "--seed"),
-        ("solve mcm graph.json --method random --out o.json --chips 0", "--chips"),
         ("solve mcm graph.json --method random --out o.json --chips 99999", "--chips"),
-        ("solve regal graph.json --method random --out o.json --devices 0", "--devices"),
         ("solve regal graph.json --method random --out o.json --objective x", "--objective"),
-        ("solve regal graph.json --method random --out o.json --memory-gib 0", "--memory-gib"),
         ("solve regal graph.json --method random --chips 2 --out o.json", "--chips: is for mcm"),
         ("solve mmap program.json --method random --objective memory --out o.json", "--objective"),
         ("solve mcm graph.json --method random --size paper --out o.json", "--size: is for mmap"),
@@ -127,8 +118,7 @@ def test_extract_without_its_extra_says_so(capsys, folder, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else found(name, *rest)
     )
-    code, _out, err = run(capsys, "extract", "json:dumps", "--out", "p.json")
-    assert code == 2 and "'.[tpu]'" in one_line(err)
+    assert "'.[tpu]'" in refusal(capsys, "extract", "json:dumps", "--out", "p.json")
 
 
 def test_cluster_without_ray_says_so(capsys, folder, monkeypatch):
@@ -153,8 +143,7 @@ def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
 def test_artifacts_and_make(capsys, folder):
     code, out, _err = run(capsys, "artifacts", "--json")
     assert code == 0 and [row["state"] for row in json.loads(out)["artifacts"]] == ["not yet run"] * 2
-    code, out, _err = run(capsys, "make", "toy.table", "--profile", "full", "--json", "--seeds", "2")
-    assert code == 0 and json.loads(out)["made"][0]["runs"] == 6
+    assert answer(capsys, "make", "toy.table", "--profile", "full", "--json", "--seeds", "2")["made"][0]["runs"] == 6
     code, out, _err = run(capsys, "artifacts")
     assert "toy.table" in out and "fresh" in out
 
@@ -178,8 +167,7 @@ def test_a_series_that_is_not_complete_is_exit_4_and_goes_on(capsys, folder):
     }
     code, _out, err = run(capsys, *make, "--instances", "toy0, toy1", "--only", "random")
     assert code == 4 and one_line(err) == "lmap: toy.table: 10 of 15 runs are there"
-    code, out, _err = run(capsys, *make, "--minutes", "5")
-    assert code == 0 and json.loads(out)["made"][0]["runs"] == 15
+    assert answer(capsys, *make, "--minutes", "5")["made"][0]["runs"] == 15
 
 
 def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch):
@@ -217,7 +205,7 @@ def test_the_first_use_is_announced_only_where_it_makes_one_wait(capsys, monkeyp
 def test_two_dashes_are_no_value(folder, capsys, option):
     """Some ended in a TypeError, the seed in success."""
     arguments = ["solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "o.json", f"{option}=--"]
-    assert option in refused(*run(capsys, *arguments)[::2])
+    assert option in refusal(capsys, *arguments)
 
 
 def lmap(*arguments, **options):
@@ -256,7 +244,7 @@ def test_an_instance_alone_is_checked(folder, capsys):
     assert code == 0 and "4 ops" in out
     assert run(capsys, "check", "mmap", "program.json", "--json")[0] == 0
     (folder / "graph.json").write_text("{}")
-    refused(*run(capsys, "check", "graph.json")[::2])
+    refusal(capsys, "check", "graph.json")
 
 
 def test_help_says_whom_to_trust():
@@ -291,22 +279,21 @@ def test_the_file_at_fault_is_named(folder, capsys):
     os.mkfifo("pipe.json")
     code, _, err = run(capsys, "solve", "mmap", "program.json", "--method", "greedy", "--out", "pipe.json")
     assert refused(code, err) == "lmap: pipe.json: is not a regular file"
-    code, _, err = run(capsys, "check", "mapping.json")
-    assert "is a mapping: name the instance" in refused(code, err)
+    assert "is a mapping: name the instance" in refusal(capsys, "check", "mapping.json")
 
 
 def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
     """A byte order mark, an array named like a checkpoint, a position in nothing, a capacity of nothing."""
     (folder / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(PROGRAM).encode())
-    assert "byte order mark" in refused(*run(capsys, "check", "mmap", "bom.json")[::2])
+    assert "byte order mark" in refusal(capsys, "check", "mmap", "bom.json")
     with open("array.npz", "wb") as stream:
         np.save(stream, np.zeros(3))
     with pytest.raises(InputError, match="no zip file of arrays"):
         read_checkpoint("array.npz")
     nothing = {"name": "i", "kind": "f", "buffers": [], "varied": [0], "latency_s": [1]}
     (folder / "n.json").write_text(json.dumps(PROGRAM | {"tensors": [], "instructions": [nothing]}))
-    assert "has no buffers" in refused(*run(capsys, "check", "mmap", "n.json")[::2])
+    assert "has no buffers" in refusal(capsys, "check", "mmap", "n.json")
     (folder / "z.json").write_text(json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}}))
-    assert "must be above 0, got 0" in refused(*run(capsys, "check", "mmap", "z.json")[::2])
+    assert "must be above 0, got 0" in refusal(capsys, "check", "mmap", "z.json")
     arguments = ("program.json", "--method", "greedy", "--out", "o.json", "--seconds", "5e-324")
-    assert "--seconds: 5e-324 is outside" in refused(*run(capsys, "solve", "mmap", *arguments)[::2])
+    assert "--seconds: 5e-324 is outside" in refusal(capsys, "solve", "mmap", *arguments)

@@ -14,34 +14,26 @@ NAN, INF = float("nan"), float("inf")
 JSON_FAULTS = [
     # kind, what is edited (path into the valid file), new value, what the line must name
     ("graph", ("schema",), "learned-mapping/graph/2", "schema"),
-    ("graph", ("schema",), 7, "schema"),
     ("graph", ("schema",), "learned-mapping/program/1", "schema"),
     ("graph", ("name",), "", "name"),
     ("graph", ("name",), "line\nbreak", "name"),
-    ("graph", ("name",), "\ud800", "name"),
     ("graph", ("surplus",), 1, "surplus"),
     ("graph", ("ops",), {}, "ops"),
     ("graph", ("ops",), [], "no op is named"),
     ("graph", ("ops", 1, "name"), "a", "ops[1]"),
     ("graph", ("ops", 1, "flop"), -1, "ops[1].flop"),
     ("graph", ("ops", 1, "flop"), "many", "ops[1].flop"),
-    ("graph", ("ops", 1, "flop"), 1e300, "ops[1].flop"),
-    ("graph", ("ops", 1, "flop"), True, "ops[1].flop"),
     ("graph", ("ops", 1, "weight_bytes"), 1.5, "ops[1].weight_bytes"),
     ("graph", ("ops", 1, "weight_bytes"), 2**70, "ops[1].weight_bytes"),
-    ("graph", ("ops", 1, "weight_bytes"), 2**60, "ops[1].weight_bytes"),
     ("graph", ("ops", 1, "untouched_bytes"), -1, "ops[1].untouched_bytes"),
-    ("graph", ("ops", 1, "untouched_bytes"), 2**60, "ops[1].untouched_bytes"),
     ("graph", ("ops", 1, "seconds"), 0.5, "ops"),
     ("graph", ("ops", 1, "seconds"), -0.5, "ops[1].seconds"),
     ("graph", ("ops", 1, "colour"), "red", "ops[1]"),
     ("graph", ("ops", 2), "tanh", "ops[2]"),
     ("graph", ("ops", 0, "kind"), None, "ops[0].kind"),
     ("graph", ("tensors", 0, "producer"), "nobody", "tensors[0].producer"),
-    ("graph", ("tensors", 0, "producer"), 0, "tensors[0].producer"),
     ("graph", ("tensors", 0, "consumers"), ["b", "b"], "tensors[0].consumers[1]"),
     ("graph", ("tensors", 0, "consumers"), ["z"], "tensors[0].consumers[0]"),
-    ("graph", ("tensors", 0, "consumers"), "b", "tensors[0].consumers"),
     ("graph", ("tensors", 3, "consumers"), ["a"], "cycle"),
     ("graph", ("tensors", 0, "consumers"), ["a"], "uses its own output"),
     ("graph", ("tensors", 0, "bytes"), -1, "tensors[0].bytes"),
@@ -50,7 +42,6 @@ JSON_FAULTS = [
     ("graph", ("tensors", 1, "name"), "ta", "tensors[1]"),
     ("graph", ("metadata",), [1], "metadata"),
     ("program", ("memory",), None, "memory"),
-    ("program", ("memory", "fast_bytes"), -5, "memory.fast_bytes"),
     ("program", ("memory", "fast_bytes"), 0, "memory.fast_bytes"),
     ("program", ("memory", "fast_bytes"), 1000.5, "memory.fast_bytes"),
     ("program", ("memory", "speed"), 1, "speed"),
@@ -64,7 +55,6 @@ JSON_FAULTS = [
     ("program", ("instructions", 0, "buffers", 0, "tensor"), "q", "instructions[0].buffers[0].tensor"),
     ("program", ("instructions", 0, "buffers", 0, "role"), "inout", "instructions[0].buffers[0].role"),
     ("program", ("instructions", 0, "buffers", 0, "alias"), -1, "instructions[0].buffers[0].alias"),
-    ("program", ("instructions", 0, "buffers", 0, "alias"), 2**40, "instructions[0].buffers[0].alias"),
     ("program", ("instructions", 0, "buffers"), "all", "instructions[0].buffers"),
     ("program", ("instructions", 0, "varied"), [0], "instructions[0].latency_s"),
     ("program", ("instructions", 0, "varied"), [0, 0], "instructions[0].varied[1]"),
@@ -72,46 +62,35 @@ JSON_FAULTS = [
     ("program", ("instructions", 0, "varied"), list(range(9)), "instructions[0].varied"),
     ("program", ("instructions", 0, "latency_s"), [1e-6], "instructions[0].latency_s"),
     ("program", ("instructions", 0, "latency_s", 2), -1e-6, "instructions[0].latency_s[2]"),
-    ("program", ("instructions", 0, "latency_s", 2), None, "instructions[0].latency_s[2]"),
     ("program", ("instructions", 0, "buffers", 0, "role"), "output", "instructions[0]"),  # a parameter is written
     ("program", ("instructions", 1, "buffers", 0, "tensor"), "y", "instructions[1]"),  # read before it is written
     ("mapping", ("decisions",), [], "decisions"),
-    ("mapping", ("decisions",), {}, "decisions"),
     ("mapping", ("decisions", 1, "colour"), "red", "decisions[1]"),
     ("mapping", ("instance", "name"), [3], "instance.name"),
     ("mapping", ("decisions", 1, "action"), "hold", "decisions[1].action"),
     ("mapping", ("decisions", 1, "offset"), -1, "decisions[1].offset"),
-    ("mapping", ("decisions", 1, "offset"), 0.5, "decisions[1].offset"),
     ("mapping", ("decisions", 1, "start"), 2**40, "decisions[1].start"),
     ("mapping", ("decisions", 0, "offset"), 0, "decisions[0]"),
     ("mapping", ("instance", "digest"), "0" * 64, "instance"),
     ("mapping", ("instance",), "two steps", "instance"),
     ("partition", ("digest",), "0" * 64, "instance"),
     ("partition", ("chips",), 0, "chips"),
-    ("partition", ("chips",), 10**9, "chips"),
     ("partition", ("assignment", "b"), 2, "assignment"),
-    ("partition", ("assignment", "b"), -1, "assignment"),
-    ("partition", ("assignment", "b"), "0", "assignment"),
     ("partition", ("assignment", "z"), 0, "assignment"),
     ("partition", ("assignment",), [0, 0, 0, 1], "assignment"),
-    ("partition", ("assignment",), {}, "assignment"),
     ("partition", ("extra",), 1, "extra"),
     ("schedule", ("digest",), 5, "digest"),
-    ("schedule", ("devices",), True, "devices"),
-    ("schedule", ("placement", "b"), 0.5, "placement"),
     ("schedule", ("placement",), [0, 0, 1, 0], "placement"),
     ("schedule", ("order", 0), {"op": "a", "to": 1}, "order[0]"),
     ("schedule", ("comment",), "hi", "comment"),
     ("schedule", ("digest",), "0" * 64, "instance"),
     ("schedule", ("devices",), 0, "devices"),
-    ("schedule", ("devices",), 100, "devices"),
     ("schedule", ("placement", "d"), 2, "placement"),
     ("schedule", ("placement", "z"), 0, "placement"),
     ("schedule", ("order", 0), {"op": "z"}, "order[0]"),
     ("schedule", ("order", 0), {"transfer": "zz", "to": 1}, "order[0]"),
     ("schedule", ("order", 3), {"transfer": "tb", "to": 5}, "order[3]"),
     ("schedule", ("order", 3), {"transfer": "tb"}, "order[3]"),
-    ("schedule", ("order", 3), ["tb", 1], "order[3]"),
     ("schedule", ("order",), "a b c d", "order"),
 ]
 MISSING = [
@@ -190,33 +169,20 @@ def test_the_files_the_faults_are_made_from_are_valid(capsys, folder, tmp_path, 
     assert main(command(kind, path, tmp_path)) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("kind", "path", "value", "field"), JSON_FAULTS)
-def test_a_wrong_value_is_named(capsys, folder, kind, path, value, field):
-    file = folder / "bad.json"
-    file.write_text(json.dumps(edited(kind, *path, value=value)))
-    assert field in complaint(capsys, command(kind, file, folder), file, folder)
+FAULTS = [
+    *((kind, json.dumps(edited(kind, *path, value=value)).encode(), field) for kind, path, value, field in JSON_FAULTS),
+    *((kind, json.dumps(edited(kind, *path, drop=True)).encode(), field) for kind, path, field in MISSING),
+    *RAW_FAULTS,
+    *(("costgraph", COSTGRAPH.replace(old, new, 1).encode(), field) for old, new, field in COSTGRAPH_FAULTS),
+]
 
 
-@pytest.mark.parametrize(("kind", "path", "field"), MISSING)
-def test_a_missing_field_is_named(capsys, folder, kind, path, field):
-    file = folder / "bad.json"
-    file.write_text(json.dumps(edited(kind, *path, drop=True)))
-    assert field in complaint(capsys, command(kind, file, folder), file, folder)
-
-
-@pytest.mark.parametrize(("kind", "data", "field"), RAW_FAULTS)
-def test_a_file_that_is_no_such_file_is_named(capsys, folder, kind, data, field):
-    file = folder / "bad.json"
+@pytest.mark.parametrize(("kind", "data", "field"), FAULTS)
+def test_a_fault_is_named(capsys, folder, kind, data, field):
+    """A wrong value, a missing field, what is no such file, and a faulty CostGraphDef."""
+    file = folder / ("bad.pbtxt" if kind == "costgraph" else "bad.json")
     file.write_bytes(data)
     assert field in complaint(capsys, command(kind, file, folder), file, folder)
-
-
-@pytest.mark.parametrize(("old", "new", "field"), COSTGRAPH_FAULTS)
-def test_a_faulty_costgraph_is_named(capsys, folder, old, new, field):
-    assert old in COSTGRAPH
-    file = folder / "bad.pbtxt"
-    file.write_text(COSTGRAPH.replace(old, new, 1))
-    assert field in complaint(capsys, command("costgraph", file, folder), file, folder)
 
 
 def test_a_valid_costgraph_is_solved(capsys, tmp_path):

@@ -123,7 +123,22 @@ class MMap(_Mapping):
         return draw_mapping(self.program, self.solution)
 
 
-class Chips(_Mapping):
+class _OneStep(_Mapping):
+    """An episode of one step: the same observation before and after it."""
+
+    def __init__(self, graph: ComputationGraph, seen: np.ndarray, choices: int, entries: int, render_mode: str | None):
+        super().__init__(render_mode)
+        self.graph, self._observation = graph, seen.astype(np.float32).reshape(-1)
+        self.observation_space = Box(-np.inf, np.inf, self._observation.shape, np.float32)
+        self.action_space = MultiDiscrete([choices] * entries)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.solution = None
+        return self._observation.copy(), {"edges": self.graph.op_edges.copy()}
+
+
+class Chips(_OneStep):
     """Paper 2: a chip for every operation of a graph, repaired by the constraint solver. An episode is one step.
 
     - Observation: [N * F] float32, the features of the operations on this package, one after the other.
@@ -138,17 +153,10 @@ class Chips(_Mapping):
         package: ChipPackage | None = None,
         render_mode: str | None = None,
     ):
-        super().__init__(render_mode)
         self._task = PARTITIONING.task(instance, chips, package)
-        self.graph, self._env = self._task.model.graph, PartitionEnv(self._task.model)
-        self._observation = self._env.features.ops[: self.graph.num_ops].astype(np.float32).reshape(-1)
-        self.observation_space = Box(-np.inf, np.inf, self._observation.shape, np.float32)
-        self.action_space = MultiDiscrete([self._env.chips] * self.graph.num_ops)
-
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.solution = None
-        return self._observation.copy(), {"edges": self.graph.op_edges.copy()}
+        graph, self._env = self._task.model.graph, PartitionEnv(self._task.model)
+        seen = self._env.features.ops[: graph.num_ops]
+        super().__init__(graph, seen, self._env.chips, graph.num_ops, render_mode)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         (assignment,), (throughput,), _ = self._env.rollout(np.asarray(action, np.int32)[None], self.np_random)
@@ -161,7 +169,7 @@ class Chips(_Mapping):
         return draw_partition(graph, partition, self._env.model.package)
 
 
-class Regal(_Mapping):
+class Regal(_OneStep):
     """Paper 3: how a genetic algorithm draws new schedules, by a Beta distribution for each device and op.
 
     - Observation: [N * F] float32, the attributes of the operations, one after the other.
@@ -171,19 +179,12 @@ class Regal(_Mapping):
     """
 
     def __init__(self, instance: Instance | ComputationGraph, evaluations: int = 500, render_mode: str | None = None):
-        super().__init__(render_mode)
         self.task = Instance(instance) if isinstance(instance, ComputationGraph) else instance
         self.evaluations = evaluations
         self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
         self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4)
-        self._observation = features(self.task).nodes.astype(np.float32).reshape(-1)
-        self.observation_space = Box(-np.inf, np.inf, self._observation.shape, np.float32)
-        self.action_space = MultiDiscrete([len(BINS)] * int(np.prod(self._shape)))
-
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.solution = None
-        return self._observation.copy(), {"edges": self.task.graph.op_edges.copy()}
+        entries = int(np.prod(self._shape))
+        super().__init__(self.task.graph, features(self.task).nodes, len(BINS), entries, render_mode)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         law = law_of(np.asarray(BINS)[np.asarray(action).reshape(self._shape)], in_initial=False)

@@ -21,7 +21,7 @@ from learned_mapping.hardware.memory_hierarchy import (
     program_latency,
 )
 from learned_mapping.mmap.rules import actions as rules
-from learned_mapping.programs.program import Program, instruction_latency_table, make_program
+from learned_mapping.programs.program import Program, instruction_latency_table
 
 
 def chain(*, uses: int = 3, copy_bytes_per_s: float = 4.0, result: bool = False) -> Program:
@@ -100,24 +100,8 @@ def test_copies_slow_instructions_down_where_they_contend():
 
 def test_writing_over_an_unfinished_copy_out_waits():
     """Instruction 1 updates x in place while x is still copied out over step 1, which takes until second 2."""
-    program = make_program(
-        name="update",
-        fast_bytes=4,
-        copy_bytes_per_s=4.0,
-        instruction_names=["write", "update"],
-        instruction_kinds=["fusion", "update"],
-        tensor_names=["x", "y"],
-        tensor_bytes=[4, 4],
-        tensor_is_parameter=[False, False],
-        tensor_is_output=[False, False],
-        buffer_instruction=[0, 1, 1],
-        buffer_tensor=[0, 0, 1],
-        buffer_is_output=[True, False, True],
-        buffer_alias=[-1, 0, 0],
-        buffer_bit=[0, 0, 1],
-        latency_offsets=[0, 2, 6],
-        latency_s=[1.0, 1.0, 2.0, 1.0, 1.0, 1.0],
-    )
+    uses = [(0, "x", True), (1, "x", False), (1, "y", True)]
+    program = hand_program(uses, aliases={1: 0, 2: 0}, fast_bytes=4, saving_s=0.0)
     result = program_latency(program, mapping((COPY, 0, 0, 1), (NO_COPY, 0, 2, 1), (NO_COPY, 0, 1, 1)))
     assert result.overwrite_stall_s == 1.0
     assert result.total_s == 3.0

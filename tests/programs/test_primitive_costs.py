@@ -39,27 +39,18 @@ def total_flop(function, *args):
     return sum(operation.flop for operation in flatten(function, *args).operations)
 
 
-CONVOLUTION = {"dimension_numbers": ("NHWC", "HWIO", "NHWC"), "padding": "VALID"}
+def convolved(strides, **options):
+    layout = {"dimension_numbers": ("NHWC", "HWIO", "NHWC"), "padding": "VALID"}
+    return lambda x, w: lax.conv_general_dilated(x, w, strides, **layout, **options)
+
 
 LIKE_XLA = {
     "matrix product": (lambda a, b: a @ b, array(7, 5), array(5, 3)),
     "batched product": (lambda a, b: jnp.einsum("bij,bjk->bik", a, b), array(4, 7, 5), array(4, 5, 3)),
     "outer product": (lambda a, b: jnp.einsum("i,j->ij", a, b), array(7), array(5)),
-    "convolution": (
-        lambda x, w: lax.conv_general_dilated(x, w, (2, 1), **CONVOLUTION),
-        array(2, 9, 8, 6),
-        array(3, 2, 6, 5),
-    ),
-    "grouped convolution": (
-        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), feature_group_count=3, **CONVOLUTION),
-        array(2, 9, 8, 6),
-        array(3, 2, 2, 9),
-    ),
-    "dilated convolution": (
-        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), rhs_dilation=(2, 3), **CONVOLUTION),
-        array(2, 9, 8, 6),
-        array(3, 2, 6, 5),
-    ),
+    "convolution": (convolved((2, 1)), array(2, 9, 8, 6), array(3, 2, 6, 5)),
+    "grouped convolution": (convolved((1, 1), feature_group_count=3), array(2, 9, 8, 6), array(3, 2, 2, 9)),
+    "dilated convolution": (convolved((1, 1), rhs_dilation=(2, 3)), array(2, 9, 8, 6), array(3, 2, 6, 5)),
 }
 
 
@@ -73,10 +64,7 @@ def test_products_and_convolutions_count_as_in_xla(name):
 
 def test_a_transposed_convolution_costs_what_its_forward_one_does():
     """Would catch multiplying the zeros between the inputs of a stride-2 gradient."""
-
-    def forward(x, w):
-        return lax.conv_general_dilated(x, w, (2, 2), **CONVOLUTION)
-
+    forward = convolved((2, 2))
     x, w = array(1, 16, 16, 4), array(2, 2, 4, 8)  # windows tile the input, so no border effects
     y = jax.eval_shape(forward, x, w)
     backward = total_flop(lambda x, w, g: jax.vjp(lambda x: forward(x, w), x)[1](g)[0], x, w, y)

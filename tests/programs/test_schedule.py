@@ -384,11 +384,8 @@ def test_donation_is_xlas_or_more_cautious(number):
 def test_a_jit_around_a_jit_decides_itself():
     """Would catch an inner donation that XLA ignores, because the outer program keeps its arguments."""
     inner = jax.jit(lambda s: s + 1, donate_argnums=0)
-    assert (
-        donated_here(jax.jit(lambda s: inner(s)), (SQUARE,))
-        == donated_by_xla(jax.jit(lambda s: inner(s)), (SQUARE,))
-        == set()
-    )
+    outer = jax.jit(lambda s: inner(s))
+    assert donated_here(outer, (SQUARE,)) == donated_by_xla(outer, (SQUARE,)) == set()
     assert donated_here(lambda s: inner(s), (SQUARE,)) == {(0, 0)}
 
 

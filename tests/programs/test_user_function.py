@@ -97,7 +97,7 @@ def test_a_program_of_a_users_function(user_module):
         ("my_own_model", [], "MODULE:FUNCTION"),
         (":forward", [], "MODULE:FUNCTION"),
         ("my_own_model:", [], "MODULE:FUNCTION"),
-        ("no_such_module_here:forward", [], "no module named"),
+        ("no_such_module_here:forward", [], "No module named"),
         ("missing.py:forward", [], "no such file"),
         ("broken_model:forward", [], "cannot be imported"),
         ("leaving_model:forward", [], "cannot be imported"),

@@ -5,6 +5,8 @@ import pytest
 
 from by_hand import hand_graph
 from learned_mapping.programs.graph import make_graph
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.rules.instance import Instance
 
 
 def _random_graph(rng: np.random.Generator, num_ops: int):
@@ -39,6 +41,12 @@ def _random_graph(rng: np.random.Generator, num_ops: int):
 def odd_graph():
     """A function (rng, number of ops) -> graph."""
     return _random_graph
+
+
+@pytest.fixture(scope="session")
+def instance():
+    """Forty ops in layers, for running time."""
+    return Instance(random_graph(np.random.default_rng(7), "layered", 40))
 
 
 @pytest.fixture(scope="session")

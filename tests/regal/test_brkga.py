@@ -115,23 +115,21 @@ def test_tiny_budgets(instance):
         assert 1 <= budget.samples <= samples
 
 
+ONE, TWO = np.array([1.0]), np.array([1.0, 1.0])
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("kind", "given"),
     [
-        lambda: BrkgaParameters(population=2),
-        lambda: BrkgaParameters(bias=1.0),
-        lambda: BrkgaParameters(elite_fraction=0.6, mutant_fraction=0.5),
-        lambda: MutantLaw(np.array([0.0]), np.array([1.0])),
-        lambda: MutantLaw(np.array([1.0]), np.array([1.0, 1.0])),
-        lambda: MutantLaw(np.array([1.0]), np.array([np.nan])),
-        lambda: MutantLaw(np.array([1.0]), np.array([1.0]), mutant_share=1.5),
-        lambda: LocalSearchParameters(device_share=0.8, cluster_share=0.5),
-        lambda: LocalSearchParameters(cluster_ops=1),
+        *((BrkgaParameters, each) for each in ({"population": 2}, {"bias": 1.0}, {"elite_fraction": 0.86})),
+        *((MutantLaw, {"alpha": ONE} | each) for each in ({"beta": TWO}, {"beta": np.nan * ONE})),
+        *((MutantLaw, {"beta": ONE} | each) for each in ({"alpha": 0 * ONE}, {"alpha": ONE, "mutant_share": 1.5})),
+        *((LocalSearchParameters, each) for each in ({"device_share": 0.8}, {"cluster_ops": 1})),
     ],
 )
-def test_unusable_parameters_are_refused(make):
+def test_unusable_parameters_are_refused(kind, given):
     with pytest.raises(InputError):
-        make()
+        kind(**given)
 
 
 def test_a_law_longer_than_the_chromosome(instance):

@@ -56,11 +56,8 @@ def test_vectors_obey_their_definition():
     instance = Instance(random_graph(np.random.default_rng(2), "layered", 60))
     depth, height, up, down = levels(instance)
     u, v = instance.graph.op_edges.T
-    assert (
-        np.all(depth[v] > depth[u])
-        and np.all(height[u] > height[v])
-        and np.all((depth == 0) | np.isin(np.arange(60), v))
-    )
+    assert np.all(depth[v] > depth[u]) and np.all(height[u] > height[v])
+    assert np.all((depth == 0) | np.isin(np.arange(60), v))
     seconds = instance.arrays.seconds
     assert np.all(up[u] >= up[v] + seconds[u]) and np.all(down[v] >= down[u] + seconds[v])
     depth = depth / depth.max()

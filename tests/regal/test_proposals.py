@@ -7,7 +7,6 @@ import pytest
 from learned_mapping_builders.training.elites import ORDER_STRENGTH, ORIGINS, STRENGTH, origin_laws
 
 from learned_mapping.budget import Budget
-from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import NODE_FEATURES, features
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import freed_bytes, slack, upward_rank
@@ -24,11 +23,6 @@ from learned_mapping.regal.searches.proposals import (
     sampled_law,
     spectral_law,
 )
-
-
-@pytest.fixture(scope="module")
-def instance():
-    return Instance(random_graph(np.random.default_rng(7), "layered", 40))
 
 
 def one_hot(entries, bins):

@@ -4,10 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import print_json, print_table, steps_progress
+from learned_mapping.cli.output import JSON_ENDINGS, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
-
-ENDINGS = (".json", ".json.gz")
 
 
 def data(options: argparse.Namespace) -> int:
@@ -38,16 +36,14 @@ def _list(options: argparse.Namespace) -> int:
             row |= {"items": len(manifest.items), "digest": manifest.digest, "about": manifest.about}
         rows.append(row)
     total = bytes_of(files_of(data_folder()))
-    if options.json:
-        print_json({"sets": rows, "bytes": sum(row["bytes"] for row in rows), "all_bytes": total})
-        return 0
-    table = [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
+    lines = [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
     for row in rows:
         splits = ", ".join(f"{split} {count:,}" for split, count in row["splits"].items()) or "-"
         cells = ("not built", "-") if row["items"] is None else (f"{row['items']:,}", row["digest"][:16])
-        table.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
-    print_table(table)
-    print(f"{sum(row['bytes'] for row in rows):,} bytes in sets, {total:,} with results and records")
+        lines.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
+    size = sum(row["bytes"] for row in rows)
+    told = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
+    report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
     return 0
 
 
@@ -103,26 +99,16 @@ def _verify(options: argparse.Namespace) -> int:
 
     chosen = find_sets(options.sets)
     everything = not options.sets
-    bar = tqdm(
-        builder("verify").verify(chosen, everything=everything),
-        total=len(chosen) + 3 * everything,
-        disable=None,
-        leave=False,
-    )
-    verdicts = list(bar)
+    total, verified = len(chosen) + 3 * everything, builder("verify").verify(chosen, everything=everything)
+    verdicts = list(tqdm(verified, total=total, disable=None, leave=False))
     faults = sum(len(verdict.faults) for verdict in verdicts)
-    if options.json:
-        rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
-        print_json({"valid": faults == 0, "checked": rows})
-    else:
-        table = [("CHECKED", "ITEMS", "FILES", "BYTES", "VERDICT")]
-        for v in verdicts:
-            verdict = "as stated" if not v.faults else "1 fault" if len(v.faults) == 1 else f"{len(v.faults):,} faults"
-            table.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
-        print_table(table)
-        for verdict in verdicts:
-            for fault in verdict.faults:
-                print(f"{verdict.name}: {fault}")
+    lines = [("CHECKED", "ITEMS", "FILES", "BYTES", "VERDICT")]
+    for v in verdicts:
+        verdict = "as stated" if not v.faults else "1 fault" if len(v.faults) == 1 else f"{len(v.faults):,} faults"
+        lines.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
+    told = [table(lines), *(f"{verdict.name}: {fault}" for verdict in verdicts for fault in verdict.faults)]
+    rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
+    report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told))
     return 1 if faults else 0
 
 
@@ -136,7 +122,7 @@ def _files(options: argparse.Namespace) -> int:
     rows = []
     for path in (path for folder in wanted for path in files_of(folder)):
         relative = path.relative_to(data_folder())
-        if relative.parts[0] == "results" or not path.name.endswith(ENDINGS):
+        if relative.parts[0] == "results" or not path.name.endswith(JSON_ENDINGS):
             continue
         row = {"file": relative.as_posix(), "bytes": bytes_of([path])}
         if options.action == "verify":
@@ -145,8 +131,7 @@ def _files(options: argparse.Namespace) -> int:
             instance = READERS[kind](node) if kind in READERS else None
             row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)[:16]}
         rows.append(row)
-    if options.json:
-        print_json({"files": rows})
-    elif rows:
-        print_table([tuple(rows[0]), *(tuple(str(cell) for cell in row.values()) for row in rows)])
+    if rows or options.json:
+        head = [tuple(rows[0])] if rows else []
+        report(options, {"files": rows}, table([*head, *(tuple(str(cell) for cell in row.values()) for row in rows)]))
     return 0

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any
 
-from learned_mapping.cli.output import print_json, print_table, report, steps_progress
+from learned_mapping.cli.output import print_json, report, steps_progress, table
 from learned_mapping.companion.runs import TimeLimit
 from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
@@ -17,18 +17,12 @@ def artifacts(options: Any) -> int:
     data_folder()  # complains where there is none
     from learned_mapping.companion.ledger import entries
 
-    rows = entries()
-    if options.json:
-        print_json({"artifacts": rows})
-        return 0
-    table = [("ID", "STORED", "SEEDS", "AGE", "STATE", "TITLE")]
+    rows, lines = entries(), [("ID", "STORED", "SEEDS", "AGE", "STATE", "TITLE")]
     for row in rows:
         stored = (row["profile"] or "-", str(row["seeds"] or "-"), _age(row["created"]))
-        table.append((row["id"], *stored, row["state"], row["title"]))
-    print_table(table)
-    for row in rows:
-        if row["state"] == "damaged":
-            print(f"{row['id']}: {row['changed'][0]}")
+        lines.append((row["id"], *stored, row["state"], row["title"]))
+    damaged = [f"{row['id']}: {row['changed'][0]}" for row in rows if row["state"] == "damaged"]
+    report(options, {"artifacts": rows}, "\n".join([table(lines), *damaged]))
     return 0
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.folders import is_compiled
 
+JSON_ENDINGS = (".json", ".json.gz")
+
 
 def print_json(value: Any) -> None:
     """One JSON object on one line; numbers that JSON lacks become null."""
@@ -41,11 +43,10 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
+def table(rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns, two spaces apart; the first row is the head."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:

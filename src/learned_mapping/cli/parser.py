@@ -14,8 +14,7 @@ from learned_mapping.errors import shown
 from learned_mapping.programs.json_io import read_yaml
 
 PAPERS = ("mmap", "mcm", "regal")
-LEAST = 1e-300
-"""Of an option that has to be above 0: a part of it is too."""
+LEAST = 1e-300  # Of an option that has to be above 0: a part of it is too.
 TRUST = (
     "Files are checked and never executed. `trace` and `extract` import and run the module you name: name none that "
     "you would not run. `make --cluster` sends code to a Ray cluster, which asks nobody for a password: keep its "

@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, report
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, report
 from learned_mapping.errors import InputError, shown
 from learned_mapping.problem import STABLEHLO_ENDINGS
 from learned_mapping.programs.graph import ComputationGraph, check_text
-
-JSON_ENDINGS = (".json", ".json.gz")
 
 
 def positions(text: str) -> tuple[int, ...]:
@@ -42,34 +40,28 @@ def trace(options: Any) -> int:
 
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
-    name = options.name or options.function.rpartition(":")[2]
-    if is_torch(example.function):
-        from learned_mapping.programs.trace.torch_module import trace_module
+        function, args = example.function, example.args
+        given: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
+        if is_torch(function):
+            from learned_mapping.programs.trace.torch_module import trace_module
 
-        with beside(options.function), redirect_stdout(sys.stderr):
-            made: Any = trace_module(example.function, example.args, example.parameters, name)
+            made: Any = trace_module(function, args, example.parameters, **given)
+        else:
+            given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+            counts = _compared(function, args, given) if options.check else {}
+            given |= {"parameters": example.parameters}
+            if options.program:
+                from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+                from learned_mapping.programs.trace.schedule import schedule
+
+                made = schedule(function, *args, **given, machine=MemoryHierarchy(), donated=example.donated)
+            else:
+                from learned_mapping.programs.trace.graph import trace as trace_graph
+
+                made = trace_graph(function, *args, **given)
+    if is_torch(function):
         return _convert(options, out, lambda: made, ("check", "unroll_limit"))
-    given = {"name": name, "parameters": example.parameters}
-    limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
-    counts = _checked(options, example, given["name"], limit) if options.check else {}
-    given |= limit
-    if options.program:
-        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-        from learned_mapping.programs.formats import write_program
-        from learned_mapping.programs.trace.schedule import schedule
-
-        given |= {"machine": MemoryHierarchy(), "donated": example.donated}
-        with beside(options.function), redirect_stdout(sys.stderr):
-            made = schedule(example.function, *example.args, **given)
-        write_program(out, made)
-    else:
-        from learned_mapping.programs.formats import write_graph
-        from learned_mapping.programs.trace.graph import trace as trace_graph
-
-        with beside(options.function), redirect_stdout(sys.stderr):
-            made = trace_graph(example.function, *example.args, **given)
-        write_graph(out, made)
-    return _tell_made(options, out, made, counts)
+    return _write(options, out, made, counts)
 
 
 def _convert(options: Any, out: Path, read: Callable[[], ComputationGraph], without: Sequence[str]) -> int:
@@ -77,19 +69,20 @@ def _convert(options: Any, out: Path, read: Callable[[], ComputationGraph], with
     for name in without:
         if getattr(options, name):
             raise InputError(f"--{name.replace('_', '-')}", "", "is for a JAX function")
-    from learned_mapping.programs.formats import write_graph, write_program
-
     made: Any = read()
     if options.program:
         from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
         from learned_mapping.programs.trace.schedule import schedule_graph
 
         made = schedule_graph(made, MemoryHierarchy())
+    return _write(options, out, made, {})
+
+
+def _write(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
+    """Writes a graph or a program, and says what it is and what XLA counts beside."""
+    from learned_mapping.programs.formats import write_graph, write_program
+
     (write_program if options.program else write_graph)(out, made)
-    return _tell_made(options, out, made, {})
-
-
-def _tell_made(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
     _tell_unknown(made.metadata.get("unknown_ops", {}))
     facts: dict[str, Any] = {"name": made.name}
     if options.program:
@@ -105,13 +98,10 @@ def _tell_made(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> in
     return 0
 
 
-def _checked(options: Any, example: Any, name: str, limit: dict[str, int]) -> dict[str, Any]:
-    """What XLA counts beside us; raises `InputError` where it cannot."""
-    from learned_mapping.programs.trace.user_function import beside
+def _compared(function: Any, args: Any, given: dict[str, Any]) -> dict[str, Any]:
     from learned_mapping.programs.trace.xla_counts import compare
 
-    with beside(options.function), redirect_stdout(sys.stderr):
-        return compare(example.function, *example.args, name=name, **limit)
+    return compare(function, *args, **given)
 
 
 def _told_counts(name: str, counts: Any) -> str:

@@ -10,10 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import check_out, first_use, print_json, report, search_progress
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.learning.device import on_device
 from learned_mapping.problem import GRAPH_ENDINGS, Problem, problem
@@ -22,7 +21,6 @@ from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
 from learned_mapping.verdict import LISTED
 
-SOLUTION_ENDINGS = (".json", ".json.gz")
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
@@ -101,7 +99,7 @@ def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
     inputs = [options.instance, *filter(None, [options.package])]
     foreign = minimalloc.ENDINGS if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS) else ()
-    out = check_out(options.out, SOLUTION_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
+    out = check_out(options.out, JSON_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), inputs)
     paper = _problem(options)
@@ -140,10 +138,12 @@ def solve(options: Any) -> int:
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
+    asked = None if network is None else network.name.removesuffix(".npz")
     given = chosen | {name: True for name in ("fold",) if options.fold}
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
-    made = made_of(method, by, options.seed, result.samples, given, network)
+    made = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": given}
+    made |= {} if network is None else {"network": {"name": asked, "sha256": file_sha256(network)}}
     if str(out).endswith(minimalloc.ENDINGS):
         offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
         write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
@@ -156,16 +156,13 @@ def solve(options: Any) -> int:
     chain_gap = _gap(value, metrics.get("chain_bound_s"))
     told = {
         "instance": instance.name,
-        "method": method,
-        "by": by,
-        "seed": options.seed,
-        "samples": result.samples,
+        **{name: made[name] for name in ("method", "by", "seed", "samples")},
         "seconds": round(result.seconds, 3),
         "compile_s": round(ready_s, 3),
         "metrics": dict(result.metrics),
         "costs": dict(verdict.costs),
         "out": str(out),
-        "network": None if network is None else network.name.removesuffix(".npz"),
+        "network": asked,
         "beside": others,
     } | {name: each for name, each in (("gap", gap), ("chain_gap", chain_gap)) if each is not None}
     if options.json:
@@ -181,7 +178,7 @@ def solve(options: Any) -> int:
         elif not result.samples:
             print(f"{method} had no time to finish one sample: --seconds gives it more")
         if network is not None:
-            print(f"network {network.name.removesuffix('.npz')}{paper.use_of(method)}")
+            print(f"network {asked}{paper.use_of(method)}")
         for name, value in others.items():
             share = verdict.costs[cost] / value - 1 if value > 0 else 0.0
             where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
@@ -245,23 +242,14 @@ def _tell_of_ports(instance: Any) -> None:
 def check(options: Any) -> int:
     """Judges a solution, or an instance alone; exit 1 where a solution is invalid."""
     options.paper, files = _named_files("check", options.files)
-    given = problem(options.paper).read(files[0]) if len(files) == 2 else None
-    for name, value in (judged_options(files[1]) if len(files) == 2 else {}).items():
-        if name in OPTIONS[options.paper] and getattr(options, name, None) is None:
-            setattr(options, name, value)
-    chosen = _problem(options)
     if len(files) == 1:
-        return _check_instance(chosen, files[0], options)
-    instance = _judged_instance(options.paper, files[1], given)
+        return _check_instance(_problem(options), files[0], options)
+    given, judged = problem(options.paper).read(files[0]), judged_options(files[1])
+    if options.paper == "mcm" and options.hardware is None:
+        options.hardware = judged.get("hardware")
+    chosen, instance = _problem(options), _judged_instance(options.paper, files[1], given)
     solution = chosen.read_solution(files[1], instance)
-    hardware = _hardware(options)
-    if "package" in hardware:
-        hardware["package"] = dataclasses.replace(hardware["package"], chips=solution.chips)
-    elif options.paper == "mcm":
-        hardware["chips"] = solution.chips
-    elif options.paper == "regal":
-        hardware["devices"] = solution.devices
-    task = _task(chosen, files[0], instance, hardware)
+    task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
     report(options, verdict.to_json(), verdict)
     return 0 if verdict.valid else 1
@@ -296,7 +284,7 @@ def show(options: Any) -> int:
     if len(files) == 2:
         instance = _judged_instance(paper, files[1], instance)
         solution = problem(paper).read_solution(files[1], instance)
-        task = _judged_task(problem(paper), instance, solution, files[1])
+        task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(files[1]))
         hardware = HARDWARE[paper](task)
     try:
         figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution, *hardware)
@@ -322,14 +310,16 @@ HARDWARE: dict[str, Callable[[Any], tuple]] = {
 """What a picture shows a solution on, by problem."""
 
 
-def _judged_task(paper: Problem, instance: Any, solution: Any, path: str) -> Any:
-    """The task of a solution's file: its instance with the hardware that the file names."""
-    own = [name for name in OPTIONS[paper.name] if name != "hardware"]
-    given = {name: value for name, value in judged_options(path).items() if name in own}
-    given |= {name: getattr(solution, name) for name in ("chips", "devices") if name in own}
+def _judged_task(
+    paper: Problem, name: str, files: list[str], instance: Any, solution: Any, said: Mapping[str, Any]
+) -> Any:
+    """The task of a solution's file: its instance on hardware as it is said."""
+    own = [each for each in OPTIONS[name] if each != "hardware"]
+    given = {each: value for each, value in said.items() if each in own}
+    given |= {each: getattr(solution, each) for each in ("chips", "devices") if each in own}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
-    return paper.task(instance, **given)
+    return _task(paper, files[0], instance, given)
 
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
@@ -362,23 +352,14 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     return PAPERS[name]
 
 
-JUDGED = {
-    "hardware": ("analytical", "silicon"),
-    "objective": ("runtime", "memory"),
-    "transfers": ("rendezvous", "free"),
-}
-"""Options in words that decide what a solution costs or whether it is valid."""
-LEAST_GIB, MOST_GIB = 1e-300, 1e6
-
-
-def made_of(
-    method: str, by: str, seed: int, samples: int, options: Mapping[str, Any], network: Path | None
-) -> dict[str, Any]:
-    """The field's JSON object; `by` is the method whose solution it is, a rule where a learner found nothing better."""
-    found: dict[str, Any] = {"method": method, "by": by, "seed": seed, "samples": samples, "options": dict(options)}
-    if network is not None:
-        found["network"] = {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
-    return found
+READERS: dict[str, tuple[Any, ...]] = {
+    "hardware": ("choice", "analytical", "silicon"), "objective": ("choice", "runtime", "memory"),
+    "transfers": ("choice", "rendezvous", "free"), "memory_gib": ("number", 1e-300, 1e6), "fold": ("boolean",),
+    **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
+}  # fmt: skip
+"""How an option in a solution's file is read, if not as a string."""
+JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
+"""Options that decide what a solution costs or whether it is valid."""
 
 
 def judged_options(path: str) -> dict[str, Any]:
@@ -397,21 +378,15 @@ def judged_options(path: str) -> dict[str, Any]:
         for name, part in made["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)
     known = {name for names in OPTIONS.values() for name in names}
-    given = made["options"].mapping(20)
-    for name, value in given.items():
+    found: dict[str, Any] = {}
+    for name, value in made["options"].mapping(20).items():
         if name not in known:
             value.fail("is no option of `lmap solve`")
-        if name in ("chips", "devices", "iterations"):
-            value.integer(1, 10**9)
-        elif name == "fold":
-            value.boolean()
-        elif name not in (*JUDGED, "memory_gib", "package"):
-            value.string()
-    found: dict[str, Any] = {name: given[name].choice(*JUDGED[name]) for name in JUDGED if name in given}
-    if "memory_gib" in given:
-        found["memory_gib"] = given["memory_gib"].number(LEAST_GIB, MOST_GIB)
-    if "package" in given:
-        from learned_mapping.hardware.chip_package import package_of
+        if name == "package":
+            from learned_mapping.hardware.chip_package import package_of
 
-        found["package"] = package_of(given["package"])
-    return found
+            found[name] = package_of(value)
+        else:
+            kind, *bounds = READERS.get(name, ("string",))
+            found[name] = getattr(value, kind)(*bounds)
+    return {name: value for name, value in found.items() if name in JUDGED}

@@ -72,8 +72,7 @@ def check_package(package: ChipPackage) -> None:
     if not isinstance(package.chips, int | np.integer) or not 1 <= package.chips <= MAX_CHIPS:
         raise InputError("chips", "chips", f"expected an integer in [1, {MAX_CHIPS}], got {package.chips!r}")
     for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
-        value = float(getattr(package, name))
-        if not value > 0:
+        if not (value := float(getattr(package, name))) > 0:
             raise InputError("chips", name, f"must be above 0, got {value}")
     if not 0 <= float(package.op_overhead_s) < float("inf"):
         raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")

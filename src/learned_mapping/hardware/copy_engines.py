@@ -6,6 +6,7 @@ any mapping and says what it takes when copies overlap, slow each other down, gi
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,14 +58,16 @@ def shared_copy_latency(program: Program, mapping: MappingLike, *, engines: int 
     return _SharedCopies(program, mapping, machine, engines).run()
 
 
+@dataclass(eq=False, slots=True)
 class _Copy:
     """One copy: what is left of it, and what it waits for."""
 
-    __slots__ = ("bytes", "end", "label", "left", "source", "start")
-
-    def __init__(self, label: int, size: int, source: "_Copy | None", end: float | None = None):
-        self.label, self.bytes, self.left, self.source = label, size, float(size), source
-        self.start, self.end = None, end
+    label: int
+    bytes: int
+    source: "_Copy | None"
+    left: float  # Bytes.
+    start: float | None = None  # Seconds.
+    end: float | None = None  # Seconds; None until it is done.
 
     @property
     def done(self) -> bool:
@@ -74,10 +77,10 @@ class _Copy:
 class _SharedCopies(Replay):
     """Copies under way and copies waiting, moved on from event to event."""
 
-    HERE = _Copy(0, 0, None, end=0.0)
+    HERE = _Copy(0, 0, None, 0.0, end=0.0)
 
     def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines: int | None):
-        super().__init__(program, mapping)
+        super().__init__(program, mapping, machine)
         self.engines = engines
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)
         self.copy_share = min(float(machine.copy_bytes_per_s) / self.hbm_bytes_per_s, 1.0)
@@ -91,7 +94,7 @@ class _SharedCopies(Replay):
     def _copy(self, label: int, size: int, source: _Copy) -> _Copy:
         if size == 0:
             return source
-        self.waiting.append(_Copy(label, size, source))
+        self.waiting.append(_Copy(label, size, source, float(size)))
         return self.waiting[-1]
 
     def _done(self, place: _Copy) -> bool:

@@ -5,7 +5,6 @@ program down. `program_latency` assumes nothing of the kind: it replays the mapp
 and two memories, so that reward and latency can disagree (paper 1, section 4.2 and Figure 6).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -73,17 +72,21 @@ def copies_by_step(program: Program, mapping: MappingLike) -> dict[int, list[int
     return {step: [b for _, b in sorted(pairs)] for step, pairs in keyed.items()}
 
 
-class Replay(ABC):
+class Replay:
     """The clock, and where each tensor is.
 
     Where a tensor is, in HBM and in CMEM, is None (it is not there), `HERE`, or what `_copy` returned for the copy that
-    brings it.
+    brings it. Here that is the second at which it ends: copies run one at a time.
     """
 
-    HERE: Any
+    HERE: Any = 0.0
 
-    def __init__(self, program: Program, mapping: MappingLike):
+    def __init__(self, program: Program, mapping: MappingLike, machine: "MemoryHierarchy"):
         self.program = program
+        self.copy_bytes_per_s = machine.copy_bytes_per_s
+        self.speed = 1.0 - machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
+        self.engine_free = 0.0
+        self.first_busy = 0  # copies before this one ended in the past
         action = np.asarray(mapping.action)
         self.action: list[int] = action.tolist()
         self.offset: list[int] = np.asarray(mapping.offset).tolist()
@@ -100,25 +103,51 @@ class Replay(ABC):
         self.copies: list[tuple[int, float, float]] = []
         self.compute = self.arrival = self.overwrite = self.write_back = self.contention = 0.0
 
-    @abstractmethod
     def _copy(self, label: int, size: int, source: Any) -> Any:
         """Queues a copy of `size` bytes that starts no earlier than `source` is there."""
+        earliest = max(self.now, source)
+        if size == 0:  # nothing to copy does not wait for the engine
+            return earliest
+        start = max(self.engine_free, earliest)
+        self.engine_free = start + size / self.copy_bytes_per_s
+        self.copies.append((label, start, self.engine_free))
+        return self.engine_free
 
-    @abstractmethod
     def _done(self, place: Any) -> bool:
-        """Whether a copy has ended."""
+        return place <= self.now
 
-    @abstractmethod
     def _wait(self, places: Iterable[Any]) -> Iterator[float]:
         """Moves the clock on to the end of every copy; seconds, in one part or in several."""
+        began, self.now = self.now, max([self.now, *places])
+        yield self.now - began
 
-    @abstractmethod
+    def _drain(self) -> None:
+        self.now = max(self.now, self.engine_free)
+
     def _run(self, t: int) -> float:
         """Moves the clock on by instruction t; seconds it lost to copies."""
+        lost = self._lost_s(self.latency[t])
+        self.now += self.latency[t] + lost
+        return lost
 
-    @abstractmethod
-    def _drain(self) -> None:
-        """Moves the clock on to the end of all copies."""
+    def _lost_s(self, work: float) -> float:
+        """Extra seconds that `work` seconds of an instruction starting now take beside the engine's queue."""
+        if self.speed == 1.0:
+            return 0.0
+        while self.first_busy < len(self.copies) and self.copies[self.first_busy][2] <= self.now:
+            self.first_busy += 1
+        clock, left = self.now, work
+        for _, start, end in self.copies[self.first_busy :]:
+            gap = max(0.0, start - clock)
+            if gap >= left:
+                break
+            left -= gap
+            clock = max(clock, start)
+            if (end - clock) * self.speed >= left:
+                return clock + left / self.speed - self.now - work
+            left -= (end - clock) * self.speed
+            clock = end
+        return clock + left - self.now - work
 
     def run(self) -> LatencyBreakdown:
         """Replays the whole program."""
@@ -269,60 +298,4 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
     """
     machine = machine_of(program) if machine is None else machine
     check_hierarchy(machine)
-    return _OneCopy(program, mapping, machine).run()
-
-
-class _OneCopy(Replay):
-    """One copy at a time: each is known by the second it ends when it is queued."""
-
-    HERE = 0.0
-
-    def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy):
-        super().__init__(program, mapping)
-        self.copy_bytes_per_s = machine.copy_bytes_per_s
-        self.speed = 1.0 - machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
-        self.engine_free = 0.0
-        self.first_busy = 0  # copies before this one ended in the past
-
-    def _copy(self, label: int, size: int, source: float) -> float:
-        earliest = max(self.now, source)
-        if size == 0:  # nothing to copy does not wait for the engine
-            return earliest
-        start = max(self.engine_free, earliest)
-        self.engine_free = start + size / self.copy_bytes_per_s
-        self.copies.append((label, start, self.engine_free))
-        return self.engine_free
-
-    def _done(self, place: float) -> bool:
-        return place <= self.now
-
-    def _wait(self, places: Iterable[float]) -> Iterator[float]:
-        began, self.now = self.now, max([self.now, *places])
-        yield self.now - began
-
-    def _drain(self) -> None:
-        self.now = max(self.now, self.engine_free)
-
-    def _run(self, t: int) -> float:
-        lost = self._lost_s(self.latency[t])
-        self.now += self.latency[t] + lost
-        return lost
-
-    def _lost_s(self, work: float) -> float:
-        """Extra seconds that `work` seconds of an instruction starting now take beside the engine's queue."""
-        if self.speed == 1.0:
-            return 0.0
-        while self.first_busy < len(self.copies) and self.copies[self.first_busy][2] <= self.now:
-            self.first_busy += 1
-        clock, left = self.now, work
-        for _, start, end in self.copies[self.first_busy :]:
-            gap = max(0.0, start - clock)
-            if gap >= left:
-                break
-            left -= gap
-            clock = max(clock, start)
-            if (end - clock) * self.speed >= left:
-                return clock + left / self.speed - self.now - work
-            left -= (end - clock) * self.speed
-            clock = end
-        return clock + left - self.now - work
+    return Replay(program, mapping, machine).run()

@@ -18,7 +18,6 @@ Neither are temporary memory, devices and shapes; all are accepted and ignored. 
 ``compute_cost``; only ratios of running times matter there.
 """
 
-import bisect
 import functools
 import os
 import re
@@ -32,14 +31,12 @@ from google.protobuf.message_factory import GetMessages
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import MAX_BYTES, MAX_OPS, MAX_SECONDS, ComputationGraph, make_graph
-from learned_mapping.programs.json_io import MAX_NAME, read_bytes
+from learned_mapping.programs.json_io import MAX_NAME, read_bytes, utf8_text
 
 SECONDS_PER_UNIT = 1e-6  # Seconds of one unit of ``compute_cost``.
 
 MAX_FIELDS = 500_000  # Most braces, colons and commas of a text, whose parser takes seconds for so many.
 MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes, for each of which the parser needs memory.
-LINES_READ_AGAIN, LETTERS_READ_AGAIN = 2000, 2**20
-"""In a longer node a fault is named by the line on which the node begins."""
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
@@ -83,12 +80,8 @@ def _message_type() -> Any:
 
 
 def read_costgraph(path: str | os.PathLike) -> ComputationGraph:
-    """Reads a ``.pbtxt`` (or ``.pbtxt.gz``) file; raises `InputError` naming file, line and field."""
-    data = read_bytes(path)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(path, f"byte {error.start}", "not UTF-8 text") from None
+    """Reads a ``.pbtxt`` (or ``.pbtxt.gz``) file; raises `InputError` naming file, node and field, or line."""
+    text = utf8_text(read_bytes(path), path)
     return parse_costgraph(text, name=PurePath(path).name.split(".")[0] or "graph", source=path)
 
 
@@ -115,8 +108,8 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
         raise InputError(source, f"line {line}, {place}", fault) from None
     nodes = whole.node
 
-    def fail(field: str, fault: str) -> NoReturn:
-        raise InputError(source, f"line {_line_of(text, whole, field)}, {field}", fault)
+    def fail(op: int, field: str, fault: str) -> NoReturn:
+        raise InputError(source, f"node[{op}].{field}", f"{fault} (node {shown(nodes[op].name)!r})")
 
     if not nodes:
         raise InputError(source, "node", "the graph has no nodes")
@@ -127,136 +120,59 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
     for op, node in enumerate(nodes):
         if not node.name or not node.name.isprintable() or len(node.name) > MAX_NAME - 6:
             # A tensor is named after its op and its port.
-            fail(f"node[{op}].name", f"expected a printable name, got {shown(node.name)!r}")
+            fail(op, "name", f"expected a printable name, got {shown(node.name)!r}")
         for known, key, field in ((op_of_id, node.id, "id"), (op_of_name, node.name, "name")):
             if key in known:
-                fail(f"node[{op}].{field}", f"{shown(key)!r} is also node[{known[key]}]'s")
+                fail(op, field, f"{shown(key)!r} is also node[{known[key]}]'s")
             known[key] = op
         if not 0 <= node.compute_cost * SECONDS_PER_UNIT <= MAX_SECONDS:
             fault = f"{node.compute_cost} is outside [0, {MAX_SECONDS / SECONDS_PER_UNIT:g}]"
-            fail(f"node[{op}].compute_cost", fault)
-    tensor_names, producer, sizes, outputs, first_tensor = [], [], [], [], []
+            fail(op, "compute_cost", fault)
+    tensors: list[tuple[str, int, int, bool]] = []  # name, producer, bytes, whether it leaves the graph
+    tensor_of: dict[tuple[int, int | str], int] = {}
+    """By its producer and port, or the control edges of a producer."""
+
+    def tensor(op: int, port: int | str, size: int = 0, final: bool = False) -> int:
+        if (op, port) not in tensor_of:
+            tensor_of[op, port] = len(tensors)
+            name = f"^{nodes[op].name}" if port == "control" else f"{nodes[op].name}:{port}"
+            tensors.append((name, op, size, final))
+        return tensor_of[op, port]
+
+    def op_of(op: int, field: str, identity: int) -> int:
+        if identity not in op_of_id:
+            fail(op, field, f"no node has id {identity}")
+        return op_of_id[identity]
+
     for op, node in enumerate(nodes):
-        first_tensor.append(len(tensor_names))
         for port, output in enumerate(node.output_info):
             if not 0 <= output.size <= MAX_BYTES:
-                fail(f"node[{op}].output_info[{port}].size", f"{output.size} is outside [0, {MAX_BYTES}]")
-            tensor_names.append(f"{node.name}:{port}")
-            producer.append(op)
-            sizes.append(output.size)
-            outputs.append(node.is_final)
-    control_tensor: dict[int, int] = {}
-    unstated: dict[tuple[int, int], int] = {}
+                fail(op, f"output_info[{port}].size", f"{output.size} is outside [0, {MAX_BYTES}]")
+            tensor(op, port, output.size, node.is_final)
     edges: list[tuple[int, int]] = []
     for op, node in enumerate(nodes):
         for i, item in enumerate(node.input_info):
-            source_op = op_of_id.get(item.preceding_node)
-            if source_op is None:
-                fail(f"node[{op}].input_info[{i}].preceding_node", f"no node has id {item.preceding_node}")
-            port = item.preceding_port
-            if port < 0:
-                fail(f"node[{op}].input_info[{i}].preceding_port", f"{port} is below 0")
-            if port < len(nodes[source_op].output_info):
-                edges.append((first_tensor[source_op] + port, op))
-                continue
-            if (source_op, port) not in unstated:
-                unstated[source_op, port] = len(tensor_names)
-                tensor_names.append(f"{nodes[source_op].name}:{port}")
-                producer.append(source_op)
-                sizes.append(0)
-                outputs.append(False)
-            edges.append((unstated[source_op, port], op))
+            maker = op_of(op, f"input_info[{i}].preceding_node", item.preceding_node)
+            if item.preceding_port < 0:
+                fail(op, f"input_info[{i}].preceding_port", f"{item.preceding_port} is below 0")
+            edges.append((tensor(maker, item.preceding_port), op))
         for i, identity in enumerate(node.control_input):
-            source_op = op_of_id.get(identity)
-            if source_op is None:
-                fail(f"node[{op}].control_input[{i}]", f"no node has id {identity}")
-            if source_op not in control_tensor:
-                control_tensor[source_op] = len(tensor_names)
-                tensor_names.append(f"^{nodes[source_op].name}")
-                producer.append(source_op)
-                sizes.append(0)
-                outputs.append(False)
-            edges.append((control_tensor[source_op], op))
+            edges.append((tensor(op_of(op, f"control_input[{i}]", identity), "control"), op))
+    names, producer, sizes, outputs = zip(*tensors) if tensors else ((),) * 4
+    controls = sum(port == "control" for _, port in tensor_of)
+    unstated = len(tensors) - controls - sum(len(node.output_info) for node in nodes)
     return make_graph(
         name=name,
         op_names=[node.name for node in nodes],
         op_kinds=["op"] * len(nodes),
         op_flop=np.zeros(len(nodes)),
         op_seconds=[node.compute_cost * SECONDS_PER_UNIT for node in nodes],
-        tensor_names=tensor_names,
+        tensor_names=names,
         tensor_producer=producer,
         tensor_bytes=sizes,
         tensor_is_output=outputs,
         edge_tensor=[t for t, _ in edges],
         edge_consumer=[c for _, c in edges],
-        metadata={"format": "CostGraphDef"} | ({"ports_without_output": len(unstated)} if unstated else {}),
+        metadata={"format": "CostGraphDef"} | ({"ports_without_output": unstated} if unstated else {}),
         source=source,
     )
-
-
-def _line_of(text: str, whole: Any, field: str) -> int:
-    """The line on which a field, or its message where it is absent, is first there: found by reading shorter texts of
-    its node."""
-    path = re.findall(r"(\w+)(?:\[(\d+)\])?", field)
-    path = path if _holds(whole, path) else path[:-1]
-    before, node = 0, text
-    if path and path[0][0] == "node" and path[0][1]:
-        starts = _starts_of_nodes(text)
-        before, end = starts[int(path[0][1])], [*starts, len(text)][int(path[0][1]) + 1]
-        node, path = text[before:end], [("node", "0"), *path[1:]]
-    if node.count("\n") > LINES_READ_AGAIN or len(node) > LETTERS_READ_AGAIN:
-        return text.count("\n", 0, before) + 1
-    lines = node.split("\n")
-
-    def there(count: int) -> bool:
-        part = type(whole)()
-        try:
-            text_format.Parse("\n".join(lines[:count]), part)
-        except text_format.ParseError:
-            pass
-        return _holds(part, path)
-
-    return text.count("\n", 0, before) + bisect.bisect_left(range(len(lines)), True, key=there)
-
-
-def _starts_of_nodes(text: str) -> list[int]:
-    """Where each node begins: the words at the top level that are `node`."""
-    starts, depth, place = [], 0, 0
-    while token := TOKEN.search(text, place):
-        place, first = token.end(), text[token.start()]
-        if first in "{<":
-            depth += 1
-        elif first in "}>":
-            depth -= 1
-        elif first in "\"'":
-            place = _end_of_string(text, place, first)
-        elif not depth and text[token.start() : min(place, token.start() + 5)] == "node":
-            starts.append(token.start())
-    return starts
-
-
-TOKEN = re.compile(r"""#.*|["'{}<>]|\w+""")
-
-
-def _end_of_string(text: str, place: int, quote: str) -> int:
-    """Where a quoted string ends whose first character is at `place`: a regular expression would need memory for each
-    of its characters."""
-    while (end := text.find(quote, place)) >= 0:
-        before = end
-        while before > place and text[before - 1] == "\\":
-            before -= 1
-        if (end - before) % 2 == 0:
-            return end + 1
-        place = end + 1
-    return len(text)
-
-
-def _holds(message: Any, path: list[tuple[str, str]]) -> bool:
-    for name, index in path:
-        if not index:
-            return message.HasField(name)
-        entries = getattr(message, name)
-        if int(index) >= len(entries):
-            return False
-        message = entries[int(index)]
-    return True

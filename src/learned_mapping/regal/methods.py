@@ -14,28 +14,25 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.device_pair import GIB, DevicePair
 from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.forward import check_objective, find_network
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
-from learned_mapping.regal.agent.policy import REINFORCED, policy_path, training_of
+from learned_mapping.regal.agent.policy import REINFORCED, policy_path, reinforced_law, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
-from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_path, vector_policy
+from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
-from learned_mapping.regal.searches.local_search import (
-    TUNED_LOCAL_SEARCH,
-    local_search,
-    random_search,
-)
+from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search, random_search
 from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
 from learned_mapping.regal.searches.race import race, winner
 from learned_mapping.regal.validate import validate
@@ -58,12 +55,13 @@ def searched(search: Callable[[Instance, np.random.Generator, Budget], np.ndarra
     return run
 
 
-def _brkga_tuned(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    return brkga(instance, rng, budget, parameters=TUNED_BRKGA[instance.objective])
+def _tuned(search: Callable[..., np.ndarray], parameters: Mapping[str, Any]) -> Callable[..., np.ndarray]:
+    return lambda instance, rng, budget, **options: search(
+        instance, rng, budget, parameters=parameters[instance.objective], **options
+    )
 
 
-def _local_search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    return local_search(instance, rng, budget, parameters=TUNED_LOCAL_SEARCH[instance.objective])
+_brkga_tuned, _local_search = _tuned(brkga, TUNED_BRKGA), _tuned(local_search, TUNED_LOCAL_SEARCH)
 
 
 def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Run:
@@ -112,14 +110,9 @@ def learner_for(instance: Instance, network: str | None = None) -> Learner:
     Raises:
       InputError: there is no such network, or it was trained for the other objective.
     """
-    name = network or NETWORKS[instance.objective]
-    path = checkpoint_folder() / f"{name}.npz"
-    found = sorted(p.stem for kind in ("synthetic", "traced") for p in checkpoint_folder().glob(f"{kind}-*.npz"))
-    if path.stem not in found:
-        raise MissingNetworkError("network", "", f"no network is named {name!r}, there are: {', '.join(found)}")
+    path = find_network("", network or NETWORKS[instance.objective])
     learner = read_learner(path)
-    if learner.objective != instance.objective:
-        raise InputError("network", name, f"was trained for {learner.objective}, not for {instance.objective}")
+    check_objective(learner.objective, instance, path.stem)
     return learner
 
 
@@ -138,20 +131,16 @@ def chosen_variant(learner: Learner) -> Variant:
     return variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
 
 
-def with_network(network: str | None = None, *, search: Callable[..., np.ndarray] = brkga) -> Run:
-    """A search that asks a network for the law of its graph, and uses it as validation graphs chose.
+def lawful(law: Callable[..., MutantLaw], search: Callable[..., np.ndarray] = brkga, **options: Any) -> Run:
+    """A method from a search for a chromosome by a law, such as `brkga` or `then_climb`, and
+    ``law(instance, rng, **options)``."""
+    return searched(lambda instance, rng, budget: search(instance, rng, budget, law=law(instance, rng, **options)))
 
-    Args:
-      network: as in `learner_for`.
-      search: `brkga` or `then_climb`.
-    """
 
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-        learner = learner_for(instance, network)
-        law = learner.law(instance, rng, chosen_variant(learner))
-        return search(instance, rng, budget, law=law)
-
-    return searched(run)
+def imitated_law(instance: Instance, rng: np.random.Generator, network: str | None = None) -> MutantLaw:
+    """The law that a network makes of its graph, used as validation graphs chose; `network` as in `learner_for`."""
+    learner = learner_for(instance, network)
+    return learner.law(instance, rng, chosen_variant(learner))
 
 
 def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw) -> np.ndarray:
@@ -161,12 +150,11 @@ def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, 
     best = brkga(instance, rng, half, law=law)
     budget.record(half.best, half.samples, better=float.__lt__)
     if not budget.spent():
-        parameters = TUNED_LOCAL_SEARCH[instance.objective]
-        best = local_search(instance, rng, budget, parameters=parameters, start=best)
+        best = _local_search(instance, rng, budget, start=best)
     return best
 
 
-def _chosen_law(name: str, instance: Instance, **instead: Any) -> MutantLaw:
+def _chosen_law(name: str, instance: Instance, rng: object = None, **instead: Any) -> MutantLaw:
     """The law of this name, which no network makes, that training graphs chose for the objective; or with a parameter
     `instead`, such as another ``vector``."""
     entry = chosen()[name][instance.objective]["chosen"] | instead
@@ -204,7 +192,7 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
     return searched(search)
 
 
-def _learned_vector(network: str | None = None) -> Run:
+def _learned_vector(network: str | None) -> Run:
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Found:
         check_served(instance)
         return with_vector(vector_policy(network or NETWORKS["runtime"]).choice)(instance, rng, budget)
@@ -212,34 +200,32 @@ def _learned_vector(network: str | None = None) -> Run:
     return run
 
 
-def _with_law(name: str, description: str, search: Callable[..., np.ndarray] = brkga) -> Method:
-    """A search with the law of this name."""
-    return Method(
-        description,
-        searched(lambda instance, rng, budget: search(instance, rng, budget, law=_chosen_law(name, instance))),
-    )
-
-
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation": (
         "BRKGA with the laws of a graph network that imitates elites, used as validation graphs chose",
-        with_network,
+        functools.partial(lawful, imitated_law),
     ),
     "regal-imitation-local-search": (
         "regal-imitation with half of the evaluations, then local search from its best",
-        functools.partial(with_network, search=then_climb),
+        functools.partial(lawful, imitated_law, then_climb),
     ),
-    **REINFORCED,
+    **{
+        name: (told, functools.partial(lawful, reinforced_law, random_search if name == "idrs" else brkga, method=name))
+        for name, (_, told) in REINFORCED.items()
+    },
     "regal-vector": (
         "spectral-race with a network, trained by the reward, that chooses by the race and the cuts; for running time",
         _learned_vector,
     ),
 }
-"""Name -> description, and a function from a network's name (None: by objective) to the search."""
+"""Name -> description, and a function from ``network``, a network's name (None: by objective), to the method's run."""
 
 
-def _kind(name: str) -> str:
-    return {"regal": PAPERS_LEARNER, "regal-average": SEARCH, "regal-untrained": SEARCH}.get(name, OURS)
+def _learned(name: str, network: str | None = None) -> Method:
+    """A method of `LEARNED`, of one network where it is named."""
+    description, make = LEARNED[name]
+    kind = {"regal": PAPERS_LEARNER, "regal-average": SEARCH, "regal-untrained": SEARCH}.get(name, OURS)
+    return Method(description + (f"; network {network}" if network else ""), make(network=network), kind)
 
 
 METHODS: dict[str, Method] = {
@@ -256,19 +242,26 @@ METHODS: dict[str, Method] = {
         random=False,
     ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
-    "constant-law": _with_law("constant-law", "BRKGA with one Beta law for all graphs, the best on training graphs"),
-    "spectral-law": _with_law("spectral-law", "BRKGA biased to halves of the best smooth vector on training graphs"),
-    "spectral-local-search": _with_law(
-        "spectral-law", "spectral-law with half of the evaluations, then local search from its best", then_climb
+    "constant-law": Method(
+        "BRKGA with one Beta law for all graphs, the best on training graphs",
+        lawful(functools.partial(_chosen_law, "constant-law")),
+    ),
+    "spectral-law": Method(
+        "BRKGA biased to halves of the best smooth vector on training graphs", lawful(best_spectral_law)
+    ),
+    "spectral-local-search": Method(
+        "spectral-law with half of the evaluations, then local search from its best",
+        lawful(best_spectral_law, then_climb),
     ),
     "spectral-race": Method(
         "spectral-law along the vector that wins a race of a few mutants",
         with_vector(lambda instance, scores: winner(scores)),
     ),
-    "priority-law": _with_law(
-        "priority-law", "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path"
+    "priority-law": Method(
+        "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
+        lawful(functools.partial(_chosen_law, "priority-law")),
     ),
-} | {name: Method(description, make(), _kind(name)) for name, (description, make) in LEARNED.items()}
+} | {name: _learned(name) for name in LEARNED}
 """By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
 
 
@@ -278,9 +271,8 @@ def network_file(objective: str, method: str) -> Path | None:
     if base in REINFORCED:
         training = training_of(base, objective)
         return policy_path(objective, name or None, training) if training else None
-    if base == "regal-vector":
-        return vector_path(name or (NETWORKS[objective]))
-    return checkpoint_folder() / f"{name or NETWORKS[objective]}.npz" if base in LEARNED else None
+    start = "vector-" if base == "regal-vector" else ""
+    return checkpoint_folder() / f"{start}{name or NETWORKS[objective]}.npz" if base in LEARNED else None
 
 
 class Scheduling(Problem):
@@ -296,8 +288,7 @@ class Scheduling(Problem):
     def method(self, name: str, profile: str = "full") -> Method:
         base, colon, network = name.partition(":")
         if colon and base in LEARNED and network:
-            description, make = LEARNED[base]
-            return Method(f"{description}; network {network}", make(network), _kind(base))
+            return _learned(base, network)
         return super().method(name, profile)
 
     read = staticmethod(read_graph_file)

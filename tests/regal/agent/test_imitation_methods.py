@@ -12,11 +12,6 @@ from learned_mapping.regal.methods import LEARNED, NETWORKS, PROBLEM, checkpoint
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 
-@pytest.fixture(scope="module")
-def instance():
-    return Instance(random_graph(np.random.default_rng(7), "layered", 40))
-
-
 def test_the_paper_feeds_sampled_laws_to_mutants_alone(instance):
     """Catches a law that reaches the initial population, and one drawn anew or not at all."""
     learner = learner_for(instance)

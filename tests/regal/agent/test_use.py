@@ -56,9 +56,8 @@ def test_a_named_network_serves(networks):
         policy_for(instance, "traced-memory-0")
 
 
-def test_laws_are_drawn_once_for_mutants_alone():
+def test_laws_are_drawn_once_for_mutants_alone(instance):
     """Catches a law in the initial population, one that is the same in every run, and laws of transfers."""
-    instance = Instance(random_graph(np.random.default_rng(7), "layered", 40))
     one, two = (untrained(instance).law(instance, np.random.default_rng(seed)) for seed in (0, 1))
     assert not one.in_initial and one.mutant_share == 1.0 and not np.array_equal(one.alpha, two.alpha)
     assert len(one.alpha) == 120 and set(one.alpha) | set(one.beta) <= set(BINS)

@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -20,10 +20,8 @@ from learned_mapping.programs.trace.primitive_costs import (
     primitive_flop,
 )
 
-DEFAULT_UNROLL_LIMIT = 20_000
-"""Operations that unrolling one loop may make."""
-MAX_OPERATIONS = 1_000_000
-"""Of all loops together, one within another."""
+DEFAULT_UNROLL_LIMIT = 20_000  # Operations that unrolling one loop may make.
+MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
 
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
@@ -53,20 +51,15 @@ class Value(NamedTuple):
 class Operation(NamedTuple):
     """One primitive."""
 
-    name: str
-    """Distinct; the scope it was traced in and the primitive."""
-    kind: str
-    """The primitive's name."""
+    name: str  # Distinct; the scope it was traced in and the primitive.
+    kind: str  # The primitive's name.
     flop: float
-    inputs: tuple[int, ...]
-    """Values read, distinct; literals left out."""
-    read_bytes: tuple[int, ...]
-    """Bytes read of each input."""
+    inputs: tuple[int, ...]  # Values read, distinct; literals left out.
+    read_bytes: tuple[int, ...]  # Bytes read of each input.
     outputs: tuple[int, ...]
     in_place: bool = False
     """Whether the first output may overwrite the first input (`dynamic_update_slice`, `scatter`)."""
-    update_bytes: int = 0
-    """Bytes of the update, when it does."""
+    update_bytes: int = 0  # Bytes of the update, when it does.
     effect: bool = False
     """Whether it is seen outside (a callback, a message, a write into an outer reference): it stays, read or not."""
 
@@ -78,14 +71,10 @@ class Dataflow:
     name: str
     values: list[Value]
     operations: list[Operation]
-    arguments: list[int]
-    """One value per leaf of the function's arguments."""
-    argument_leaves: list[list[int]]
-    """The leaves of each positional argument."""
-    constants: list[int]
-    """Arrays the function closes over."""
-    outputs: list[int | None]
-    """One value per leaf of the result, None for a literal."""
+    arguments: list[int]  # One value per leaf of the function's arguments.
+    argument_leaves: list[list[int]]  # The leaves of each positional argument.
+    constants: list[int]  # Arrays the function closes over.
+    outputs: list[int | None]  # One value per leaf of the result, None for a literal.
     donations: tuple[tuple[tuple[int, ...], tuple[int | None, ...]], ...] = ()
     """Of each outermost nested `jit` that donates: the arguments that it does, and its results."""
     unknown: Mapping[str, int] = field(default_factory=dict)
@@ -140,19 +129,7 @@ def flatten(
         if builder.cells[index] != value and not isinstance(value, jex.Literal):
             aval = builder.cell_avals[index]
             builder.emit("freeze", "", [builder.cells[index]], [aval], [], {}, effect=True)
-    flow = Dataflow(
-        name=name,
-        values=builder.values,
-        operations=builder.operations,
-        arguments=arguments,
-        argument_leaves=argument_leaves,
-        constants=builder.constants,
-        outputs=[v if isinstance(v, int) else None for v in results],
-        donations=tuple(builder.donations),
-    )
-    flow = without_dead_operations(flow)
-    unknown = Counter(kind for operation in flow.operations for kind in builder.unknown.get(operation.name, ()))
-    return replace(flow, unknown=dict(sorted(unknown.items())))
+    return builder.dataflow(arguments, argument_leaves, results)
 
 
 def widths(args: Sequence[Any]) -> AbstractContextManager:
@@ -163,25 +140,20 @@ def widths(args: Sequence[Any]) -> AbstractContextManager:
 
 def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
     """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
+    with told(name, "cannot be traced"), widths(args):
+        return jax.make_jaxpr(function)(*args)
+
+
+@contextmanager
+def told(source: str, fault: str, field: str = "") -> Iterator[None]:
+    """What fails within is raised as an `InputError` with the first line of its reason."""
     try:
-        with widths(args):
-            return jax.make_jaxpr(function)(*args)
+        yield
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a user's function may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be traced ({type(error).__name__}: {text})") from error
-
-
-def without_dead_operations(flow: Dataflow) -> Dataflow:
-    """The same dataflow with only the operations that some result or effect depends on."""
-    needed = {v for v in flow.outputs if v is not None}
-    kept = []
-    for operation in reversed(flow.operations):
-        if operation.effect or needed.intersection(operation.outputs):
-            needed.update(operation.inputs)
-            kept.append(operation)
-    return replace(flow, operations=kept[::-1])
+        kind, text = type(error).__name__, str(error).strip().split("\n")[0][:300]
+        raise InputError(source, field, f"{fault} ({f'{kind}: {text}' if text else kind})") from error
 
 
 class _Builder:
@@ -202,6 +174,22 @@ class _Builder:
         self.arrays: dict[int, int] = {}  # an array in the program's text -> its value
         self.shards = 1  # of the maps that are being walked
         self.in_jit = False
+
+    def dataflow(
+        self, arguments: list[int], argument_leaves: list[list[int]], results: Sequence[Atom | None]
+    ) -> Dataflow:
+        """What is laid out, as far as some result or effect depends on it."""
+        outputs = [v if isinstance(v, int) else None for v in results]
+        needed, kept = {v for v in outputs if v is not None}, []
+        for operation in reversed(self.operations):
+            if operation.effect or needed.intersection(operation.outputs):
+                needed.update(operation.inputs)
+                kept.append(operation)
+        unknown = Counter(kind for operation in kept for kind in self.unknown.get(operation.name, ()))
+        return Dataflow(
+            self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
+            donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
+        )  # fmt: skip
 
     def distinct(self, name: str) -> str:
         count = self.names.get(name, 0)
@@ -362,16 +350,15 @@ class _Builder:
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
         body, length = params["jaxpr"], int(params["length"])
-        self.refuse_long(where, length, body)
         first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
         sequence_avals = [v.aval for v in equation.invars[second:]]
         element_avals = [v.aval for v in body.jaxpr.invars[second:]]
         result_avals = [v.aval for v in equation.outvars[params["num_carry"] :]]
-        stacked: list[list[Atom | None]] = [[None] * length for _ in result_avals]
+        stacked: list[list[Atom | None]] = [[] for _ in result_avals]
         stacked_avals = [v.aval for v in body.jaxpr.outvars[params["num_carry"] :]]
-        for step in reversed(range(length)) if params["reverse"] else range(length):
-            inside = f"{where}.{step}"
+        for turn in self.rounds(where, length):
+            inside = f"{where}.{length - 1 - turn if params['reverse'] else turn}"
             elements = [
                 self.emit("slice", inside, [xs], [whole], [part], {})[0] if isinstance(xs, int) else None
                 for xs, whole, part in zip(sequences, sequence_avals, element_avals)
@@ -379,9 +366,9 @@ class _Builder:
             results = self.call(body, [*fixed, *carry, *elements], inside)
             carry = results[: params["num_carry"]]
             for row, result in zip(stacked, results[params["num_carry"] :]):
-                row[step] = result
+                row.append(result)
         wholes = [
-            self.emit("concatenate", where, row, [part] * length, [whole], {})[0]
+            self.emit("concatenate", where, row[::-1] if params["reverse"] else row, [part] * length, [whole], {})[0]
             for row, part, whole in zip(stacked, stacked_avals, result_avals)
         ]
         return [*carry, *wholes]
@@ -400,20 +387,24 @@ class _Builder:
                 "a loop whose trip count depends on data cannot be laid out as a graph: use jax.lax.scan, or "
                 "jax.lax.fori_loop with Python integers as bounds",
             )
-        self.refuse_long(where, count, params["body_jaxpr"], params["cond_jaxpr"])
-        for step in range(count):
+        for step in self.rounds(where, count):
             self.call(params["cond_jaxpr"], [*tested, *carry], f"{where}.{step}/condition")
             carry = self.call(params["body_jaxpr"], [*fixed, *carry], f"{where}.{step}")
         return carry
 
-    def refuse_long(self, where: str, length: int, *bodies: Any) -> None:
-        size = sum(count_operations(body.jaxpr) for body in bodies)
-        if length * size > self.unroll_limit:
-            raise InputError(
-                self.name, where,
-                f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
-                f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
-            )  # fmt: skip
+    def rounds(self, where: str, length: int) -> Iterator[int]:
+        """Counts the iterations of a loop; raises `InputError` after the first where all would make too many
+        operations."""
+        before = len(self.operations)
+        for step in range(length):
+            yield step
+            size = max(len(self.operations) - before, 1)
+            if step == 0 and length * size > self.unroll_limit:
+                raise InputError(
+                    self.name, where,
+                    f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
+                    f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
+                )  # fmt: skip
 
     def cond(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         index, operands = inputs[0], inputs[1:]
@@ -551,19 +542,3 @@ def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
     if amount is None or (maker.primitive.name == "sub" and at == 1):
         return 0.0
     return -float(amount) if maker.primitive.name == "sub" else float(amount)
-
-
-def count_operations(jaxpr: Any) -> int:
-    """How many operations laying out `jaxpr` makes, nested calls and loops included (an upper bound)."""
-    total = 0
-    for equation in jaxpr.eqns:
-        kind, params = equation.primitive.name, equation.params
-        inside = [] if kind in RULES or kind == "pallas_call" else [count_operations(f) for f in held_functions(params)]
-        if kind == "scan":
-            sequences = len(equation.invars) - params["num_consts"] - params["num_carry"]
-            total += int(params["length"]) * (inside[0] + sequences)
-        elif kind == "while":
-            total += sum(inside) * (trip_count(equation, literals(equation)) or 1)
-        else:
-            total += sum(inside) + len(equation.outvars) * (kind == "cond") if inside else 1
-    return total

@@ -25,15 +25,11 @@ class Instruction:
     """A group of operations that run as one."""
 
     name: str
-    kind: str
-    """The only operation's primitive, or ``fusion``."""
-    position: int
-    """Where its heavy operation, or else its last one, stands in the dataflow."""
+    kind: str  # The only operation's primitive, or ``fusion``.
+    position: int  # Where its heavy operation, or else its last one, stands in the dataflow.
     flop: float
-    reads: dict[int, int]
-    """Values read from memory and the bytes read of each."""
-    writes: list[int]
-    """Values written to memory."""
+    reads: dict[int, int]  # Values read from memory and the bytes read of each.
+    writes: list[int]  # Values written to memory.
     in_place: tuple[int, int] | None
     """The value that may be overwritten, and the bytes that change, for a slice update or scatter."""
 

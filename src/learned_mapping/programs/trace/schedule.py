@@ -38,8 +38,7 @@ from learned_mapping.programs.program import (
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
 from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
 
-ALLOCATION_BYTES = 512
-"""Granularity of buffer sizes."""
+ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
 
 
 def schedule(

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from learned_mapping.errors import InputError, shown
@@ -135,10 +136,6 @@ class _Reader:
         self.functions: dict[str, Any] = {}
 
     def read(self, module: Any) -> Any:
-        from dataclasses import replace
-
-        from learned_mapping.programs.trace.dataflow import Dataflow, without_dead_operations
-
         for op in module.body.operations:
             if op.operation.name == "func.func":
                 self.functions[op.attributes["sym_name"].value] = op
@@ -151,22 +148,7 @@ class _Reader:
         block = main.regions[0].blocks[0]
         arguments = [self.builder.value(self.aval(a), f"arg{i}") for i, a in enumerate(block.arguments)]
         outputs = self.walk(block, {a: v for a, v in zip(block.arguments, arguments)}, "", 0)
-        flow = without_dead_operations(
-            Dataflow(
-                name=self.name,
-                values=self.builder.values,
-                operations=self.builder.operations,
-                arguments=arguments,
-                argument_leaves=[[v] for v in arguments],
-                constants=self.builder.constants,
-                outputs=outputs,
-            )
-        )
-        counts: dict[str, int] = {}
-        for operation in flow.operations:
-            for kind in self.builder.unknown.get(operation.name, ()):
-                counts[kind] = counts.get(kind, 0) + 1
-        return replace(flow, unknown=dict(sorted(counts.items())))
+        return self.builder.dataflow(arguments, [[v] for v in arguments], outputs)
 
     def aval(self, value: Any) -> Any:
         """The abstract array of a value; what holds no data has no element type."""
@@ -241,10 +223,9 @@ class _Reader:
             return self.enter(function.regions[0].blocks[0], inputs, {}, scope, depth)
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
-            kinds = ["select_n"] * len(results)
             return [
-                self.emit(each, scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
-                for each, result, values in zip(kinds, results, zip(*branches))
+                self.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
+                for result, values in zip(results, zip(*branches))
             ]
         params: dict[str, Any] = {}
         if kind == "custom_call":
@@ -281,7 +262,7 @@ class _Reader:
         elif kind in ("convolution", "dynamic_conv"):
             conv = self.dialect.ConvDimensionNumbers(attributes["dimension_numbers"])
             spec = (conv.kernel_output_feature_dimension, conv.kernel_input_feature_dimension)
-            params["dimension_numbers"] = _Numbers((*spec, *conv.kernel_spatial_dimensions))
+            params["dimension_numbers"] = SimpleNamespace(rhs_spec=(*spec, *conv.kernel_spatial_dimensions))
             params["lhs_dilation"] = dense("lhs_dilation", [])
         elif kind in ("reduce_window", "select_and_scatter"):
             params["window_dimensions"] = dense("window_dimensions", [1])
@@ -296,16 +277,8 @@ class _Reader:
             suffix = BODIES.get(body[-1], "") if len(body) == 1 else ""
             if kind == "scatter":
                 return {"sum": "scatter-add", "prod": "scatter-mul", "": "scatter"}.get(suffix, f"scatter-{suffix}")
-            known = f"{kind}_{suffix}" if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")) else kind
-            return known
+            return f"{kind}_{suffix}" if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")) else kind
         return PRIMITIVES.get(kind, kind)
-
-
-class _Numbers:
-    """The part of a convolution's dimension numbers that its cost needs."""
-
-    def __init__(self, rhs_spec: tuple[int, ...]):
-        self.rhs_spec = rhs_spec
 
 
 def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:

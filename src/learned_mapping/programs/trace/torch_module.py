@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, without_dead_operations
+from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, told
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
@@ -83,7 +83,7 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
     from torch._decomp import get_decompositions
     from torch.export import default_decompositions, export
 
-    try:
+    with told(name, "cannot be exported by torch"):
         program = module
         if isinstance(module, torch.nn.Module):
             example = jax.tree.map(lambda leaf: _tensor(leaf, module), tuple(args))
@@ -91,11 +91,6 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
         table = default_decompositions()
         table.update(get_decompositions([getattr(torch.ops.aten, op) for op in DECOMPOSED]))
         return program.run_decompositions(table)
-    except (InputError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a user's module may even end the interpreter
-        text = str(error).strip().split("\n")[0][:300]
-        raise InputError(name, "", f"cannot be exported by torch ({type(error).__name__}: {text})") from error
 
 
 def _tensor(leaf: Any, module: Any) -> Any:
@@ -132,20 +127,7 @@ class _Reader:
                 known = [None if a is None else (self.builder.value(a, node.name), a) for a in self.arrays(node)]
                 self.known[node] = known
                 (weights if node.name in held else arguments).extend(pair[0] for pair in known if pair)
-        builder = self.builder
-        flow = without_dead_operations(
-            Dataflow(
-                name=self.name,
-                values=builder.values,
-                operations=builder.operations,
-                arguments=[*weights, *arguments],
-                argument_leaves=[[v] for v in arguments],
-                constants=[],
-                outputs=outputs,
-            )
-        )
-        left = [kind for op in flow.operations for kind in builder.unknown.get(op.name, ())]
-        return replace(flow, unknown={kind: left.count(kind) for kind in sorted(set(left))}), weights
+        return self.builder.dataflow([*weights, *arguments], [[v] for v in arguments], outputs), weights
 
     def arrays(self, node: Any) -> list[Any]:
         """The abstract arrays of a node's results, None for each that is no tensor."""

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.programs.trace.dataflow import told
 
 MAX_ELEMENTS = 2**48
 DTYPES = {
@@ -28,12 +29,10 @@ class Example(NamedTuple):
     """A JAX function with example arguments that hold no data."""
 
     function: Callable
-    args: tuple[Any, ...]
-    """Pytrees of `jax.ShapeDtypeStruct`."""
+    args: tuple[Any, ...]  # Pytrees of `jax.ShapeDtypeStruct`.
     parameters: tuple[int, ...] = ()
     """Positions of the arguments that are parameters, optimiser state or model state."""
-    donated: tuple[int, ...] = ()
-    """Positions of the arguments that results may overwrite."""
+    donated: tuple[int, ...] = ()  # Positions of the arguments that results may overwrite.
 
 
 def parse_argument(text: str) -> jax.ShapeDtypeStruct:
@@ -57,9 +56,7 @@ def parse_argument(text: str) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(dimensions, jax.numpy.dtype(DTYPES.get(dtype, dtype)))
 
 
-def load_example(
-    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = (), donated: Sequence[int] = ()
-) -> Example:
+def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = ()) -> Example:
     """The function that ``MODULE:FUNCTION`` names, with its arguments.
 
     With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no arguments and
@@ -69,7 +66,7 @@ def load_example(
     Args:
       spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
         name of the function, dotted where it is an attribute of something.
-      parameters, donated: as in `Example`; they go before what the function returns.
+      parameters: as in `Example`; they go before what the function returns.
 
     Raises:
       InputError: the module or function is missing, fails to import, or returns something else.
@@ -79,7 +76,7 @@ def load_example(
         raise InputError(spec, "", "is asynchronous: a function that JAX can trace returns at once")
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
-        return _with_donated(spec, Example(function, args, tuple(parameters), tuple(donated)))
+        return _with_donated(spec, Example(function, args, tuple(parameters)))
     if is_torch(function):
         fault = "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that returns both"
         raise InputError(spec, "", fault)
@@ -93,12 +90,8 @@ def load_example(
             spec, "", f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function without "
             "arguments that returns (function, args)",
         )  # fmt: skip
-    try:
+    with told(spec, "fails"):
         result = function()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a user's function may even end the interpreter
-        raise InputError(spec, "", f"fails ({_one_line(error)})") from error
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
             spec, "", f"expected (function, args), got {type(result).__name__}: name a function of no arguments that "
@@ -107,11 +100,8 @@ def load_example(
     found = Example(*result)
     if not isinstance(found.args, tuple | list):
         raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(found.args).__name__}")
-    example = Example(
-        found.function, tuple(found.args), tuple(parameters) or _positions(spec, found.parameters),
-        tuple(donated) or _positions(spec, found.donated),
-    )  # fmt: skip
-    return _with_donated(spec, example)
+    positions = tuple(parameters) or _positions(spec, found.parameters)
+    return _with_donated(spec, Example(found.function, tuple(found.args), positions, _positions(spec, found.donated)))
 
 
 def is_torch(value: Any) -> bool:
@@ -124,12 +114,8 @@ def _with_donated(spec: str, example: Example) -> Example:
     """The example with the arguments that its function, one of `jax.jit`, says it donates, unless others are named."""
     if example.donated or not isinstance(example.function, jax.stages.Wrapped):
         return example
-    try:
+    with told(spec, "cannot be traced"):
         info = example.function.trace(*example.args).args_info[0]
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise InputError(spec, "", f"cannot be traced ({_one_line(error)})") from error
     donated = [i for i, leaves in enumerate(map(jax.tree_util.tree_leaves, info)) if any(a.donated for a in leaves)]
     return example._replace(donated=tuple(donated))
 
@@ -147,12 +133,11 @@ def _load(spec: str) -> Callable:
         raise InputError(spec, "", "expected MODULE:FUNCTION")
     found: Any = _import(spec, module_name)
     for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise InputError(spec, name, f"{module_name} has no such function") from None
-        except Exception as error:  # a user's module may answer for itself
-            raise InputError(spec, name, f"cannot be looked up ({_one_line(error)})") from error
+        with told(spec, "cannot be looked up", name):  # a user's module may answer for itself
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                raise InputError(spec, name, f"{module_name} has no such function") from None
     if not callable(found):
         raise InputError(spec, name, f"is no function but {type(found).__name__}")
     return found
@@ -175,24 +160,12 @@ def _import(spec: str, module_name: str) -> Any:
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():
         raise InputError(path, "", "no such file")
-    try:
-        with beside(spec):
-            if path.suffix != ".py":
-                return importlib.import_module(module_name)
-            loader = importlib.util.spec_from_file_location(path.stem, path)
-            assert loader is not None and loader.loader is not None
-            module = importlib.util.module_from_spec(loader)
-            sys.modules.setdefault(path.stem, module)
-            loader.loader.exec_module(module)
-            return module
-    except ModuleNotFoundError as error:
-        raise InputError(spec, "", f"cannot be imported: no module named {error.name!r}") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise InputError(spec, "", f"cannot be imported ({_one_line(error)})") from error
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0][:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    with told(spec, "cannot be imported"), beside(spec):
+        if path.suffix != ".py":
+            return importlib.import_module(module_name)
+        loader = importlib.util.spec_from_file_location(path.stem, path)
+        assert loader is not None and loader.loader is not None
+        module = importlib.util.module_from_spec(loader)
+        sys.modules.setdefault(path.stem, module)
+        loader.loader.exec_module(module)
+        return module

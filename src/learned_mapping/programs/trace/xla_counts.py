@@ -64,8 +64,7 @@ class Counts(NamedTuple):
     """FLOP, or bytes, of a program by two rules."""
 
     ours: float
-    xla: float
-    """Of the whole program; negative where XLA cannot say."""
+    xla: float  # Of the whole program; negative where XLA cannot say.
     differences: dict[str, float]
     """Primitive -> ours less XLA's, where they differ, the largest first."""
 
@@ -102,17 +101,11 @@ def compare(function: Callable, *args: Any, name: str = "function", **options: A
         except Exception as error:  # what a compiler may say is nowhere written down
             text = str(error).strip().split("\n")[0][:300]
             raise InputError(name, "--check", f"XLA cannot count it on the CPU ({text})") from error
-        return _compared(flow, closed, whole)
-
-
-def _compared(flow: Dataflow, closed: Any, whole: tuple[float, float]) -> dict[str, Counts]:
-    ours = _by_kind(flow)
-    every: tuple[Counter, Counter] = (Counter(), Counter())
-    once = [0.0, 0.0]
-    for kind, cost, times, part in _primitives(closed.jaxpr, 1, 1.0, {}):
-        for i in range(2):
-            every[i][kind] += times * cost[i]
-            once[i] += part * cost[i]
+        ours, every, once = _by_kind(flow), (Counter(), Counter()), [0.0, 0.0]
+        for kind, cost, times, part in _primitives(closed.jaxpr, 1, 1.0, {}):
+            for i in range(2):
+                every[i][kind] += times * cost[i]
+                once[i] += part * cost[i]
     counts = {}
     for i, name in enumerate(("flop", "bytes")):
         apart = {kind: ours[i][kind] - every[i][kind] for kind in {*ours[i], *every[i]}}

@@ -6,12 +6,14 @@ Parameters are Haiku's, ``{module: {name: array}}``.
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping.folders import networks_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, Features, features
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
@@ -20,6 +22,11 @@ Parameters = Mapping[str, Mapping[str, np.ndarray]]
 Network = TypeVar("Network")
 
 EPSILON = 1e-5  # Inside the root of the layer norm, as Haiku's default.
+TWO_OPS = Features(
+    np.zeros((2, len(NODE_FEATURES)), np.float32), np.zeros((1, len(EDGE_FEATURES)), np.float32),
+    np.array([0], np.int32), np.array([1], np.int32), np.array([0, 1], np.int32), 0,
+)  # fmt: skip
+"""What the arrays of a file are tried on: two ops, one edge."""
 
 
 def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> np.ndarray:
@@ -77,10 +84,39 @@ def read_network(path: str | os.PathLike, kind: type[Network], bins: Sequence[fl
             raise InputError(path, name, "expected finite float32 numbers")
         parameters.setdefault(module, {})[parameter] = values
     try:
-        _check(parameters, model, len(bins))
+        if logits(parameters, TWO_OPS, model, 1).shape != (2, 3, 2, len(bins)):
+            raise InputError(path, "heads", f"are not 3 pairs over {len(bins)} bins")
         return kind(parameters, **{name: (header | {"model": model})[name] for name in _said(kind)}), header
     except KeyError as error:
         raise InputError(path, str(error.args[0]), "is missing") from None
+    except (ValueError, IndexError) as error:
+        raise InputError(path, "", f"its arrays do not fit each other ({error})") from None
+
+
+def find_network(training: str, name: str, fault: str = "") -> Path:
+    """The file of a trained network.
+
+    Args:
+      training: with what the names of its kind begin, such as ``reinforce``; empty for those that imitate elites.
+      name: the rest, such as ``traced-runtime-0``.
+      fault: what is said, where there are others, instead of their names.
+
+    Raises:
+      MissingNetworkError: there is none of this name.
+    """
+    folder, start = networks_folder() / "regal", f"{training}-" if training else ""
+    kinds = [""] if training else ["synthetic-", "traced-"]
+    known = sorted(each.stem.removeprefix(start) for kind in kinds for each in folder.glob(f"{start}{kind}*.npz"))
+    if name not in known:
+        told = f"no network is named {start + name!r}, there are: {', '.join(known) or 'none'}"
+        raise MissingNetworkError("network", "", fault if known and fault else told)
+    return folder / f"{start}{name}.npz"
+
+
+def check_objective(objective: str, instance: Instance, name: str) -> None:
+    """Raises `InputError` where a network was trained for another objective than the instance's."""
+    if objective != instance.objective:
+        raise InputError("network", name, f"was trained for {objective}, not for {instance.objective}")
 
 
 def _said(kind: type) -> list[str]:
@@ -125,14 +161,10 @@ def _gas(parameters: Parameters, seen: Features) -> np.ndarray:
         inner, outer = weights["w_h"][:, : 2 * width], weights["w_h"][:, 2 * width :]
         state = np.zeros(width, x.dtype)
         for op in order.tolist():
-            z, r = np.split(_sigmoid(gates[op, : 2 * width] + state @ inner), 2)
+            z, r = np.split(0.5 * (1 + np.tanh(0.5 * (gates[op, : 2 * width] + state @ inner))), 2)  # a sigmoid
             state = (1 - z) * state + z * np.tanh(gates[op, 2 * width :] + (r * state) @ outer)
             out[op] = state
     return np.concatenate([*states, x], axis=1)
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(0.5 * x))
 
 
 def _perceptron(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
@@ -147,27 +179,3 @@ def _activation(parameters: Parameters, name: str, x: np.ndarray) -> np.ndarray:
     x = x - x.mean(axis=1, keepdims=True)
     scale = norm["scale"] / np.sqrt(np.einsum("nh,nh->n", x, x) / x.shape[1] + EPSILON)[:, None]
     return np.maximum(x * scale + norm["offset"], 0.0)
-
-
-def _check(parameters: Parameters, model: str, bins: int) -> None:
-    """Raises `KeyError` naming the first module or array that is missing or of a shape that does not fit."""
-    width = parameters["node_encoder/mlp_out"]["b"].shape[0]
-    sizes = {"node_encoder": (len(NODE_FEATURES), width)}
-    if model == "gnn":
-        sizes["edge_encoder"] = (len(EDGE_FEATURES), width)
-        sizes |= {name: (3 * width, width) for name in ("message_forward", "message_backward")}
-        sizes["node_update"] = (2 * width, width)
-    heads = {f"head_{i}_{which}": (width if model == "gnn" else 3 * width, bins) for i in range(3) for which in "ab"}
-    for name, (inside, outside) in (sizes | heads).items():
-        hidden = parameters[f"{name}/mlp_0"]["b"].shape[0]
-        shapes = {
-            ("mlp_0", "w"): (inside, hidden), ("mlp_norm_0", "scale"): (hidden,), ("mlp_norm_0", "offset"): (hidden,),
-            ("mlp_out", "w"): (hidden, outside), ("mlp_out", "b"): (outside,),
-        }  # fmt: skip
-        for (layer, array), shape in shapes.items():
-            if parameters[f"{name}/{layer}"][array].shape != shape:
-                raise KeyError(f"{name}/{layer}:{array} of shape {shape}")
-    for name in ("forward", "backward") if model == "gas" else ():
-        for array, shape in {"w_i": (width, 3 * width), "w_h": (width, 3 * width), "b": (3 * width,)}.items():
-            if parameters[name][array].shape != shape:
-                raise KeyError(f"{name}:{array} of shape {shape}")

@@ -155,11 +155,12 @@ def model_of(parameters: Mapping[str, Any]) -> str:
     return "gas" if "forward" in parameters else "gnn"
 
 
+def head_ends(parameters: Mapping[str, Any]) -> list[str]:
+    """The modules of the heads' last layers, in order."""
+    return sorted(name for name in parameters if name.startswith("head_") and name.endswith("mlp_out"))
+
+
 def initial_parameters(model: str, batch: Batch, rng: np.random.Generator) -> Any:
     """Random weights; the heads' last layers are 0, so that every bin is as likely as any other at first."""
-    shapes = jax.eval_shape(network(model).init, jax.random.PRNGKey(0), batch)
-    drawn = draw_parameters(shapes, rng)
-    for module in drawn:
-        if module.startswith("head_") and module.endswith("mlp_out"):
-            drawn[module] = jax.tree_util.tree_map(np.zeros_like, drawn[module])
-    return drawn
+    drawn = draw_parameters(jax.eval_shape(network(model).init, jax.random.PRNGKey(0), batch), rng)
+    return drawn | {module: jax.tree.map(np.zeros_like, drawn[module]) for module in head_ends(drawn)}

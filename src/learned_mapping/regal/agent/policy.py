@@ -7,7 +7,6 @@ run, for mutants alone.
 
 import functools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,19 @@ import jraph
 import numpy as np
 from scipy.special import softmax
 
-from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.forward import Parameters, check_devices, instance_logits, read_network, write_network
+from learned_mapping.regal.agent.forward import (
+    Parameters,
+    check_devices,
+    check_objective,
+    find_network,
+    instance_logits,
+    read_network,
+    write_network,
+)
 from learned_mapping.regal.agent.network import (
     HIDDEN,
     ROUNDS,
@@ -32,15 +38,13 @@ from learned_mapping.regal.agent.network import (
     Perceptron,
     embed,
     graph_of,
+    head_ends,
     make_batch,
     model_of,
     network,
 )
-from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.schedule import Schedule
-from learned_mapping.regal.searches.brkga import MutantLaw, brkga
-from learned_mapping.regal.searches.local_search import random_search
+from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.proposals import law_of
 
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -72,10 +76,9 @@ def random_parameters(batch: Batch, rng: np.random.Generator, model: str = "gnn"
     inits = (network(model, len(BINS)).init, value.init)
     shapes = [jax.eval_shape(init, jax.random.PRNGKey(0), batch) for init in inits]
     drawn, second = (draw_parameters(each, rng) for each in shapes)
-    for module in sorted(drawn):
-        if module.startswith("head_") and module.endswith("mlp_out"):
-            scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(HIDDEN)
-            drawn[module]["w"] = scaled.astype(np.float32)
+    for module in head_ends(drawn):
+        scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(HIDDEN)
+        drawn[module]["w"] = scaled.astype(np.float32)
     return drawn, second
 
 
@@ -151,22 +154,16 @@ def policy_for(instance: Instance, network: str | None = None, training: str = "
     """The trained network of this name, or the one that serves the objective.
 
     Args:
-      training: with which the names of its files begin: a value of `TRAININGS`.
+      training: with which the names of its files begin, a value of `TRAININGS`.
 
     Raises:
       InputError: there is no such network, it was trained for the other objective, or errors of `check_devices`.
     """
     check_devices(instance)
-    path = policy_path(instance.objective, network, training)
-    known = sorted(each.stem.removeprefix(f"{training}-") for each in path.parent.glob(f"{training}-*.npz"))
-    if path.stem.removeprefix(f"{training}-") not in known:
-        fault = f"no network is named {path.stem!r}, there are: {', '.join(known) or 'none'}"
-        if network is None and known:
-            fault = f"none was trained so for {instance.objective}; {OTHERWISE[instance.objective]}"
-        raise MissingNetworkError("network", "", fault)
-    found = _read(path)
-    if found.objective != instance.objective:
-        raise InputError("network", path.stem, f"was trained for {found.objective}, not for {instance.objective}")
+    path, objective = policy_path(instance.objective, network, training), instance.objective
+    fault = "" if network else f"none was trained so for {objective}; {OTHERWISE[objective]}"
+    found = _read(find_network(training, path.stem.removeprefix(f"{training}-"), fault))
+    check_objective(found.objective, instance, path.stem)
     return found
 
 
@@ -177,23 +174,13 @@ def untrained(instance: Instance, seed: int = 0) -> Policy:
     return Policy(jax.tree.map(np.asarray, parameters), instance.objective, "none", seed)
 
 
-def with_policy(network: str | None = None, *, method: str = "regal", average: bool = False):
-    """A search as in the paper: `methods.Search`.
-
-    Args:
-      network: such as ``synthetic-runtime-1``; of an untrained one, its seed.
-      method: of `TRAININGS`.
-      average: whether every op has the network's average law, the control that sees no graph.
-    """
-
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> tuple[Schedule, dict[str, float]]:
-        training = training_of(method, instance.objective)
-        own = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
-        law = own.law(instance, rng, average=average)
-        search = brkga if method != "idrs" else random_search
-        return decode(instance, search(instance, rng, budget, law=law)), {}
-
-    return run
+def reinforced_law(
+    instance: Instance, rng: np.random.Generator, method: str = "regal", network: str | None = None
+) -> MutantLaw:
+    """The law that a method of `REINFORCED` searches by; of an untrained network, `network` is its seed."""
+    training = training_of(method, instance.objective)
+    own = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
+    return own.law(instance, rng, average=method.endswith("-average"))
 
 
 def _seed(network: str | None) -> int:
@@ -202,33 +189,27 @@ def _seed(network: str | None) -> int:
     return int(network or 0)
 
 
-TRAININGS = {
-    "regal": "reinforce", "regal-average": "reinforce", "regal-untrained": "", "regal-cloned": "cloned",
-    "regal-cloned-average": "cloned", "regal-clone": "clone", "regal-longer": "longer", "gas": "gas",
-    "regal-from-cut": "from-cut",
+REINFORCED = {
+    "regal": ("reinforce", "BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone"),
+    "regal-average": ("reinforce", "the same network's average law for every op: what it has learned but of no graph"),
+    "regal-untrained": ("", "the same network with random weights"),
+    "regal-cloned": ("cloned", "regal, begun at weights that have cloned a written rule; for peak memory"),
+    "regal-cloned-average": ("cloned", "the same network's average law for every op"),
+    "regal-clone": ("clone", "the cloned rule as it is, before REINFORCE: the control of regal-cloned"),
+    "regal-longer": (
+        "longer", "regal after a training of ten times the length; one network, for running time of synthetic graphs"
+    ),
+    "regal-from-cut": (
+        "from-cut", "regal, begun at weights that have cloned the spectral cut; for running time of synthetic graphs"
+    ),
+    "gas": ("gas", "regal with a recurrent network, which reads the ops in order and sees no edges"),
+    "idrs": ("", "random search from the laws of regal's networks; for peak memory of regal-cloned's"),
 }  # fmt: skip
-"""Method -> how the names of its networks' files begin; ``idrs`` draws from those of REGAL, of either training."""
+"""Method -> how the names of its networks' files begin, and its description; ``idrs`` draws from those of REGAL, of
+either training."""
+TRAININGS = {name: training for name, (training, _) in REINFORCED.items()}
 
 
 def training_of(method: str, objective: str) -> str:
     """As `TRAININGS`; the laws of ``idrs`` for peak memory come from networks that began at a cloned rule."""
     return TRAININGS[method] if method != "idrs" else {"runtime": "reinforce", "memory": "cloned"}[objective]
-
-
-_DESCRIBED = {
-    "regal": "BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone",
-    "regal-average": "the same network's average law for every op: what it has learned but of no graph",
-    "regal-untrained": "the same network with random weights",
-    "regal-cloned": "regal, begun at weights that have cloned a written rule; for peak memory",
-    "regal-cloned-average": "the same network's average law for every op",
-    "regal-clone": "the cloned rule as it is, before REINFORCE: the control of regal-cloned",
-    "regal-longer": "regal after a training of ten times the length; one network, for running time of synthetic graphs",
-    "regal-from-cut": "regal, begun at weights that have cloned the spectral cut; for running time of synthetic graphs",
-    "gas": "regal with a recurrent network, which reads the ops in order and sees no edges",
-    "idrs": "random search from the laws of regal's networks; for peak memory of regal-cloned's",
-}
-REINFORCED: dict[str, tuple[str, Callable]] = {
-    name: (description, functools.partial(with_policy, method=name, average=name.endswith("-average")))
-    for name, description in _DESCRIBED.items()
-}
-"""Name -> description, and a function from a network's name to the search; entries as in `methods.LEARNED`."""

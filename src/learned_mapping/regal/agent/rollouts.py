@@ -9,14 +9,13 @@ and chromosomes in float32.
 import copy
 import functools
 
-import numba
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.regal.rules.decode import Workspace, fitness_of, make_workspace
+from learned_mapping.regal.rules.decode import make_workspace
 from learned_mapping.regal.rules.instance import Arrays
-from learned_mapping.regal.searches.brkga import BrkgaParameters, Population, Shares, _evolve, _start
-from learned_mapping.regal.searches.random_numbers import Tables, draw, stream, tabulate
+from learned_mapping.regal.searches.brkga import BrkgaParameters, Population, Shares, _evolve, draw_and_score
+from learned_mapping.regal.searches.random_numbers import Tables, stream, tabulate
 
 
 @functools.lru_cache(maxsize=8)
@@ -75,7 +74,8 @@ def rollouts(
     population = Population(np.zeros((2, size, length), dtype), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
     pool, fitness = population.chromosomes, population.fitness
     work, tables, rows = make_workspace(arrays), pair_tables(bins), law_rows(choices, bins)
-    _start(arrays, work, rng, population, tables, 0, size)
+    draw_and_score(arrays, work, rng, pool[0], fitness[0], tables, 0)
+    population.ranks[:] = np.argsort(fitness[0], kind="mergesort")
     laws = [Tables(tables.alpha, tables.beta, row[None], tables.knots) for row in rows]
     shares = Shares(parameters.elites, parameters.mutants, parameters.mutants, parameters.bias)
     before, costs, best = copy.deepcopy(rng), np.zeros(len(laws)), np.zeros(generations - 1)
@@ -86,20 +86,12 @@ def rollouts(
         if generations > 1:
             pool[1] = first[0]
         fitness[1] = first[1]
-        _draw_and_score(arrays, work, copy.deepcopy(before), pool[1, drawn], fitness[1, drawn], law)
+        draw_and_score(arrays, work, copy.deepcopy(before), pool[1, drawn], fitness[1, drawn], law, law.rows.shape[1])
         if generations > 1:
             population.ranks[:] = np.argsort(fitness[1], kind="mergesort")
             _evolve(arrays, work, copy.deepcopy(rng), second, shares, law, best)
         costs[number] = best[-1] if generations > 1 else fitness[1].min()
     return costs
-
-
-@numba.njit(cache=True)
-def _draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, law: Tables):
-    """Draws chromosomes [M, L] by a law and scores them, as a generation draws its mutants."""
-    for row in range(len(chromosomes)):
-        draw(chromosomes[row], rng, law, 0, law.rows.shape[1])
-        fitness[row] = fitness_of(a, chromosomes[row], work)
 
 
 def uniform_cost(arrays: Arrays, seed: tuple[int, ...], evaluations: int, runs: int) -> float:

@@ -6,17 +6,15 @@ differences are as large as a run's noise. The paper's policy has no such action
 
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.errors import InputError, MissingNetworkError
-from learned_mapping.folders import networks_folder
+from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
-from learned_mapping.regal.agent.forward import check_devices
+from learned_mapping.regal.agent.forward import check_devices, find_network
 from learned_mapping.regal.rules.instance import Instance
 
 VECTORS = NODE_FEATURES[NODE_FEATURES.index("eigenvector_2") :]
@@ -86,17 +84,10 @@ def check_served(instance: Instance) -> None:
         raise InputError("objective", instance.objective, "regal-vector was trained for running time alone")
 
 
-def vector_path(network: str) -> Path:
-    return networks_folder() / "regal" / f"vector-{network}.npz"
-
-
 @functools.lru_cache(maxsize=8)
 def vector_policy(network: str = "traced-runtime-0") -> VectorPolicy:
     """The trained policy of this name; raises `InputError` where there is none."""
-    path = vector_path(network)
-    if not path.exists():
-        known = sorted(each.stem.removeprefix("vector-") for each in path.parent.glob("vector-*.npz"))
-        raise MissingNetworkError("network", network, f"is not known, there are: {', '.join(known) or 'none'}")
+    path = find_network("vector", network)
     arrays, _ = read_checkpoint(path)
     try:
         named = {name: arrays[name] for name in ("w", "b", "v", "linear")}

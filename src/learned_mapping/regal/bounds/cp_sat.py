@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from learned_mapping.cp_sat import run
 from learned_mapping.errors import InputError
 from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, StepsModel
-from learned_mapping.regal.bounds.cp_sat_model import Model, Phase, RuntimeModel
+from learned_mapping.regal.bounds.cp_sat_model import Phase, RuntimeModel
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 
@@ -66,11 +66,12 @@ def cp_sat(
     found, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
         # Built anew for each phase: what is known to be possible narrows every domain before the search.
-        model = build(instance, phase)
+        kind = RuntimeModel if instance.objective == "runtime" else StepsModel if phase.steps else MemoryModel
+        model = kind(instance, phase)
         if best is not None:
             model.hint(best)
-        if phase.one_way:
-            model.at_least(found.bound)
+        if phase.one_way:  # no schedule has a smaller peak: the search may stop there
+            model.model.add(model.peak >= round(found.bound / model.unit))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
@@ -99,13 +100,6 @@ def _phases(instance: Instance) -> list[Phase]:
     phases = [phase for phase in PHASES[instance.objective] if phase.most_ops is None or ops <= phase.most_ops]
     total = sum(phase.share for phase in phases)
     return [phase._replace(share=phase.share / total) for phase in phases]
-
-
-def build(instance: Instance, phase: Phase) -> Model:
-    """The model of a phase."""
-    if instance.objective == "runtime":
-        return RuntimeModel(instance, phase)
-    return StepsModel(instance, phase) if phase.steps else MemoryModel(instance, phase)
 
 
 def _better(one: CpSatResult, other: CpSatResult) -> CpSatResult:

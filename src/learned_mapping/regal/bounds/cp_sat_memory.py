@@ -50,14 +50,15 @@ class MemoryModel(PeakModel):
         super().__init__(instance)
         model, graph = self.model, self.graph
         self.horizon = horizon = graph.num_ops + len(self.sent)
-        self.position = [model.new_int_var(0, horizon - 1, "") for _ in range(graph.num_ops)]
+        self.moment = [model.new_int_var(0, horizon - 1, "") for _ in range(graph.num_ops)]
+        self.length = [1] * graph.num_ops
         self.transfer = {tensor: model.new_int_var(0, horizon - 1, "") for tensor in self.sent}
         self.peak = self._bytes("peak")
         steps: tuple[list, list] = ([], [])
         held: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
             for literal, intervals in zip((~x, x), steps):
-                intervals.append(model.new_optional_fixed_size_interval_var(self.position[op], 1, literal, ""))
+                intervals.append(model.new_optional_fixed_size_interval_var(self.moment[op], 1, literal, ""))
         for tensor in range(graph.num_tensors):
             self._add_tensor(tensor, steps, held)
         for k, literals in enumerate(([~x for x in self.on_second], self.on_second)):
@@ -75,11 +76,11 @@ class MemoryModel(PeakModel):
         model, graph, horizon = self.model, self.graph, self.horizon
         intervals = []
         for tensor in range(graph.num_tensors):
-            born = self.position[self.producer[tensor]]
+            born = self.moment[self.producer[tensor]]
             end, length = model.new_int_var(1, horizon, ""), model.new_int_var(1, horizon, "")
             model.add(end >= born + 1)
             for consumer in self.consumers[tensor]:
-                model.add(end >= self.position[consumer] + 1)
+                model.add(end >= self.moment[consumer] + 1)
             if graph.tensor_is_output[tensor]:
                 model.add(end == horizon)
             intervals.append(model.new_interval_var(born, length, end, ""))
@@ -92,7 +93,7 @@ class MemoryModel(PeakModel):
         makes, and the weights there; at the end each device holds its weights and the graph's outputs made there.
         """
         model = self.model
-        for op, position in enumerate(self.position):
+        for op, position in enumerate(self.moment):
             model.add(position >= self.before[op])
             model.add(position <= self.horizon - 1 - self.after[op])
         last, used = list(self.weights), list(self.weights)
@@ -111,7 +112,7 @@ class MemoryModel(PeakModel):
         """The intervals of a tensor's copies: at home from its producer on, elsewhere from its transfer on."""
         model, graph, horizon = self.model, self.graph, self.horizon
         producer, size = self.producer[tensor], self.size[tensor]
-        home, born = self.on_second[producer], self.position[producer]
+        home, born = self.on_second[producer], self.moment[producer]
         end = model.new_int_var(1, horizon, "")
         model.add(end >= born + 1)
         if graph.tensor_is_output[tensor]:
@@ -129,10 +130,10 @@ class MemoryModel(PeakModel):
         away_end = model.new_int_var(1, horizon, "")
         for consumer in self.consumers[tensor]:
             apart = self.apart[producer, consumer]
-            model.add(self.position[consumer] >= born + 1)
-            model.add(self.position[consumer] >= moment + 1).only_enforce_if(apart)
-            model.add(end >= self.position[consumer] + 1).only_enforce_if(~apart)
-            model.add(away_end >= self.position[consumer] + 1).only_enforce_if(apart)
+            model.add(self.moment[consumer] >= born + 1)
+            model.add(self.moment[consumer] >= moment + 1).only_enforce_if(apart)
+            model.add(end >= self.moment[consumer] + 1).only_enforce_if(~apart)
+            model.add(away_end >= self.moment[consumer] + 1).only_enforce_if(apart)
         for literal, intervals in zip((home, ~home), held):
             here = self._both(sent, literal)
             length = model.new_int_var(1, horizon, "")
@@ -143,11 +144,7 @@ class MemoryModel(PeakModel):
         self._hint_devices((start.placement ^ start.placement[0]).tolist())
         self._limit(start)
         for position, (what, target) in enumerate(start.order.tolist()):
-            self.model.add_hint(self.position[what] if target == RUN_OP else self.transfer[what], position)
-
-    def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """What the solver found."""
-        return self._assemble(solver, self.position, [1] * self.graph.num_ops, self.transfer)
+            self.model.add_hint(self.moment[what] if target == RUN_OP else self.transfer[what], position)
 
 
 class StepsModel(PeakModel):
@@ -292,10 +289,6 @@ class StepsModel(PeakModel):
                 home = self.on_second[self.producer[tensor]]
                 self.model.add_bool_or(~now[step], home, to_second)
                 self.model.add_bool_or(~now[step], ~home, ~to_second)
-
-    def at_least(self, bound: float) -> None:
-        """No schedule has a smaller peak, bytes: the search may stop there."""
-        self.model.add(self.peak >= round(bound / self.unit))
 
     def hint(self, start: Schedule) -> None:
         """Gives the peak of `start` as a limit; its order may break the rules above."""

@@ -50,6 +50,9 @@ class Model:
     """
 
     unit: float  # Seconds or bytes of one unit of the objective.
+    moment: list[cp_model.IntVar]  # Of each op, a time or a place in the sequence.
+    length: list[int]  # Of each op, in the same.
+    transfer: dict[int, cp_model.IntVar]  # The moment at which each tensor is sent that may be.
 
     def __init__(self, instance: Instance, *, pinned: bool = True):
         self.instance, self.graph = instance, instance.graph
@@ -94,17 +97,17 @@ class Model:
             home = placement[self.producer[tensor]]
             self.model.add_hint(sent, any(placement[c] != home for c in self.consumers[tensor]))
 
-    def _assemble(self, solver, op_time, op_length, transfer_time) -> Schedule:
-        """A schedule from times: of items that meet, those of no length come first, in topological order."""
+    def schedule(self, solver: cp_model.CpSolver) -> Schedule:
+        """What the solver found: of items that meet, those of no length come first, in topological order."""
         placement = [int(solver.value(x)) for x in self.on_second]
         rank = np.argsort(self.graph.topological_order).tolist()
         items = []
-        for op in range(self.graph.num_ops):
-            items.append((solver.value(op_time[op]), op_length[op] > 0, rank[op], 0, op, RUN_OP))
+        for op, moment in enumerate(self.moment):
+            items.append((solver.value(moment), self.length[op] > 0, rank[op], 0, op, RUN_OP))
         for tensor, sent in self.sent.items():
             if solver.value(sent):
                 home = self.producer[tensor]
-                moment = solver.value(transfer_time[tensor])
+                moment = solver.value(self.transfer[tensor])
                 items.append((moment, False, rank[home], 1, tensor, 1 - placement[home]))
         return self._schedule(placement, [item[-2:] for item in sorted(items)])
 
@@ -129,30 +132,30 @@ class RuntimeModel(Model):
         self.length = np.floor(seconds / self.unit).astype(np.int64).tolist()
         self.horizon = horizon = int(sum(self.length))
         self.barriers = phase.barriers
-        self.start = [model.new_int_var(0, horizon - length, "") for length in self.length]
+        self.moment = [model.new_int_var(0, horizon - length, "") for length in self.length]
         self.transfer = {tensor: model.new_int_var(0, horizon, "") for tensor in self.sent}
         self.makespan = model.new_int_var(0, horizon, "makespan")
         devices: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
             for literal, intervals in zip((~x, x), devices):
-                at = (self.start[op], self.length[op])
+                at = (self.moment[op], self.length[op])
                 intervals.append(model.new_optional_fixed_size_interval_var(*at, literal, ""))
-            model.add(self.makespan >= self.start[op] + self.length[op])
+            model.add(self.makespan >= self.moment[op] + self.length[op])
         for tensor, sent in self.sent.items():
             producer, moment = self.producer[tensor], self.transfer[tensor]
             interval = model.new_optional_fixed_size_interval_var(moment, 0, sent, "")
             for intervals in devices:
                 intervals.append(interval)
-            ready = self.start[producer] + self.length[producer]
+            ready = self.moment[producer] + self.length[producer]
             model.add(moment >= ready)
             for consumer in self.consumers[tensor]:
-                model.add(self.start[consumer] >= ready)
+                model.add(self.moment[consumer] >= ready)
                 apart = self.apart[producer, consumer]
-                model.add(self.start[consumer] >= moment).only_enforce_if(apart)
+                model.add(self.moment[consumer] >= moment).only_enforce_if(apart)
         for intervals in devices:
             model.add_no_overlap(intervals)
         # Follows from the devices, but binds before they are chosen.
-        every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.start, self.length)]
+        every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.moment, self.length)]
         model.add_cumulative(every, [1] * graph.num_ops, 2)
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
         model.add(self.makespan >= (horizon + 1) // 2)
@@ -170,8 +173,8 @@ class RuntimeModel(Model):
         sides: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
             before = model.new_bool_var("")
-            model.add(self.start[op] + self.length[op] <= moment).only_enforce_if(before)
-            model.add(self.start[op] >= moment).only_enforce_if(~before, sent)
+            model.add(self.moment[op] + self.length[op] <= moment).only_enforce_if(before)
+            model.add(self.moment[op] >= moment).only_enforce_if(~before, sent)
             for literal, side in zip((~x, x), sides):
                 side.append(self._both(before, literal))
         first, second = (cp_model.LinearExpr.weighted_sum(side, self.length) for side in sides)
@@ -198,14 +201,10 @@ class RuntimeModel(Model):
         clock = [0, 0]
         for what, target in start.order.tolist():
             if target == RUN_OP:
-                self.model.add_hint(self.start[what], clock[placement[what]])
+                self.model.add_hint(self.moment[what], clock[placement[what]])
                 clock[placement[what]] += self.length[what]
             else:
                 clock = [max(clock)] * 2
                 self.model.add_hint(self.transfer[what], clock[0])
         self.model.add_hint(self.makespan, max(clock))
         self.model.add(self.makespan <= max(clock))
-
-    def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """What the solver found."""
-        return self._assemble(solver, self.start, self.length, self.transfer)

@@ -4,7 +4,7 @@ A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; 
 one other chromosome, each entry taken from the elite with probability `bias`. All is compiled, decoder included.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -119,12 +119,11 @@ class Shares(NamedTuple):
 
 
 @numba.njit(cache=True)
-def _start(a: Arrays, work: Workspace, rng, population: Population, tables: Tables, entries, scored):
-    """Draws and scores the first `scored` rows of generation 0, `entries` of each by the tables; ranks all."""
-    for row in range(scored):
-        draw(population.chromosomes[0, row], rng, tables, row % len(tables.rows), entries)
-        population.fitness[0, row] = fitness_of(a, population.chromosomes[0, row], work)
-    population.ranks[:] = np.argsort(population.fitness[0], kind="mergesort")
+def draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, tables: Tables, entries):
+    """Draws chromosomes [M, L], `entries` of each by the laws of the tables in turn, and scores them."""
+    for row in range(len(chromosomes)):
+        draw(chromosomes[row], rng, tables, row % len(tables.rows), entries)
+        fitness[row] = fitness_of(a, chromosomes[row], work)
 
 
 @numba.njit(cache=True)
@@ -182,7 +181,8 @@ def populations(
     shares = Shares(parameters.elites, parameters.mutants, lawful, parameters.bias)
     now = Population(np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
     initial = entries if law is not None and law.in_initial else 0
-    _start(a, work, rng, now, tables, initial, size if scored is None else scored)
+    draw_and_score(a, work, rng, now.chromosomes[0, :scored], now.fitness[0, :scored], tables, initial)
+    now.ranks[:] = np.argsort(now.fitness[0], kind="mergesort")
     best = now.fitness[0, now.ranks[:1]]
     while True:
         best = np.zeros((yield now, best))
@@ -211,16 +211,34 @@ def brkga(
     evolution = populations(instance, rng, parameters, law, scored)
     now, best = next(evolution)
     budget.record(best[0], scored, better=float.__lt__)
-    chunk = 1
-    while not budget.spent():
-        left = budget.remaining_samples
-        generations = chunk if left is None else min(chunk, left // fresh)
-        if generations == 0:
-            break
-        before = budget.seconds
-        now, best = evolution.send(generations)
-        for value in best:
-            budget.record(value, fresh, better=float.__lt__)
-        # Chunks of about a twentieth of a second: short against any limit in seconds, long against a call.
-        chunk = max(1, min(1000, int(generations * 0.05 / max(budget.seconds - before, 1e-6))))
+
+    def evolve(least: float, values: np.ndarray) -> None:
+        nonlocal now
+        now, values[:] = evolution.send(len(values))
+
+    in_chunks(budget, best[0], evolve, samples=fresh, sizes=(1, 1000))
     return now.ranked(1)[0]
+
+
+def in_chunks(
+    budget: Budget,
+    least: float,
+    run: Callable[[float, np.ndarray], object],
+    *,
+    samples: int = 1,
+    sizes: tuple[int, int] = (10, 100_000),
+) -> None:
+    """Calls ``run(least, values)``, which fills in the least fitness after each of so many steps, until the budget is
+    spent; a step is so many `samples`. Chunks last about a twentieth of a second: short against any limit in seconds,
+    long against a call."""
+    chunk = sizes[0]
+    while not budget.spent():
+        left, before = budget.remaining_samples, budget.seconds
+        values = np.zeros(chunk if left is None else min(chunk, left // samples))
+        if not len(values):
+            break
+        run(least, values)
+        least = values[-1]
+        for value in values:
+            budget.record(value, samples, better=float.__lt__)
+        chunk = max(sizes[0], min(sizes[1], int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))

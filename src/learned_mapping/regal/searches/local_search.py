@@ -9,7 +9,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.regal.rules.decode import Workspace, device_of, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import Arrays, Instance
-from learned_mapping.regal.searches.brkga import MutantLaw, tables_of
+from learned_mapping.regal.searches.brkga import MutantLaw, in_chunks, tables_of
 from learned_mapping.regal.searches.random_numbers import Tables, draw
 
 
@@ -134,10 +134,10 @@ def random_search(
     a, work, tables = instance.arrays, make_workspace(instance), tables_of(law)
     best, trial = np.zeros((2, instance.chromosome_length))
 
-    def sample(fitness, values):
-        return _sample(a, work, rng, best, trial, fitness, tables, budget.samples, values)
+    def sample(least: float, values: np.ndarray) -> None:
+        _sample(a, work, rng, best, trial, least, tables, budget.samples, values)
 
-    _in_chunks(budget, np.inf, sample)
+    in_chunks(budget, np.inf, sample)
     return best
 
 
@@ -163,21 +163,8 @@ def local_search(
     fitness = fitness_of(a, chromosome, work)
     budget.record(fitness, better=float.__lt__)
 
-    def climb(fitness, values):
-        return _climb(a, work, rng, chromosome, fitness, p.device_share, p.cluster_share, p.cluster_ops, values)
+    def climb(least: float, values: np.ndarray) -> None:
+        _climb(a, work, rng, chromosome, least, p.device_share, p.cluster_share, p.cluster_ops, values)
 
-    _in_chunks(budget, fitness, climb)
+    in_chunks(budget, fitness, climb)
     return chromosome
-
-
-def _in_chunks(budget: Budget, fitness: float, run) -> None:
-    """Calls ``run(fitness, values) -> fitness`` until the budget is spent, recording each entry of `values`."""
-    chunk = 50
-    while not budget.spent():
-        left = budget.remaining_samples
-        values = np.zeros(chunk if left is None else min(chunk, left))
-        before = budget.seconds
-        fitness = run(fitness, values)
-        for value in values:
-            budget.record(value, better=float.__lt__)
-        chunk = max(10, min(100_000, int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))

@@ -41,82 +41,58 @@ def _next(state):
     return _mix(state[0])
 
 
+def _for_streams(of_stream):
+    """A decorator of a function for generators: compiled for a stream, it is `of_stream`."""
+
+    def decorate(of_generator):
+        def chosen(*arguments):
+            streams = [each for each in arguments if isinstance(each, types.Array) and each.dtype == types.uint64]
+            return of_stream if streams else of_generator
+
+        overload(of_generator, strict=False)(chosen)
+        return of_generator
+
+    return decorate
+
+
+@_for_streams(lambda rng: (_next(rng) >> np.uint64(11)) * _ULP)
 def uniform(rng):
     """A number in [0, 1)."""
     return rng.random()
 
 
-@overload(uniform)
-def _uniform(rng):
-    if isinstance(rng, types.Array):
-        return lambda rng: (_next(rng) >> np.uint64(11)) * _ULP
-    return lambda rng: rng.random()
+def _no_beta(rng, a, b):
+    if a > 0.0:
+        raise ValueError("a stream draws from tables alone")
+    return np.nan
 
 
-def fill(values, rng):
-    """Fills an array with numbers in [0, 1)."""
-    for i in range(len(values)):
-        values[i] = rng.random()
-
-
-@overload(fill)
-def _fill(values, rng):
-    if isinstance(rng, types.Array):
-
-        def at_once(values, rng):
-            state = rng[0]
-            for i in range(len(values)):
-                values[i] = (_mix(state + _STEP * np.uint64(i + 1)) >> np.uint64(11)) * _ULP
-            rng[0] = state + _STEP * np.uint64(len(values))
-
-        return at_once
-    return fill
-
-
+@_for_streams(_no_beta)
 def beta(rng, a, b):
     """A number from Beta(a, b); a stream has none."""
     return rng.beta(a, b)
 
 
-@overload(beta)
-def _beta(rng, a, b):
-    if isinstance(rng, types.Array):
+def _cross_by_coins(child, elite, other, rng, bias):
+    limit, length, state = round(bias * 65536.0), len(child), rng[0]
+    whole = length - length % 4
+    words = np.empty(length // 4 + length % 4, np.uint64)
+    for i in range(len(words)):
+        words[i] = _mix(state + _STEP * np.uint64(i + 1))
+    rng[0] = state + _STEP * np.uint64(len(words))
+    coins = words.view(np.uint16)  # Four to a number, the last entries one each.
+    for i in range(whole):
+        child[i] = elite[i] if coins[i] < limit else other[i]
+    for i in range(whole, length):
+        child[i] = elite[i] if coins[whole + 4 * (i - whole)] < limit else other[i]
 
-        def without(rng, a, b):
-            if a > 0.0:
-                raise ValueError("a stream draws from tables alone")
-            return np.nan
 
-        return without
-    return lambda rng, a, b: rng.beta(a, b)
-
-
+@_for_streams(_cross_by_coins)
 def cross(child, elite, other, rng, bias):
     """Fills a child: every entry from the elite parent with probability `bias`, else from the other one."""
     for i in range(len(child)):
         ours, theirs = elite[i], other[i]
         child[i] = ours if rng.random() < bias else theirs
-
-
-@overload(cross)
-def _cross(child, elite, other, rng, bias):
-    if isinstance(rng, types.Array):
-
-        def by_coins(child, elite, other, rng, bias):
-            limit, length, state = round(bias * 65536.0), len(child), rng[0]
-            whole = length - length % 4
-            words = np.empty(length // 4 + length % 4, np.uint64)
-            for i in range(len(words)):
-                words[i] = _mix(state + _STEP * np.uint64(i + 1))
-            rng[0] = state + _STEP * np.uint64(len(words))
-            coins = words.view(np.uint16)  # Four to a number, the last entries one each.
-            for i in range(whole):
-                child[i] = elite[i] if coins[i] < limit else other[i]
-            for i in range(whole, length):
-                child[i] = elite[i] if coins[whole + 4 * (i - whole)] < limit else other[i]
-
-        return by_coins
-    return cross
 
 
 CELLS = 64  # Cells of equal probability in a table; the outermost two are halved again and again, towards the ends.
@@ -227,7 +203,8 @@ def draw(chromosome, rng, tables, turn, entries):
                 chromosome[i] = low + (place - cell) * (knots[row, HALVINGS + cell + 1] - low)
             else:
                 chromosome[i] = _in_tail(knots[row] if cell == 0 else knots[row, ::-1], min(place, CELLS - place))
-    fill(chromosome[entries:], rng)
+    for i in range(entries, len(chromosome)):
+        chromosome[i] = uniform(rng)
 
 
 @numba.njit(cache=True)
