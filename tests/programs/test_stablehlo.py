@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import os
 import random
 import subprocess
@@ -17,8 +18,21 @@ from learned_mapping.cli import main
 from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import read_graph
+from learned_mapping.programs.trace import stablehlo
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.stablehlo import MEMORY_BYTES, read_stablehlo
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """The parser within this process: others begin by importing JAX."""
+
+    def run(command, *, input, **options):
+        code, text = stablehlo.answer(json.loads(command[-1]), input)
+        out, err = ("", text) if code else (text, "")
+        return subprocess.CompletedProcess(command, code, out.encode(), err.encode())
+
+    monkeypatch.setattr(stablehlo.subprocess, "run", run)
 
 
 def array(*shape, dtype="float32"):
@@ -45,7 +59,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_of_the_zoo_costs_what_its_trace_costs(name, tmp_path):
+def test_a_model_of_the_zoo_costs_what_its_trace_costs(name, tmp_path, here):
     """FLOP within a hundredth, bytes of weights to the byte: catches an operation under another primitive's rule."""
     example = builder("zoo").example(name, **MODELS[name])
     traced = trace(example.function, *example.args, parameters=example.parameters)
@@ -66,7 +80,7 @@ def mixed(weights, x):
     return y.at[jnp.array([0, 2])].add(1.0), jnp.argmax(jnp.cumsum(y, 1)), jnp.take(y, jnp.array([1, 1]), axis=0)
 
 
-def test_bytecode_and_text_are_one_graph(tmp_path):
+def test_bytecode_and_text_are_one_graph(tmp_path, here):
     """Also a portable artifact, which `jax.export` writes; the branches both count."""
     args = (array(4, 8), array(6, 4))
     module, positions = lowered(mixed, args, (0,))
@@ -127,7 +141,7 @@ SELF = (
         ("ML\x00", "not StableHLO"),
     ],
 )
-def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys):
+def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys, here):
     path, out = tmp_path / "m.mlir", tmp_path / "out.json"
     path.write_text(text)
     assert main(["solve", "regal", str(path), "--method", "list-scheduler", "--out", str(out)]) == 2
