@@ -143,7 +143,7 @@ def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
 def test_artifacts_and_make(capsys, folder):
     code, out, _err = run(capsys, "artifacts", "--json")
     assert code == 0 and [row["state"] for row in json.loads(out)["artifacts"]] == ["not yet run"] * 2
-    assert answer(capsys, "make", "toy.table", "--profile", "full", "--json", "--seeds", "2")["made"][0]["runs"] == 6
+    assert answer(capsys, "make", "toy.table", "--profile", "full", "--seeds", "2")["made"][0]["runs"] == 6
     code, out, _err = run(capsys, "artifacts")
     assert "toy.table" in out and "fresh" in out
 

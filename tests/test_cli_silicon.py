@@ -20,7 +20,7 @@ def test_what_solve_writes_check_accepts(capsys, folder, method):
     assert (folder / "p.json").read_bytes() == (folder / "q.json").read_bytes()
     check = ("check", "mcm", "graph.json", "p.json")
     assert answer(capsys, *check, "--hardware", "silicon")["costs"] == solved["costs"]
-    assert answer(capsys, *check)["costs"] == solved["costs"], "the file says that it was made for silicon"
+    assert answer(capsys, *check)["costs"] == solved["costs"], "the file says silicon"
     assert "silicon_throughput" not in answer(capsys, *check, "--hardware", "analytical")["costs"]
 
 
@@ -68,7 +68,7 @@ def test_a_package_of_ones_own(capsys, folder, hardware):
     ],
 )  # fmt: skip
 def test_a_package_that_cannot_be_is_named(capsys, folder, package, options, said):
-    """Also chips that are said twice, and an unknown method, beside which those of silicon are listed."""
+    """Also chips said twice, and an unknown method."""
     (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | package))
     arguments = ["graph.json", "--method", "greedy-careful", "--package", "odd.json", "--out", "p.json", *options]
     line = refusal(capsys, "solve", "mcm", *arguments)

@@ -92,7 +92,7 @@ def test_folding_frees_chips_and_check_knows_which_graph_was_meant(capsys, folde
     for fold in ((), ("--fold",)):
         arguments = ["masked.json", "--method", "greedy-careful", "--chips", "4", "--out", "p.json", "--json", *fold]
         used[fold] = answer(capsys, "solve", "mcm", *arguments)["costs"]["chips_used"]
-        assert answer(capsys, "check", "mcm", "masked.json", "p.json", "--json")["costs"]["chips_used"] == used[fold]
+        assert answer(capsys, "check", "mcm", "masked.json", "p.json")["costs"]["chips_used"] == used[fold]
     assert used[()] == 2 and used[("--fold",)] == 4
     options = ("--method", "brkga", "--fold", "--out", "s.json")
     assert "--fold" in refusal(capsys, "solve", "regal", "graph.json", *options) and not (folder / "s.json").exists()

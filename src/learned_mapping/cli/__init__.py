@@ -63,7 +63,7 @@ def _interrupt_again(unraisable: Any) -> None:
 
 
 class _Heedless:
-    """A stream whose reader may go, as `head` does: what is said to it then is lost, and nothing else."""
+    """A stream whose reader may go, as `head` does: what is said to it then is lost."""
 
     def __init__(self, stream: Any):
         self._stream = stream

@@ -323,7 +323,7 @@ def _judged_task(
 
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
-    """The problem of an instance and a solution, which may be named before them, and their files."""
+    """The problem of an instance and a solution, named before them or not, and their files."""
     named = given[0] in PAPER_NAMES
     files = given[1:] if named else given
     if not 1 <= len(files) <= 2:
@@ -363,7 +363,7 @@ JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
 
 
 def judged_options(path: str) -> dict[str, Any]:
-    """The options of a solution's file that its judge needs; raises `InputError` naming file and field."""
+    """The options in a solution's file that its judge needs; raises `InputError`."""
     if path.endswith(minimalloc.ENDINGS):
         return {}
     node = read_json(path)

@@ -169,7 +169,7 @@ class Silicon:
 
 
 class SiliconModel(ChipModel):
-    """Silicon behind the interface of the analytical model, so that every method runs on it unchanged.
+    """Silicon behind the interface of the analytical model: every method runs on it.
 
     What a compiler knows stays the model's: `op_seconds`, `tensor_seconds`, `latencies`, `runtime`. What it can only
     find out by running is measured: `throughput`.

@@ -35,8 +35,8 @@ from learned_mapping.programs.json_io import MAX_NAME, read_bytes, utf8_text
 
 SECONDS_PER_UNIT = 1e-6  # Seconds of one unit of ``compute_cost``.
 
-MAX_FIELDS = 500_000  # Most braces, colons and commas of a text, whose parser takes seconds for so many.
-MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes, for each of which the parser needs memory.
+MAX_FIELDS = 500_000  # Most braces, colons and commas: the parser takes seconds for so many.
+MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes: each takes the parser memory.
 
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
@@ -59,7 +59,7 @@ DATA_TYPES = (
 
 @functools.cache
 def _message_type() -> Any:
-    """The class of CostGraphDef messages. Fields have presence, so that one given twice is noticed."""
+    """The class of CostGraphDef messages, whose fields have presence: one given twice is noticed."""
     file = FileDescriptorProto(name="cost_graph.proto", syntax="proto2")
     kinds = file.enum_type.add(name="DataType")
     for number, name in enumerate(DATA_TYPES.split()):
@@ -128,7 +128,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
         if not 0 <= node.compute_cost * SECONDS_PER_UNIT <= MAX_SECONDS:
             fault = f"{node.compute_cost} is outside [0, {MAX_SECONDS / SECONDS_PER_UNIT:g}]"
             fail(op, "compute_cost", fault)
-    tensors: list[tuple[str, int, int, bool]] = []  # name, producer, bytes, whether it leaves the graph
+    tensors: list[tuple[str, int, int, bool]] = []  # name, producer, bytes, is output
     tensor_of: dict[tuple[int, int | str], int] = {}
     """By its producer and port, or the control edges of a producer."""
 

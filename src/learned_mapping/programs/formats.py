@@ -260,7 +260,7 @@ def _merged(
 
 
 def _varied(instruction: dict[str, Node], num_buffers: int) -> list[int]:
-    """Positions in the instruction, bit by bit. Without a ``varied`` field all buffers vary, in order."""
+    """Positions in the instruction, bit by bit; all, in order, without a ``varied`` field."""
     if "varied" not in instruction:
         if num_buffers > MAX_VARIED:
             fault = f"{num_buffers} buffers need a 'varied' field of at most {MAX_VARIED} positions"

@@ -25,7 +25,7 @@ Lists = tuple[tuple[int, ...], ...]
 
 
 def frozen_array(values: Any, dtype: Any) -> np.ndarray:
-    """A read-only copy of `values`, without negative zeros, so that equal values have equal bytes."""
+    """A read-only copy of `values` without negative zeros: equal values, equal bytes."""
     array = np.array(values, dtype=dtype)
     if array.dtype.kind == "f":
         array += 0.0

@@ -312,7 +312,7 @@ def expect_schema(node: Node, schema: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
-    """Writes a file whole or not at all; compresses (reproducibly) when its name ends in ``.gz``."""
+    """Writes a file whole or not at all; packed, reproducibly, when its name ends in ``.gz``."""
     path = Path(path)
     if path.suffix == ".gz":
         packed = io.BytesIO()
@@ -341,7 +341,7 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
 
 @functools.cache
 def _remove_stale(folder: Path) -> None:
-    """Removes what processes that were killed while they wrote have left in a folder; once in a process."""
+    """Removes what killed writers have left in a folder; once in a process."""
     for path in folder.glob(".*.tmp"):
         writer = re.search(r"\.(\d+)-[^.]*\.tmp$", path.name)
         try:
@@ -354,7 +354,7 @@ def _remove_stale(folder: Path) -> None:
 
 
 def check_writable(folder: str | os.PathLike) -> None:
-    """Makes a folder where there is none; raises `InputError` where nothing can be written to it."""
+    """Makes a folder where there is none; raises `InputError` where it cannot be written to."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         fault = "" if os.access(folder, os.W_OK | os.X_OK) else "no permission"

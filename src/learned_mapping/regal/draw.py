@@ -205,7 +205,7 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
 
 
 def _profile(graph: ComputationGraph) -> Figure:
-    """A large graph by depth alone: seconds of its ops by kind, and bytes of the tensors made there."""
+    """A large graph by depth: seconds of its ops by kind, and bytes of the tensors made."""
     depth, seconds = depth_of(graph), op_seconds(graph, DevicePair())
     colours, kinds = _op_colours(graph)
     bins = min(int(depth.max()) + 1, 200)

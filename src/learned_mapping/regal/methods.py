@@ -74,7 +74,7 @@ def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Run:
 
 
 def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
-    """Searches take the samples, and a quarter of the seconds; the solver starts from their best."""
+    """Searches take samples and a quarter of the seconds; the solver starts from the best."""
     seconds = None if budget.limit_s is None else budget.limit_s / 8
     starts = []
     for search in (brkga, _local_search):
@@ -91,7 +91,7 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     found = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
     if found.schedule is not None and budget.record(schedule_fitness(instance, found.schedule), better=float.__lt__):
         best = found.schedule
-    # The model knows no memory limit: where it forbids the optimum, the bound stays and the proof does not.
+    # The model knows no memory limit: where that forbids the optimum, the proof goes.
     proven = found.optimal and schedule_fitness(instance, best) <= found.cost * (1 + 1e-9)
     return best, {"bound": found.bound, "optimal": float(proven)}
 
@@ -339,7 +339,7 @@ class Scheduling(Problem):
         return f": {self.method(method.partition(':')[0]).description}"
 
     def beside(self, task: Instance) -> tuple[str, dict[str, float]]:
-        """BRKGA with the paper's evaluations, at most `BESIDE_SECONDS`; and what no schedule can beat."""
+        """BRKGA with the paper's evaluations, and what no schedule can beat."""
         found = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS)
         name = f"brkga, {found.samples:,} evaluations"
         return task.cost_name, {name: found.metrics[task.cost_name], "no schedule is below": floor(task)}

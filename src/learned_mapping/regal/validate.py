@@ -104,7 +104,7 @@ def validate(
 
 
 def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
-    """Seconds of each op: the graph's estimates, else arithmetic or traffic, whichever takes longer."""
+    """Seconds of each op: the graph's estimates, else the longer of arithmetic and traffic."""
     if graph.op_seconds is not None:
         return [float(s) for s in graph.op_seconds]
     seconds = []
@@ -120,7 +120,7 @@ def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
 def _time(
     graph: ComputationGraph, placement: list[int], queues: list[list[tuple[int, int]]], pair: DevicePair
 ) -> float:
-    """Seconds until all queues are empty. In a rendezvous both ends wait at the head of their queues."""
+    """Seconds until all queues are empty; a rendezvous waits at the head of both."""
     now, waiting = [0.0] * pair.devices, [deque(queue) for queue in queues]
     produced: dict[int, float] = {}
     seconds = _seconds(graph, pair)

@@ -26,7 +26,7 @@ MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
 SCOPES = frozenset("ReadEffect WriteEffect AccumEffect InternalMutableArrayEffect NamedAxisEffect".split())
-"""Effects that need no keeping of their own: what is written into a reference is kept where it is read."""
+"""Effects that keep nothing: what is written into a reference is kept where it is read."""
 
 
 class Cell(NamedTuple):
@@ -58,7 +58,7 @@ class Operation(NamedTuple):
     read_bytes: tuple[int, ...]  # Bytes read of each input.
     outputs: tuple[int, ...]
     in_place: bool = False
-    """Whether the first output may overwrite the first input (`dynamic_update_slice`, `scatter`)."""
+    """Whether the first output may overwrite the first input, as in a scatter."""
     update_bytes: int = 0  # Bytes of the update, when it does.
     effect: bool = False
     """Whether it is seen outside (a callback, a message, a write into an outer reference): it stays, read or not."""
@@ -285,7 +285,7 @@ class _Builder:
             return self.enter(equation, function, inputs, scope)
         in_avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
-        cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # which it may read and write
+        cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # read or written
         in_avals = [getattr(aval, "inner_aval", aval) for aval in in_avals]
         every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
         outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
@@ -428,7 +428,7 @@ class _Builder:
         return [chosen(options, var.aval) for options, var in zip(zip(*results), equation.outvars)]
 
     def linear_solve(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
-        """The solver that `custom_linear_solve` was given; what it is differentiated with costs nothing."""
+        """The solver it was given; what it is differentiated with costs nothing."""
         lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
         start = lengths.matvec + lengths.vecmat
         return self.call(jaxprs.solve, [*inputs[start : start + lengths.solve], *inputs[sum(lengths) :]], scope)
@@ -441,7 +441,7 @@ SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 
 
 def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
-    """The jaxprs among an equation's parameters, open, also those within tuples and dictionaries."""
+    """The jaxprs among an equation's parameters, open; also those within containers."""
     for leaf in jax.tree_util.tree_leaves(tuple(params.values())):
         leaf = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
         if isinstance(leaf, jex.Jaxpr):
@@ -490,7 +490,7 @@ def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
 
 
 def literals(equation: Any) -> list[Any]:
-    """The numbers among an equation's operands that stand in the program's text, None for the others."""
+    """An equation's operands that are numbers in the program's text, None for the others."""
     return [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
 
 

@@ -1,4 +1,4 @@
-"""Operations grouped into the instructions of a program, and their order. `schedule` states the rules."""
+"""Operations grouped into instructions, and their order. `schedule` states the rules."""
 
 import heapq
 import math
@@ -31,7 +31,7 @@ class Instruction:
     reads: dict[int, int]  # Values read from memory and the bytes read of each.
     writes: list[int]  # Values written to memory.
     in_place: tuple[int, int] | None
-    """The value that may be overwritten, and the bytes that change, for a slice update or scatter."""
+    """Of a slice update or scatter: the value that may be overwritten, the bytes that change."""
 
 
 def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:

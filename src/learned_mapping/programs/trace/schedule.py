@@ -139,7 +139,7 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
 
 
 def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = ()) -> Program:
-    """The scheduled program of a dataflow; `pairs` are (argument, result) values that may share memory."""
+    """The program of a dataflow; `pairs` (argument, result) of values may share memory."""
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}
     instructions, updates = order_instructions(instructions, paired)

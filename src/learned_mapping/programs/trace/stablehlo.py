@@ -214,7 +214,7 @@ class _Reader:
                 "of a JAX function, others are unrolled before they are exported",
             )
         if kind == "constant":
-            splat = getattr(op.attributes["value"], "is_splat", False)  # one number, whatever its shape
+            splat = getattr(op.attributes["value"], "is_splat", False)  # one number
             return [None if splat else self.builder.constant(results[0], self.builder.distinct("constant"))]
         if kind in ("optimization_barrier", "tuple", "get_tuple_element") or dialect == "sdy":
             return inputs[: len(results)]
@@ -295,7 +295,7 @@ def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:
 
 
 def _run() -> int:
-    """The parser's process: bytes of a file on standard input, a graph as JSON on standard output."""
+    """The parser's process: a file on standard input, a graph as JSON on standard output."""
     try:
         import resource
 

@@ -105,7 +105,7 @@ def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequen
 
 
 def is_torch(value: Any) -> bool:
-    """Whether a value is a torch module or an exported program; torch is not imported for the answer."""
+    """Whether a value is a torch module or an exported program, without importing torch."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
     return bool(names & {"torch.nn.modules.module.Module", "torch.export.exported_program.ExportedProgram"})
 

@@ -162,7 +162,7 @@ def _primitives(
 
 
 def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """What XLA counts for one equation of a jaxpr; nothing where it cannot be asked (references)."""
+    """What XLA counts for one equation; nothing where it cannot be asked (references)."""
     inputs = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, jex.Literal)))
     results = [v for v in equation.outvars if type(v) is jex.Var]
     single = jex.ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), [])
@@ -170,7 +170,7 @@ def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> 
     if key not in asked:
         try:
             flop, moved = _analysis(single)
-        except Exception:  # a primitive that cannot stand alone; the whole program's count still shows it
+        except Exception:  # cannot stand alone; the whole program's count still shows it
             flop, moved = 0.0, 0.0
         asked[key] = max(flop, 0.0), max(moved, 0.0)
     return asked[key]

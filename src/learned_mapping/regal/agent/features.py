@@ -23,7 +23,7 @@ EIGENVECTORS = 3  # Laplacian eigenvectors 2 to 4.
 BALANCED = (4, 16)
 """Numbers of cosines of depth, from the second on, that a balanced vector is orthogonal to; two vectors for each."""
 BALANCED_VECTORS = 2
-DENSE_OPS = 160  # Up to here all eigenvectors are computed; above, only those wanted, by Lanczos iteration.
+DENSE_OPS = 160  # Up to here all eigenvectors are computed; above, those wanted, by Lanczos.
 SHIFT = 1e-3  # Added to the Laplacian's diagonal, so that it can be inverted.
 
 NODE_FEATURES = (

@@ -1,4 +1,4 @@
-"""A trained network as it is shipped and used: read from its checkpoint, asked for the law of one graph."""
+"""A trained network in use: read from its checkpoint, asked for the law of one graph."""
 
 import functools
 import os
@@ -83,7 +83,7 @@ def variant_from(entry: dict) -> Variant:
 
 
 def variant_to(variant: Variant) -> dict:
-    """The JSON object of a variant; turns where there are several, the order's rule where there is one."""
+    """The JSON object of a variant; turns, height and transfers where they are not the default."""
     found = asdict(variant) | {"turns": list(variant.turns)}
     for name in ("turns", "height", "transfers"):
         if getattr(variant, name) == getattr(Variant, name):

@@ -177,7 +177,7 @@ def untrained(instance: Instance, seed: int = 0) -> Policy:
 def reinforced_law(
     instance: Instance, rng: np.random.Generator, method: str = "regal", network: str | None = None
 ) -> MutantLaw:
-    """The law that a method of `REINFORCED` searches by; of an untrained network, `network` is its seed."""
+    """The law that a method of `REINFORCED` searches by; untrained, `network` is a seed."""
     training = training_of(method, instance.objective)
     own = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
     return own.law(instance, rng, average=method.endswith("-average"))

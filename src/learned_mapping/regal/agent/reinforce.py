@@ -190,7 +190,7 @@ def policy_step(parameters, memory, batch, weights, rate, entropy_weight):
 
 @jax.jit
 def value_step(parameters, memory, batch, targets, counts, rate):
-    """The same for b(G): the squared error to [G] mean rewards over the graphs with a count of 1."""
+    """The same for b(G): squared error to [G] mean rewards of graphs with a count of 1."""
 
     def loss(p):
         error = (value.apply(p, batch) - targets) * counts

@@ -38,7 +38,7 @@ def law_rows(choices: np.ndarray, bins: tuple[float, ...]) -> np.ndarray:
 
 
 def generations_in(evaluations: int, parameters: BrkgaParameters) -> int:
-    """Whole generations after the initial population that a number of evaluations allows, as in `brkga`."""
+    """Whole generations after the initial population that so many evaluations allow."""
     return (evaluations - parameters.population) // (parameters.population - parameters.elites)
 
 

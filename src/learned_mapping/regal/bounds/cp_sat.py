@@ -37,7 +37,7 @@ class CpSatResult:
     """What the solver found and proved."""
 
     schedule: Schedule | None  # The best it knows, `start` included, or None where it found none.
-    cost: float  # Of that schedule, by the simulator: seconds or bytes; infinite where there is none.
+    cost: float  # Of it, by the simulator: seconds or bytes; infinite where there is none.
     bound: float  # No schedule costs less than this, in seconds or bytes (up to the rounding of durations, downwards).
     optimal: bool  # Whether the schedule costs no more than the bound, which the solver proved, apart from rounding.
 
@@ -65,7 +65,7 @@ def cp_sat(
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
     found, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
-        # Built anew for each phase: what is known to be possible narrows every domain before the search.
+        # Built anew for each phase: what is known to be possible narrows every domain.
         kind = RuntimeModel if instance.objective == "runtime" else StepsModel if phase.steps else MemoryModel
         model = kind(instance, phase)
         if best is not None:

@@ -39,7 +39,7 @@ class PeakModel(Model):
         return self.model.new_int_var(0, 2 * (sum(self.size) + sum(self.weights)) + 1, name)
 
     def _limit(self, start: Schedule) -> None:
-        """The peak of `start` as a limit: the model's sum is no more, as its bytes are rounded down."""
+        """The peak of `start` as a limit; the model's is no more, as bytes are rounded down."""
         self.model.add(self.peak <= int(self.instance.simulate(start).peak_bytes // self.unit))
 
 
@@ -205,7 +205,7 @@ class StepsModel(PeakModel):
                 model.add_implication(self._done(consumer, step), self._done(producer, step - 1))
 
     def _add_tensor(self, tensor: int) -> list[Literals]:
-        """Whether its copies are held during each step; returns those literals, at home and elsewhere."""
+        """Returns whether its copies are held during each step, at home and elsewhere."""
         model, graph = self.model, self.graph
         producer = self.producer[tensor]
         second = self.on_second[producer]
@@ -228,7 +228,7 @@ class StepsModel(PeakModel):
         return copies
 
     def _add_transfer(self, tensor: int, home: Literals) -> Literals:
-        """When it is sent, and who has to keep it until when; returns whether it is held elsewhere."""
+        """When it is sent, who keeps it until when; returns whether it is held elsewhere."""
         model, sent = self.model, self.sent[tensor]
         producer, consumers = self.producer[tensor], sorted(set(self.consumers[tensor]))
         away, by, now = self._literals(), self._literals(), self._literals()
@@ -259,7 +259,7 @@ class StepsModel(PeakModel):
         return away
 
     def _add_memory(self, copies: list[Literals]) -> None:
-        """No device holds more than the peak at any step, nor both together more than twice that."""
+        """No device ever holds more than the peak, nor both together more than twice that."""
         sizes = np.repeat(self.size, [1 + (tensor in self.sent) for tensor in range(len(self.size))]).tolist()
         for step in self.steps:
             for held, literals in zip(self.held, ([~x for x in self.on_second], self.on_second)):
@@ -268,7 +268,7 @@ class StepsModel(PeakModel):
             self.model.add(weighted([each[step] for each in copies], sizes) + sum(self.weights) <= 2 * self.peak)
 
     def _add_order(self) -> None:
-        """Neighbours on different devices, with no transfer between, stand in order of their indices."""
+        """Neighbours on different devices without a transfer between stand in order of index."""
         model = self.model
         pairs = [(i, j) for i in self.steps for j in range(i) if not (self.rests[i, j] or self.rests[j, i])]
         for step in self.steps[1:]:
@@ -295,7 +295,7 @@ class StepsModel(PeakModel):
         self._limit(start)
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """What the solver found; of transfers between the same two ops those to one device come first."""
+        """What the solver found; of transfers between two ops those to one device come first."""
         placement = np.array([int(solver.value(x)) for x in self.on_second])
         order: list[tuple[int, int]] = []
         rest: list[list[tuple[int, int]]] = []

@@ -18,12 +18,12 @@ RESOLUTION = 10_000_000
 
 
 class Phase(NamedTuple):
-    """One search after another: what proves some graphs in seconds does not prove others in a minute."""
+    """One search of several: what proves some graphs in seconds proves others in no minute."""
 
     share: float  # Of the time; the shares of the phases that a graph goes through are scaled to 1.
     linearization_level: int  # 0: no linear relaxation.
     whole_life: bool = False
-    """Memory: whether both devices together must hold every tensor from its producer to its last use."""
+    """Memory: whether the devices together hold every tensor from producer to last use."""
     barriers: bool = False
     """Running time: whether every transfer has all ops on its two sides, and the first device never waits."""
     steps: bool = False

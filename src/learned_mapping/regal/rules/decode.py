@@ -210,7 +210,7 @@ def _kernel(with_memory: bool):
             for edge in range(np.uint64(work.first[item]), np.uint64(work.last[item])):
                 op, copy = np.uint64(work.edge_op[edge]), np.uint64(work.edge_copy[edge])
                 place = np.uint64(placement[op])
-                # A use elsewhere is one of the transfer there, and, of what has been sent, no matter here.
+                # A use elsewhere is one of the transfer there; of what has been sent, none.
                 served = op if place == device else copy + place if is_op else end
                 left = waiting[served] - 1
                 waiting[served] = left
@@ -235,7 +235,7 @@ def _kernel(with_memory: bool):
 evaluate = _kernel(True)
 """(arrays, chromosome [L], workspace) -> (makespan in seconds, peak in bytes, steps): decodes and simulates."""
 _time_alone = _kernel(False)
-"""The same with a peak of 0: for a search on running time where no schedule can pass the memory limit."""
+"""The same with a peak of 0, for running time where no schedule can pass the limit."""
 
 
 @numba.njit(cache=True)

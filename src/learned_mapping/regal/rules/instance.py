@@ -63,7 +63,7 @@ class Instance:
 
     @property
     def chromosome_length(self) -> int:
-        """Entries of a chromosome: o d affinities, o priorities, t d transfer priorities (Appendix A.2)."""
+        """o d affinities, o priorities, t d transfer priorities (Appendix A.2)."""
         return self.graph.num_ops * (self.pair.devices + 1) + self.graph.num_tensors * self.pair.devices
 
     @property
@@ -106,7 +106,7 @@ class Instance:
         return float(getattr(self.simulate(schedule), self.cost_name))
 
     def fitness(self, makespan_s: float, peak_bytes: int) -> float:
-        """What the searches minimise: the objective, or `INFEASIBLE` and more past the memory limit."""
+        """What searches minimise: the objective, or `INFEASIBLE` and more past the limit."""
         if peak_bytes > self.pair.memory_bytes:
             return INFEASIBLE * (peak_bytes / self.pair.memory_bytes)
         return float(makespan_s if self.objective == "runtime" else peak_bytes)

@@ -1,4 +1,4 @@
-"""Where an op lies in its graph, and what running it is worth: levels, slack, bytes freed, cost, ranks."""
+"""Where an op lies in its graph, and what it is worth: levels, slack, bytes freed, cost."""
 
 import numba
 import numpy as np

@@ -120,7 +120,7 @@ class Shares(NamedTuple):
 
 @numba.njit(cache=True)
 def draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, tables: Tables, entries):
-    """Draws chromosomes [M, L], `entries` of each by the laws of the tables in turn, and scores them."""
+    """Draws chromosomes [M, L], `entries` of each by the tables in turn, and scores them."""
     for row in range(len(chromosomes)):
         draw(chromosomes[row], rng, tables, row % len(tables.rows), entries)
         fitness[row] = fitness_of(a, chromosomes[row], work)

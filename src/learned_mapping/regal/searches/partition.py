@@ -130,7 +130,7 @@ def _refine(adjacency: Adjacency, weight: list[float], side: list[int], share: f
         zero = sum(w for w, s in zip(weight, side) if s == 0)
         best_key, best_moves, moves, gained = (max(abs(zero - target) - slack, 0.0), 0.0), 0, [], 0.0
         while True:
-            # From the heavy side where the balance is broken, else whichever move gains more and keeps it.
+            # From the heavy side where the balance is broken, else the move that gains more.
             options = []
             for origin in (0, 1):
                 heap = heaps[origin]

@@ -89,7 +89,7 @@ def _cross_by_coins(child, elite, other, rng, bias):
 
 @_for_streams(_cross_by_coins)
 def cross(child, elite, other, rng, bias):
-    """Fills a child: every entry from the elite parent with probability `bias`, else from the other one."""
+    """Fills a child: each entry from the elite parent with probability `bias`, else the other."""
     for i in range(len(child)):
         ours, theirs = elite[i], other[i]
         child[i] = ours if rng.random() < bias else theirs
@@ -152,7 +152,7 @@ def _quantiles(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         mass += np.multiply(2 * b - 1, _LOG_COS, out=scratch[: len(a)])
         mass -= mass.max(axis=1, keepdims=True)
         np.exp(mass, out=mass)
-        # In the outermost cells the density is a power of the distance to the end, and its sum known.
+        # In the outermost cells the density is a power of the distance to the end.
         mass[:, :1] *= 2 ** (2 * a - 1) / (2 * a)
         mass[:, -1:] *= 2 ** (2 * b - 1) / (2 * b)
         _invert(mass, a[:, 0], b[:, 0], _LEVELS, places)
