@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9820,  # 9,090 before the sets were judged and written there, and MMapBench begun
     "book/_extensions": 1690,  # 1,560 before numbers in the text came from the code, 1,680 before the clocks
-    "tests": 21_270,  # 20,880 before chips and groups, 21,290 before torch and what pages show
+    "tests": 21_275,  # 20,880 before chips and groups, 21,290 before torch and what pages show
 }
 
 
