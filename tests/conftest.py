@@ -28,14 +28,16 @@ FIRST = (
     """
 from learned_mapping.mmap import solve
 from learned_mapping.mmap.rules.actions import toy_program
-[solve(toy_program(), method, samples=20) for method in ("edit-search", "packing")]
+solve(toy_program(), "edit-search", samples=20)
 """,
     """
-import numpy; from learned_mapping import mcm, regal
+import numpy; from learned_mapping import mcm, mmap, regal
+from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.programs.synthetic import random_graph
 graph = random_graph(numpy.random.default_rng(0), "layered", 12)
 [mcm.solve(graph, method, chips=3, samples=20) for method in ("random", "sa-balanced", "climb")]
 [regal.solve(graph, method, samples=20) for method in ("brkga", "local-search", "spectral-law", "gp-dfs")]
+mmap.solve(toy_program(), "packing", samples=20)
 """,
 )
 """What two processes compile at the same time, none of it twice."""

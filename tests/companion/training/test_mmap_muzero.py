@@ -14,7 +14,9 @@ def train(folder, *more):
     return mmap_muzero.main([PROGRAM, "--out", str(folder / "training" / "mmap"), "--every", "1", *more])
 
 
-@pytest.mark.parametrize("method", ["muzero", "learning-only", "imitation"])
+@pytest.mark.parametrize(
+    "method", ["muzero", *(pytest.param(m, marks=pytest.mark.slow) for m in ("learning-only", "imitation"))]
+)
 def test_a_training_goes_on_and_its_record_is_read(method, tmp_path, monkeypatch):
     """Catches a record that the book cannot read, and a second start that begins again."""
     assert train(tmp_path, "--method", method, "--iterations", "1") == 0

@@ -9,7 +9,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
-from learned_mapping.regal.agent.network import MODELS, make_batch
+from learned_mapping.regal.agent.network import make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
 from learned_mapping.regal.agent.reinforce import (
     ReinforceAgent,
@@ -86,7 +86,7 @@ def test_stages_and_rates():
     assert rate_at(c, 100.0) == pytest.approx(c.last_rate)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["gnn", pytest.param("gas", marks=pytest.mark.slow)])
 def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
     """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage; catches anything
     the future depends on that is not stored. Another configuration or other graphs are refused."""
