@@ -3,8 +3,8 @@
 A second of one core is worth up to 2.6 seconds of another, or of the same core beside a busy neighbour. Experiments
 that are limited in time therefore count calibrated seconds, so that a run on any machine is about the same run.
 
-What is timed is a walk like the game's, and no network: of one agent's updates two other processors have made .9 and
-1.6 times as many in as many counted seconds. Runs that learn are best compared on one machine.
+What is timed is a walk like the game's, and no network: of one agent's updates some processors make far more than
+others in as many counted seconds. Runs that learn are best compared on one machine.
 """
 
 import functools
