@@ -4,8 +4,6 @@ The cache itself compares code cells only, so that a chapter which shows the out
 output. Here the cache's path carries a digest of everything a chapter can read.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -3,8 +3,6 @@
 Everything is computed by the package when the book is built. Each function returns JSON.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The pictures of explorables for print, and for readers without scripts; and bars of stored results."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 The data are computed once for each state of the package and the stored results, and kept beside the notebooks' outputs.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 A code cell gives its figure a caption with the option ``:caption:``; without one a figure is called after its section.
 """
 
-from __future__ import annotations
-
 import html
 import math
 import re

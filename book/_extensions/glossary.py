@@ -3,8 +3,6 @@
 The words are in ``book/glossary.yml``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ What the book's own directives show is written out as plain Markdown, in which J
 numbers, code of the package, citations, links to the other notebooks.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Makes the numbers of open points, such as M3, links to their entries in ``ambiguities``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

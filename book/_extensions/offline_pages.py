@@ -11,8 +11,6 @@
   the words of all pages lie in a script beside them.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Checks of rendered pages: nothing is loaded from elsewhere, and what is linked inside the book is there."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small pictures of what a reader has to know: fast memory and its copy engine, MuZero, GraphSAGE, PPO, Beta laws."""
 
-from __future__ import annotations
-
 from explorable_pictures import _box, _svg, _text
 
 

@@ -10,8 +10,6 @@ none does, the build and a test fail, and somebody has to write the sentence ane
 or, within a line, ``{said}`mmap.news```.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

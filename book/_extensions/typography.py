@@ -1,7 +1,5 @@
 """A number and its percent sign stay in one line, and what is below zero has a minus instead of a hyphen."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

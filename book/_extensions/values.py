@@ -7,8 +7,6 @@
 The expression may have a format behind a colon. One that cannot be evaluated fails the build.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

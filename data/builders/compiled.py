@@ -1,7 +1,5 @@
 """The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping beside each."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections import Counter

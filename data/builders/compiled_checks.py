@@ -6,8 +6,6 @@ Needs the extra ``tpu``. Each program's record goes into ``data/compiled/checks.
 that has one is left alone, so an interrupted run goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from typing import Any

@@ -6,8 +6,6 @@ topological order, cut into intervals, each charged its ops and the transfers ov
 paper 2 and is no method of the tables.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What is known of a graph of paper 2 before any learner runs: size, chips, the static optimum, two greedy rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

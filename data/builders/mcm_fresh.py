@@ -9,8 +9,6 @@ most `MAX_IDEALS` ideals, so that every result can be put beside it. How far a r
   an optimum, until there are sixteen in all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path

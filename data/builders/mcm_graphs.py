@@ -3,8 +3,6 @@
 Files hold the graphs as traced. ``chips`` and all measured facts are of the folded graphs, which methods partition.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -11,8 +11,6 @@ and no search or learner is run. Candidates are looked at in the order of two ta
   from large to small, `COPIES` of each size.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

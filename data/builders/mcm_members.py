@@ -6,8 +6,6 @@ seen. Each split has convolutional and recurrent families. Sizes were chosen for
 topologies, enough chips to fill, and graphs narrow enough for an exact optimum; never for how well a method does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

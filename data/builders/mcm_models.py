@@ -5,8 +5,6 @@ Forward passes, none with attention. Image models take [B, H, W, 3] and, but for
 is in the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ ranges, the one whose correlation is nearest to the second is taken. Nothing els
 gains or loses on these chips.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import itertools

@@ -3,8 +3,6 @@
 The twenty of `outside_graphs` chose nothing: no network, parameter or use of one was looked at on them before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

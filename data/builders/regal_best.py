@@ -9,8 +9,6 @@ on graphs of at most `SOLVED_OPS` ops CP-SAT goes on from there, and its bound i
 cheap as its bound is not searched again. An interrupted search goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import zlib

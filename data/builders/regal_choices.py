@@ -6,8 +6,6 @@ graphs alone; the winners are copied by hand to `regal.methods`, and a test comp
 every point of the grids with its gap, and the best.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -6,8 +6,6 @@ training graphs; the same topologies with times and sizes drawn anew; graphs of 
 graphs of the same generators.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable

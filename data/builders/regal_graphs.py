@@ -1,7 +1,5 @@
 """The set ``regal-graphs``: what paper 3's baselines are tuned on and compared on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -6,8 +6,6 @@ numbers of evaluations nor the limits; those here are ours. What is stored are t
 the test part.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

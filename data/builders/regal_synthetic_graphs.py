@@ -1,7 +1,5 @@
 """The set ``regal-synthetic`` of paper 3: generated graphs, made anew from the stored seeds in milliseconds each."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from pathlib import Path

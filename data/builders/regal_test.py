@@ -4,8 +4,6 @@ Every topology of `regal-traced`'s test split with the first noise of its augmen
 memory; and one in ten of `regal-synthetic`'s 1,000 test graphs, from the middle of each ten.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The set ``regal-traced``: graphs of the zoo in the configurations of `regal_traced_table`, for paper 3."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The paper mined 372 topologically distinct TensorFlow graphs (Section 3.1) and m
 noise. These are traced from public models; no architecture family stands on two sides of the split.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +72,7 @@ def load(name: str) -> ComputationGraph:
     return read_graph(SETS["regal-traced"].path / str(stored_manifest("regal-traced").item(name).file))
 
 
-def model_of(chosen: Configuration) -> Example:
+def model_of(chosen: Configuration) -> "Example":
     """What is traced for a configuration."""
     from . import zoo
 

@@ -4,8 +4,6 @@ A configuration changes the shape of the graph: depth, blocks, time steps, forwa
 and width do not, so they stay at the zoo's values.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Seeded generator of programs, for property tests and scaling studies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A name for the shape of a graph, the same however its ops are numbered: what makes two graphs of a set distinct."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models that the set ``compiled`` alone has: a mixture of experts, DCGAN, GNMT, TabNet, PointNet, a graph network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -15,8 +15,6 @@ a good part of them in HBM. No method of this project was run to choose anything
 fuses differently and gives other numbers.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The sets ``graphs`` and ``programs``: public models traced, and scheduled for the memory hierarchy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the commands of this folder share: a training that goes on after a stop, words on the way, and records."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

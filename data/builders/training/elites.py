@@ -10,8 +10,6 @@ most of it follows from what came before. Transfers have no law of their own: ag
 with a uniform one, which decides whether tensors are sent early or late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ cross-entropy between what the law makes likely and what an elite has, of the op
 or transfers is next (`elites.draw_pairs`).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -6,8 +6,6 @@
 A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are never read.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

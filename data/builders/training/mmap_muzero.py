@@ -1,7 +1,5 @@
 """``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent, or of one of its controls."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

@@ -9,8 +9,6 @@ training graphs. Either part alone gains nothing. For running time it is the spe
 that begins at a rule is *REGAL from a cloned rule*, and not the paper's, which begins at random weights.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

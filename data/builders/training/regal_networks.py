@@ -6,8 +6,6 @@
 The same command goes on where an interrupted one stopped.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterable

@@ -10,8 +10,6 @@ Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DAT
 lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import sys

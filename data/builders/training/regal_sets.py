@@ -3,8 +3,6 @@
 Elites and references are searches of minutes; they are kept in the build folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

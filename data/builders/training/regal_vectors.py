@@ -7,8 +7,6 @@ times (R(a) less the mean over the actions). A reward is minus the logarithm of 
 Validation graphs are scored beside the race and the vector that training graphs chose for all.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@
 function and arguments with other options than the defaults.
 """
 
-from __future__ import annotations
-
 from learned_mapping.programs.trace.user_function import Example as Example
 
 from .models import ZOO as ZOO

@@ -1,7 +1,5 @@
 """Examples from haiku models: inference, and training steps. Nothing is allocated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Networks that play games: AlphaZero's, and one like AlphaTensor's."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Blocks that several models of the zoo are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of models: each a JAX function whose keyword arguments are the model's options, at realistic shapes."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence

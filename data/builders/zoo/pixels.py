@@ -1,7 +1,5 @@
 """Images to images: U-Net, a variational autoencoder, a super-resolution network."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

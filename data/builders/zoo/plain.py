@@ -3,8 +3,6 @@
 Unless said otherwise they return class probabilities [B, classes], scores before the softmax where `training`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import haiku as hk

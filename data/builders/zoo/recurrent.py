@@ -1,7 +1,5 @@
 """Recurrent networks, unrolled: classifiers, a tagger, a language model, a translator."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

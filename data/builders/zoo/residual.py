@@ -3,8 +3,6 @@
 Unless said otherwise they return class scores [B, classes].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import haiku as hk

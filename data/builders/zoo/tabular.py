@@ -1,7 +1,5 @@
 """Tables: the deep learning recommendation model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import haiku as hk

@@ -1,7 +1,5 @@
 """Convolutions over sequences: WaveNet and TCN."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

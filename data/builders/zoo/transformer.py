@@ -1,7 +1,5 @@
 """Transformers for language, answers and images; and the MLP-Mixer, which has no attention."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp
