@@ -1,7 +1,5 @@
 """Valid repairs per second on one core by graph, updates of the policy, and the gains of all single moves."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """How fast the game and the agent are: exact steps per second in random legal play with Drop-backup, and how that grows
 with size; decisions per second of the agent, learning included."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import time

@@ -1,7 +1,5 @@
 """How fast 5,000 evaluations are, beside the public BRKGA package and against the size of the graph."""
 
-from __future__ import annotations
-
 import heapq
 import time
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ two cores, says so by ``CORES = 2``; all others are pinned to one core. ``bar`` 
 to reach, or None; a value in seconds has to stay below its bar, any other has to reach it.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

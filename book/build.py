@@ -4,8 +4,6 @@ Any warning, any error in a cell and any resource a page would load from elsewhe
 nothing has changed since the last success there is nothing to do.
 """
 
-from __future__ import annotations
-
 import argparse
 import concurrent.futures
 import importlib.metadata

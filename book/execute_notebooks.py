@@ -4,8 +4,6 @@ A notebook runs in a folder of its own, with nothing of the book beside it. Wher
 first cell installs it from this checkout.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """One PDF of the book (`make pdf`): the rendered pages joined into one document, printed by a headless Chromium."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

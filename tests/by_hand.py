@@ -1,7 +1,5 @@
 """Graphs and programs that are small enough to be worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small valid files of every format, and the command that reads each, for the tests of the command line."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

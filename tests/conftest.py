@@ -1,8 +1,6 @@
 """What all tests share: JAX's compiled functions are kept in ``build/``, as numba keeps its own beside the package; and
 the modules of ``data/builders`` can be imported, as `learned_mapping_builders`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

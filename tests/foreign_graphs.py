@@ -1,7 +1,5 @@
 """Twenty graphs as other tools write them: layers, training steps, several parts, weights as ops, bare numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

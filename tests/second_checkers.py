@@ -1,7 +1,5 @@
 """The rules of the three problems once more, for the tests: other formulations than the validators', step by step."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """The generator of programs, which stands among the builders and is no part of the package."""
 
-from __future__ import annotations
-
 from learned_mapping.companion.datasets.registry import builder
 
 _BUILDER = builder("synthetic_programs")

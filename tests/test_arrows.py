@@ -1,7 +1,5 @@
 """The arrows of the house: what may import what."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The book's build: what it refuses, what makes it build anew, and that its pages are all there."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Budgets: would catch a search that overruns, and a curve that forgets or invents an improvement."""
 
-from __future__ import annotations
-
 import pytest
 
 from learned_mapping.budget import Budget

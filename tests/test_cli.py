@@ -1,7 +1,5 @@
 """The command line: what each command does, its exit codes, its arguments, and that it starts fast."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import importlib.util

@@ -1,7 +1,5 @@
 """``lmap data``: what is listed, what building says, and that verification finds every kind of damage."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from types import SimpleNamespace

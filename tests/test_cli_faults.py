@@ -1,7 +1,5 @@
 """Files from strangers: every fault ends in exit code 2, one line that names file and field, and no output."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """``lmap show``: pictures of instances and solutions, whatever their names and sizes."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`lmap solve mcm` and `lmap check mcm` on silicon."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``lmap solve``: what it writes, what it says beside it, and what it refuses."""
 
-from __future__ import annotations
-
 import copy
 import json
 import time

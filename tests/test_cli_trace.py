@@ -1,7 +1,5 @@
 """``lmap trace``: a user's functions become graphs and programs, and none of them can end the command."""
 
-from __future__ import annotations
-
 import json
 import sys
 

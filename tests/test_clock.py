@@ -1,7 +1,5 @@
 """Calibrated seconds: a budget counts them, a record keeps the rate, no stored row mixes cores of different rates."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Every method of every problem, on two small frozen instances: valid, within the bounds, repeatable, and as stored."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

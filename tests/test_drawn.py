@@ -1,7 +1,5 @@
 """States draw themselves in a notebook, as what they were made for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

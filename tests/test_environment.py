@@ -1,7 +1,5 @@
 """One set of pins: environment.yml, requirements.lock and pyproject.toml agree, and nothing in them is an address."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The three environments by one list: pure, masked, without NaN, and one clear line where float64 is off."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

@@ -3,8 +3,6 @@
 The suite tries one method of each kind; LMAP_FOREIGN=all tries every method, on 4, 16 and 36 chips.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

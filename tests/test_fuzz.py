@@ -4,8 +4,6 @@ The suite runs 2,000 cases; ``make fuzz`` sets LMAP_FUZZ for more. Whatever come
 refusal is one printable line, and no output is left half-written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gzip

@@ -1,7 +1,5 @@
 """The three problems as gymnasium sees them: by its own checker, and by the validators."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -3,8 +3,6 @@
 The suite kills writers; LMAP_KILLS=50 also kills so many commands at random moments.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

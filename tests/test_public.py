@@ -1,7 +1,5 @@
 """What `import learned_mapping as lm` shows."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Five hundred random pairs of instance and damaged solution per problem: validator and second checker agree."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a stranger installs: the wheel alone, in a folder that is somebody else's."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A real browser for the tests of the book: Chromium over the DevTools protocol, without a driver of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -33,7 +31,7 @@ class Browser:
         self.events: list[dict[str, Any]] = []
         """What the page has reported since `forget`."""
 
-    def __enter__(self) -> Browser:
+    def __enter__(self) -> "Browser":
         import websocket
 
         self._folder = tempfile.mkdtemp(prefix="lm-browser-")

@@ -1,7 +1,5 @@
 """One browser for all tests of the book; without one they say that they are skipped."""
 
-from __future__ import annotations
-
 import pytest
 
 from book.browser import Browser, executable

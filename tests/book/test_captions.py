@@ -1,7 +1,5 @@
 """The words over tables and under figures: no field's name, and no work that was not done."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the book's own extensions do to pages: names of figures, words for the search, icons, words explained once."""
 
-from __future__ import annotations
-
 import re
 import struct
 import sys

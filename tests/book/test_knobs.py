@@ -3,8 +3,6 @@
 One value of a menu once kept the kernel busy for good, and the page showed nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

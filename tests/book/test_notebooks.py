@@ -1,7 +1,5 @@
 """Pages as notebooks: they install what they need, hold nothing that only the book can show, and run; knobs turn."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

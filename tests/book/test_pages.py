@@ -3,8 +3,6 @@
 These tests need the pages that ``make book`` makes, and say that they are skipped where there are none.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib.metadata
 import json

@@ -3,8 +3,6 @@
 Each explorable stands on a page of its own, with its data computed as for the book.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

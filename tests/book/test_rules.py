@@ -4,8 +4,6 @@ It would catch a rule that the explorables play differently from the tables: an 
 reward, a repair that draws otherwise, a schedule of another length.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

@@ -1,7 +1,5 @@
 """Every sentence with numbers still holds, is in a page, and would be missed if it did not hold."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions that the tests of `runs` execute in other processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

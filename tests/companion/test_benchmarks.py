@@ -1,7 +1,5 @@
 """The benchmark runner: rows come back from a process of its own, bars are judged, a crash is reported."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

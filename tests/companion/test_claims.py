@@ -1,7 +1,5 @@
 """Claims: the verdict follows from the stored rows by the declared rule."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

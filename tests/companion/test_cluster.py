@@ -1,7 +1,5 @@
 """The same runs on a Ray cluster of two workers that the test starts itself, one of which dies."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Fresh means behaves the same: what a refactoring changes, and what a constant does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

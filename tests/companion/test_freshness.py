@@ -1,7 +1,5 @@
 """What makes a result stale: a method of it that behaves differently, or its data; and its parts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

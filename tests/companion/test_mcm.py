@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact

@@ -1,7 +1,5 @@
 """Tests of paper 2's learning experiments: levels by hand, one small run of each kind, rows that the claims name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Samples to a level, as a page shows them."""
 
-from __future__ import annotations
-
 import re
 
 from learned_mapping.companion.mcm.levels import level_table

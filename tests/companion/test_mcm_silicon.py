@@ -1,7 +1,5 @@
 """Tests of the artifact of silicon: rows of hand-made records, runs of a small graph, parameters as recorded."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

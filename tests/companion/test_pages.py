@@ -1,7 +1,5 @@
 """What pages import from one place: names that are there, and artifacts as they are shown."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import import_module
 

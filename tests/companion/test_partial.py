@@ -1,7 +1,5 @@
 """Series that stop before they are complete: by a time limit, by a choice of methods and instances."""
 
-from __future__ import annotations
-
 import pytest
 
 from companion.run_functions import runs_of

@@ -1,7 +1,5 @@
 """Gains by distance: the graphs are as far from the training graphs as their distance says, and rows are right."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is said of the trainings of paper 3: by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Paper 3's untouched test sets, their rows, the stored best schedules, and the table where memory binds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

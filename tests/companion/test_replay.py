@@ -1,7 +1,5 @@
 """Every stored result is what its stored records give: no row that was typed, and none that other code would make."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

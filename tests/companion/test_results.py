@@ -1,7 +1,5 @@
 """Stored results: made, refused, damaged, stale; and what the book and the ledger say of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs: keyed records, resumption, isolation of a killed worker, interruption."""
 
-from __future__ import annotations
-
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A small artifact for the tests of results, ledger and command line."""
 
-from __future__ import annotations
-
 from learned_mapping.companion.artifact import Artifact, Run
 from learned_mapping.companion.table import summary_row
 

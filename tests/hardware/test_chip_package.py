@@ -1,7 +1,5 @@
 """Tests of the analytical model of a chip package."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import jax

@@ -1,7 +1,5 @@
 """Several copies at once: against the one-engine model, and by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The latency of mapped programs on instances small enough to work out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

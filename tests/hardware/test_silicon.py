@@ -1,7 +1,5 @@
 """Tests of the silicon: by hand, against the plain reference, and what a search gets to see of it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

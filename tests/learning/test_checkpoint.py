@@ -1,7 +1,5 @@
 """Checkpoints: whole, repeatable, and nothing that could run code."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The training loop: what is on the disk after a stop."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Network blocks."""
 
-from __future__ import annotations
-
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Tests of the learner: it learns where it should, repairs what it samples, and repeats itself."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

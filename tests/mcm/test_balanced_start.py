@@ -1,7 +1,5 @@
 """Tests of searches that begin at a balanced partition."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

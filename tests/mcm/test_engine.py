@@ -1,7 +1,5 @@
 """Tests of the repair engine: always valid, equal to the plain engine, complete."""
 
-from __future__ import annotations
-
 import itertools
 import os
 

@@ -1,7 +1,5 @@
 """Tests of the JAX environment: the same model, the same repair, whatever it is batched with."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import chex

@@ -1,7 +1,5 @@
 """The engine's domains against CP-SAT: a chip is in a domain exactly if some partition has the op there."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.mcm.repair.solver import ConstraintSolver

@@ -1,7 +1,5 @@
 """What paper 2's constraint repair may touch."""
 
-from __future__ import annotations
-
 import networkx
 
 from test_arrows import arrows

@@ -1,7 +1,5 @@
 """Tests of the paper's learners by name: honest about their start; `test_conformance` has the rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

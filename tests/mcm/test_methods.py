@@ -1,7 +1,5 @@
 """Tests of the methods: valid, never better than the exact optimum, which constraint programming confirms."""
 
-from __future__ import annotations
-
 import itertools
 import time
 

@@ -1,7 +1,5 @@
 """Single moves and the credit that they give: differences of the model itself, by brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

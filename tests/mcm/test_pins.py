@@ -1,7 +1,5 @@
 """Ops fixed to chips and groups on one chip: every partition of small graphs is tried, every method asked."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

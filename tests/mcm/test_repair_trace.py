@@ -1,7 +1,5 @@
 """A repair told step by step is the repair itself."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

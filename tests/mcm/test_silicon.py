@@ -1,7 +1,5 @@
 """Tests of what runs on silicon: even cuts, near-balanced samples, the search over classes, the judgement of memory."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

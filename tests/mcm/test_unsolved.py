@@ -1,7 +1,5 @@
 """Tests of the policy without a solver: what is judged is what was drawn, and only valid assignments count."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.companion.mcm import graphs

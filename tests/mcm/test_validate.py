@@ -1,7 +1,5 @@
 """Tests of the validator, of the quick checks, and that the two never disagree."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

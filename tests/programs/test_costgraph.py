@@ -1,7 +1,5 @@
 """CostGraphDef text: a hand-worked file, round trips, and hostile text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

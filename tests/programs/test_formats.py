@@ -1,7 +1,5 @@
 """Graph and program files: what is written is read back equal."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """ComputationGraph: derived arrays against hand-worked values, and every kind of invalid graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reading JSON from strangers and writing files whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

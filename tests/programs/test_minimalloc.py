@@ -1,7 +1,5 @@
 """MiniMalloc's files: what is read is what stands there, what is written any reader of theirs takes."""
 
-from __future__ import annotations
-
 import csv
 import os
 import random

@@ -1,7 +1,5 @@
 """FLOPs of primitives: against XLA's own cost analysis where it counts the same, by hand elsewhere."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Program: derived arrays against hand-worked values, and every kind of invalid program."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Scheduling: fusion, views, aliases, order and latencies, worked out by hand on small functions."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import replace

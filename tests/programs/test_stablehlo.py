@@ -1,7 +1,5 @@
 """StableHLO: the graph is what tracing gives, and no damaged file does more than one line."""
 
-from __future__ import annotations
-
 import collections
 import json
 import os

@@ -1,7 +1,5 @@
 """Generators: everyone's property tests rest on them, so they must be valid, exact in size and reproducible."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

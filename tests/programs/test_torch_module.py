@@ -1,7 +1,5 @@
 """Torch modules as graphs, where torch is installed: weights, FLOP by torch's own counter, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

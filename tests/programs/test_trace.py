@@ -1,7 +1,5 @@
 """Tracing: what becomes an op, what folds, what is inlined and unrolled, and what is refused."""
 
-from __future__ import annotations
-
 import collections
 
 import jax

@@ -1,7 +1,5 @@
 """A user's function from the command line: specifications, factories and every way to get them wrong."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import pytest
 

@@ -1,7 +1,5 @@
 """Whole programs beside XLA's own count: forty functions of twelve families, the differences explained by name."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from benchmarks.regal import PythonDecoder, benchmark, instance_of, peer

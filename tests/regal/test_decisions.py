@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 from learned_mapping_builders.training.elites import TRANSFER, draw_pairs
 

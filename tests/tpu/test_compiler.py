@@ -1,7 +1,5 @@
 """How the compiler's dumps are waited for; the compiler itself is not needed."""
 
-from __future__ import annotations
-
 from learned_mapping_builders.tpu.compiler import _complete
 
 MODULE = """HloModule m, is_scheduled=true

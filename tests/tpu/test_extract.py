@@ -1,7 +1,5 @@
 """Extraction from the real compiler: runs only where the extra ``tpu`` is installed; assembly is tested everywhere."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 from pathlib import Path

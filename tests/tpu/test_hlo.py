@@ -1,7 +1,5 @@
 """Reading compiler dumps: would catch a misread shape, a lost operand, a wrong tensor identity or alias."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Probes: would catch a clone that does other work than its original, or puts the wrong array in fast memory."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

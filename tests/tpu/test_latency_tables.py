@@ -1,7 +1,5 @@
 """Latency tables: would catch a placement that cannot exist being priced, and a fill-in that promises too much."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

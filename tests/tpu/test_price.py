@@ -1,7 +1,5 @@
 """A mapping written into the compiler's program, and its price: the writer is tested everywhere, cycles with libtpu."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """The compiler's own mapping: a donated training step as the compiler left it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

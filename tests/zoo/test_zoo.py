@@ -1,7 +1,5 @@
 """Models: known sizes and costs of those published, and one conformance test for every one of the zoo and of a set."""
 
-from __future__ import annotations
-
 import time
 
 import jax

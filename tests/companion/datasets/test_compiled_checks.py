@@ -1,7 +1,5 @@
 """The judgement of latency tables, with a compiler whose answers are known."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The sixty compiled programs: sizes, kinds, the compiler's own mapping, and that the set can be rebuilt."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

@@ -1,7 +1,5 @@
 """Manifests: what is written is read back, and whatever is wrong with one is named."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import replace

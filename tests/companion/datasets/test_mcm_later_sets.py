@@ -1,7 +1,5 @@
 """Paper 2's second test set and its held-out graphs: the rules that chose them hold, and no set shares a graph."""
 
-from __future__ import annotations
-
 import pytest
 from learned_mapping_builders.verify import verify_set
 

@@ -1,7 +1,5 @@
 """Paper 2's 87 graphs and BERT: sizes, splits without a family or topology in common, chips, facts."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

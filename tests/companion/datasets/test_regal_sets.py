@@ -1,7 +1,5 @@
 """Paper 3's sets: what is stored is what the generators make, nothing is there twice, the splits share nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The sets: registered, stored with a card each, and exchanged whole when they are built."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path, PurePosixPath

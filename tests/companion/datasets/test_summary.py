@@ -1,7 +1,5 @@
 """What the book says about the sets, counted by hand on a small one."""
 
-from __future__ import annotations
-
 from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families, size_rows
 from learned_mapping.companion.datasets.registry import stored_bytes, stored_manifests
 

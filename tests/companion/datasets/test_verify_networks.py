@@ -1,7 +1,5 @@
 """Trained networks among the data: whole ones pass, damaged and pickled ones do not."""
 
-from __future__ import annotations
-
 import numpy as np
 from learned_mapping_builders.verify import verify_other_files
 

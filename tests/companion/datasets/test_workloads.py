@@ -1,7 +1,5 @@
 """The sixty workloads: names and kinds, and functions that trace; the compiler itself is not needed."""
 
-from __future__ import annotations
-
 import inspect
 
 import jax

@@ -1,7 +1,5 @@
 """The stored files: readable, of the stated kind, and what the code makes today."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

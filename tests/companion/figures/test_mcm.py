@@ -1,7 +1,5 @@
 """Tests of paper 2's figures and artifacts on small instances."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree
 
 import numpy as np

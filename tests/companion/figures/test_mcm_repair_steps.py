@@ -1,7 +1,5 @@
 """A repair's pictures show the domains of its steps."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paper 2's schematics: each number in them is one of the code."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of mappings: what is drawn is what the mapping says."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.companion.figures.mmap import actions_figure, moves_figure, tradeoff_figure

@@ -1,7 +1,5 @@
 """Pictures of paper 1's results: what is drawn is what the rows say, and the same twice."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle

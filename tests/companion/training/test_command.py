@@ -1,7 +1,5 @@
 """What the training commands share: a training that is stopped goes on and ends as one that was not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from learned_mapping.companion.datasets.registry import builder

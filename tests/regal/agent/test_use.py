@@ -1,7 +1,5 @@
 """REGAL as printed, in use, with networks of random weights in the place of trained ones."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import jax

@@ -1,7 +1,5 @@
 """The choice of a cut for a whole graph, and the race that is its control."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
