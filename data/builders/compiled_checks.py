@@ -37,8 +37,7 @@ from .tpu.latency_tables import (
 from .tpu.pricing import price
 from .workloads import WORKLOADS, function_and_arguments
 
-FULL_SECONDS = 300.0
-"""A full compilation may take this long."""
+FULL_SECONDS = 300.0  # A full compilation may take this long.
 
 
 def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.random.Generator) -> dict[str, Any]:

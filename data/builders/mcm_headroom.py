@@ -41,8 +41,7 @@ NAME = "mcm-headroom"
 LEAST = 1.10
 EACH = 8
 """Traced graphs, and generated ones."""
-SEED = 2022
-"""First entry of every seed; the family's place, the ops and the copy follow."""
+SEED = 2022  # First entry of every seed; the family's place, the ops and the copy follow.
 OPS, COPIES = (120, 80, 60, 40), 10
 
 Candidates = Mapping[str, Callable[[], ComputationGraph]]  # Name -> what makes the graph, from large to small.

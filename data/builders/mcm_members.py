@@ -79,16 +79,12 @@ MODELS: dict[str, Model] = ZOO | {
 class Family:
     """An architecture."""
 
-    kind: str
-    """`CONVOLUTIONAL` or `RECURRENT`."""
-    source: str
-    """The publication."""
-    model: str
-    """A key of `MODELS`."""
+    kind: str  # `CONVOLUTIONAL` or `RECURRENT`.
+    source: str  # The publication.
+    model: str  # A key of `MODELS`.
     members: Mapping[str, Mapping[str, Any]]
     """Options of each graph, by the graph's name."""
-    always: Mapping[str, Any] = field(default_factory=dict)
-    """Options all members have."""
+    always: Mapping[str, Any] = field(default_factory=dict)  # Options all members have.
 
 
 def _by(option: str, pattern: str, values: tuple) -> dict[str, dict[str, Any]]:

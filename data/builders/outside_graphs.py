@@ -13,8 +13,7 @@ from learned_mapping.programs.formats import graph_from_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import Node
 
-Edges = dict[int, list[int]]
-"""Op -> the ops it reads."""
+Edges = dict[int, list[int]]  # Op -> the ops it reads.
 
 
 def side_by_side(*parts: Edges) -> Edges:

@@ -41,20 +41,17 @@ from .training.regal_sets import (
     validation_instances,
 )
 
-LAW_GRAPHS = 8
-"""Training graphs of each dataset for the grids of laws without a network."""
+LAW_GRAPHS = 8  # Training graphs of each dataset for the grids of laws without a network.
 VALIDATION = {"traced": 77, "synthetic": 24}
 """Validation graphs, of which those with room are kept: few of the traced ones leave any in peak memory."""
-VARIANT_GRAPHS = 16
-"""Of them for the grid of variants, at most."""
+VARIANT_GRAPHS = 16  # Of them for the grid of variants, at most.
 VARIANT_SEEDS = 2
 """Of the search on each: one run of BRKGA differs from another by several percent."""
 FINAL = ("memory",)
 """Objectives with a final: peak memory takes few values, and runs differ by as much as points of the grid do."""
 FINALISTS = 6
 """Points of a grid, the best, that are run again with other seeds of the search: the best of many points is lucky."""
-FINAL_SEEDS = 4
-"""Of the search, for each finalist, graph and network."""
+FINAL_SEEDS = 4  # Of the search, for each finalist, graph and network.
 ROOM = 1.01
 """A validation graph on which BRKGA comes this close to the best known says nothing of variants."""
 PARAMETER_SEEDS = 2

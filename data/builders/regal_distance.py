@@ -55,8 +55,7 @@ TRAINED = (2, 5, 0, 16, 17, 23, 28, 70)
 at most 60 ops, then the first of more than 80."""
 TESTED = (7, 600, 78, 82, 898, 62, 149, 358)
 """Its test graphs of the same families, nearest in ops."""
-GROWTH = 4
-"""Times as many ops in the larger synthetic graphs."""
+GROWTH = 4  # Times as many ops in the larger synthetic graphs.
 MEDIAN_SECONDS, MEDIAN_BYTES = 1e-4, 2**20
 """The generator's laws are log-normal around these, the standard deviation of the logarithm being 1."""
 

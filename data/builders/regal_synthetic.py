@@ -72,10 +72,8 @@ class Outcome(NamedTuple):
     outcome: str
     ops: int
     edges: int
-    topology: str
-    """`topology_digest` of the graph."""
-    digest: str
-    """The graph's."""
+    topology: str  # `topology_digest` of the graph.
+    digest: str  # The graph's.
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,7 @@ class Room:
     verdict: str
     low: float
     """Fitness after `LOW_EVALUATIONS`: seconds, or at least `INFEASIBLE` where the memory limit is broken."""
-    high: float
-    """The same after `HIGH_EVALUATIONS`."""
+    high: float  # The same after `HIGH_EVALUATIONS`.
 
 
 def memory_limit(graph: ComputationGraph) -> int:

@@ -14,12 +14,9 @@ from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
-SEED = 2019
-"""First entry of every seed of the set."""
-FAMILIES = tuple(sorted(GRAPH_FAMILIES))
-"""Candidates take them in turn."""
-SMALLEST, LARGEST = 20, 120
-"""Ops of a candidate, uniform in the logarithm."""
+SEED = 2019  # First entry of every seed of the set.
+FAMILIES = tuple(sorted(GRAPH_FAMILIES))  # Candidates take them in turn.
+SMALLEST, LARGEST = 20, 120  # Ops of a candidate, uniform in the logarithm.
 FITS, FASTER = "fits", "faster"
 """Conditions that keep a candidate: a long search alone fits the memory; both a short and a long one fit, and the long
 one is faster by 20%."""
@@ -34,10 +31,8 @@ class Accepted(NamedTuple):
     seed: int
     family: str
     ops: int
-    condition: str
-    """`FITS` or `FASTER`."""
-    digest: str
-    """The first `SHORT` digits of the graph's."""
+    condition: str  # `FITS` or `FASTER`.
+    digest: str  # The first `SHORT` digits of the graph's.
 
 
 def candidate(seed: int, *, name: str | None = None) -> ComputationGraph:

@@ -17,8 +17,7 @@ from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced
 from .building import stored_item
 
-EVERY, OF = 10, 1000
-"""One synthetic graph in so many, of so many."""
+EVERY, OF = 10, 1000  # One synthetic graph in so many, of so many.
 
 
 def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:

@@ -19,8 +19,7 @@ from .topology import topology_digest
 NAME = "regal-traced"
 SMALLEST, LARGEST = 20, 600
 """Ops."""
-SAMPLES = 8
-"""Members of each split of an augmented set whose digests stand for all."""
+SAMPLES = 8  # Members of each split of an augmented set whose digests stand for all.
 
 
 def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 INFERENCE, GRADIENT, TRAINING = "inference", "gradient", "training"
 """The forward pass; the forward and the backward pass of the mean square of the outputs; a whole training step of the
 zoo, its own loss and its optimiser's update included."""
-SEED = 372
-"""First entry of every noise seed."""
-SPREAD = 0.3
-"""Standard deviation of the logarithm of the noise; the paper prints none."""
+SEED = 372  # First entry of every noise seed.
+SPREAD = 0.3  # Standard deviation of the logarithm of the noise; the paper prints none.
 AUGMENTED: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "traced-runtime": {"train": 16_329, "validation": 5_470, "test": 5_266},
@@ -45,10 +43,8 @@ class Configuration:
 
     name: str
     family: str
-    model: str
-    """Member of the zoo."""
-    mode: str
-    """`INFERENCE`, `GRADIENT` or `TRAINING`."""
+    model: str  # Member of the zoo.
+    mode: str  # `INFERENCE`, `GRADIENT` or `TRAINING`.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     """The member's options that differ from its defaults."""
 

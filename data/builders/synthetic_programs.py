@@ -15,8 +15,7 @@ from learned_mapping.programs.program import (
     varied_buffers,
 )
 
-MEDIAN_BYTES = 2**20
-"""Median size of a tensor."""
+MEDIAN_BYTES = 2**20  # Median size of a tensor.
 
 Drawn = tuple[list[int], list[int], int]
 """Operands, results, and the alias group of the first operand and the first result."""

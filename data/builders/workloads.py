@@ -36,10 +36,8 @@ class Workload:
     """One program of the set."""
 
     name: str
-    kind: str
-    """`BENCHMARK` or `FLEET`."""
-    model: str
-    """A key of `MODELS`."""
+    kind: str  # `BENCHMARK` or `FLEET`.
+    model: str  # A key of `MODELS`.
     options: Mapping[str, Any] = field(default_factory=dict)
     """The member's options that differ from its defaults."""
     paper_buffers: int | None = None

@@ -119,10 +119,8 @@ def _elites(instance: Instance, found: list[tuple[float, np.ndarray]]) -> Elites
     )
 
 
-OTHERS = 4
-"""Ready ops and transfers that each is compared with, at most."""
-TRANSFER = -1
-"""Stands for any transfer in a pair."""
+OTHERS = 4  # Ready ops and transfers that each is compared with, at most.
+TRANSFER = -1  # Stands for any transfer in a pair.
 
 
 @numba.njit(cache=True)

@@ -24,8 +24,7 @@ from learned_mapping.regal.searches.proposals import BINS, larger_table
 
 from .elites import OTHERS, TRANSFER, Elites, draw_pairs
 
-MOST_GRAPHS = 31
-"""In a batch."""
+MOST_GRAPHS = 31  # In a batch.
 
 
 class Example(NamedTuple):
@@ -41,19 +40,14 @@ class TrainConfig:
     """What decides a training run."""
 
     seed: int = 0
-    imitation_iterations: int = 10
-    """Of `steps` gradient steps each."""
+    imitation_iterations: int = 10  # Of `steps` gradient steps each.
     steps: int = 50
-    batch_nodes: int = 1024
-    """Ops in a batch, padding included."""
-    learning_rate: float = 3e-3
-    """It falls along a cosine."""
-    weight_decay: float = 0.1
-    """Of AdamW: the training graphs are few."""
+    batch_nodes: int = 1024  # Ops in a batch, padding included.
+    learning_rate: float = 3e-3  # It falls along a cosine.
+    weight_decay: float = 0.1  # Of AdamW: the training graphs are few.
     temperature: float = 0.02
     """Of the weights of a graph's elites, in their relative excess cost."""
-    priority_weight: float = 0.3
-    """Of the pairs' cross-entropy."""
+    priority_weight: float = 0.3  # Of the pairs' cross-entropy.
     strength_weight: float = 1e-3
     """Of the mean of alpha and beta: a law says no more than it has learned."""
 

@@ -34,8 +34,7 @@ from .regal_sets import (
     validation_instances,
 )
 
-WATCH = Variant()
-"""The variant whose validation gap the log holds."""
+WATCH = Variant()  # The variant whose validation gap the log holds.
 
 
 def gap_percent(costs: Iterable[float], best: np.ndarray) -> float:

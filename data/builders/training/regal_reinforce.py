@@ -39,8 +39,7 @@ from .regal_sets import references, training_graphs, watched_graphs
 EVALUATIONS = 5000
 WATCHED = 24
 """Validation graphs."""
-LARGEST_WATCHED = 400
-"""Ops."""
+LARGEST_WATCHED = 400  # Ops.
 WATCH_EVERY_S = 60.0
 ROW_EVERY_S = 10.0
 FINAL_SEEDS = 3

@@ -34,8 +34,7 @@ from .imitation import Example
 
 LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""
-SYNTHETIC_GRAPHS = 120
-"""Training graphs taken of the synthetic set, from the first on."""
+SYNTHETIC_GRAPHS = 120  # Training graphs taken of the synthetic set, from the first on.
 VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000
 OWN_EVALUATIONS = 4_000

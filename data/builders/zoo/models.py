@@ -34,8 +34,7 @@ class Model:
 
     build: Callable[..., Example]
     """Makes the example; its keyword arguments, all with defaults, are the model's options."""
-    source: str
-    """The publication."""
+    source: str  # The publication.
 
 
 def model(

@@ -87,8 +87,7 @@ def ledger_table(profile: str = "full"):
 
 CLOCKED = ("seconds", "solver_time", "repeats")
 """Configurations that a clock decides: such a run cannot end the same twice."""
-OTHER_TASKS = ("mmap.price",)
-"""Tasks that ask a compiler, which need not be installed."""
+OTHER_TASKS = ("mmap.price",)  # Tasks that ask a compiler, which need not be installed.
 TOLERANCE = 1e-9
 
 

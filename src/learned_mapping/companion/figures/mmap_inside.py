@@ -15,10 +15,8 @@ from learned_mapping.companion.table import by
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, Picture
 
-ACTION_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[7])
-"""Of Copy, NoCopy and Drop."""
-NODE = (0.98, 0.5)
-"""Inches."""
+ACTION_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[7])  # Of Copy, NoCopy and Drop.
+NODE = (0.98, 0.5)  # Inches.
 
 
 def search_tree(tree: Row) -> Picture:

@@ -23,8 +23,7 @@ ROOM = 0.2
 """Return from which on a bar has room for its number."""
 LUMINANCE, PALE = (0.299, 0.587, 0.114), 0.6
 """Of red, green and blue; and from where on a bar's number is dark."""
-STAGES = colormaps["Blues"]
-"""From the first games of a training to its last."""
+STAGES = colormaps["Blues"]  # From the first games of a training to its last.
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
 

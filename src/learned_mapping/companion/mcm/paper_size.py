@@ -15,8 +15,7 @@ from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, assembled, grouped, of_profile, ratio_rows, rows, summaries, sweep
 from learned_mapping.mcm.agent.config import agent_config
 
-SIZES = {"rl": "full", "rl, 8 x 128": "paper"}
-"""Row of the table -> the network's size."""
+SIZES = {"rl": "full", "rl, 8 x 128": "paper"}  # Row of the table -> the network's size.
 SAMPLES = {"quick": 40, "full": 4000}
 FEWER = {"quick": 20, "full": 1000}
 """Samples after which both are compared too: what the other tables have."""

@@ -29,8 +29,7 @@ PROGRAMS = (
     *("inference_gru", "rnn_1", "rnn_3"),
 )
 """From each family of the sixty, small ones and those of few different instructions, which cost least to price."""
-SMALL = PROGRAMS[:3]
-"""Where a search's candidates are chosen by the compiler's cycles."""
+SMALL = PROGRAMS[:3]  # Where a search's candidates are chosen by the compiler's cycles.
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Where the search plays on the compiler's prices."""
 HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"

@@ -36,14 +36,11 @@ EARLY = 0.2
 """Share of the training after which is looked a first time, while much is left to learn."""
 SECONDS, SECONDS_LARGE = 300.0, 600.0
 """CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
-SEEDS = 3
-"""At most."""
-STEPS = 5
-"""Decisions that are imagined in a row."""
+SEEDS = 3  # At most.
+STEPS = 5  # Decisions that are imagined in a row.
 DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
 """Of whole games with the search and without: about so many decisions, in so many games."""
-TEMPERATURE = 0.25
-"""At which these are played."""
+TEMPERATURE = 0.25  # At which these are played.
 QUALITIES = (
     "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
     "share_gain", "share_same", "share_cost", "alternatives",

@@ -28,8 +28,7 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
-XLA = "xla"
-"""The production baseline: the compiler's own mapping."""
+XLA = "xla"  # The production baseline: the compiler's own mapping.
 LEARNED = (
     "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only",
     "imitation",

@@ -61,20 +61,15 @@ AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
 """Of the agent, compilation apart, and of the edit search; in ``quick`` the agent does not take part."""
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
 """Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
-AHEAD = 1e-3
-"""Of return, by which a mapping is ahead of another."""
-SEEDS_REPEATED = 3
-"""Of the programs that the paper's Table 4 names; all others have one."""
-NAMED = 6
-"""Programs at each end of Table 4."""
-AGAINST_ITSELF = 1e-9
-"""A speedup has to exceed 1 by more than rounding."""
+AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
+SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others have one.
+NAMED = 6  # Programs at each end of Table 4.
+AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
 
 GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
 ENDS = 3
 """Programs of each group."""
-SOLUTIONS = 10
-"""Games of a training that Figure 6 draws, where it has so many."""
+SOLUTIONS = 10  # Games of a training that Figure 6 draws, where it has so many.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
 SHARE = 0.02
@@ -306,12 +301,9 @@ class Stay:
     """One uninterrupted stay of a tensor in fast memory."""
 
     start: int
-    end: int
-    """Steps, both included."""
-    offset: int
-    """Bytes."""
-    loaded: bool
-    """Copied in from HBM; else written there by its instruction."""
+    end: int  # Steps, both included.
+    offset: int  # Bytes.
+    loaded: bool  # Copied in from HBM; else written there by its instruction.
 
 
 def stays(program: Program, mapping: Mapping, tensor: int) -> list[Stay]:

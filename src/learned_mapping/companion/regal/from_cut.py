@@ -23,8 +23,7 @@ DATASET = "synthetic-runtime"
 LEARNER = "regal-from-cut"
 POLICIES = {"start": "cut", "trained": TRAININGS[LEARNER]}
 """The policy that has cloned the cut, and the same after REINFORCE -> how the names of their networks' files begin."""
-DRAWS = 8
-"""Laws drawn from a policy, of a graph."""
+DRAWS = 8  # Laws drawn from a policy, of a graph.
 
 
 def plan_from_cut(profile: str, seeds: int) -> list[Run]:

@@ -25,8 +25,7 @@ LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")}
 CHOSEN = ("regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
 NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
 """What asks a network, in the order of the tables; what learns by REINFORCE is not run without its checkpoints."""
-LEARNERS = (*LAWS, *NETWORKS)
-"""In table 1, in the order of its rows."""
+LEARNERS = (*LAWS, *NETWORKS)  # In table 1, in the order of its rows.
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 CLASSICAL = tuple(
     name for name in METHODS if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
