@@ -10,7 +10,7 @@ from by_hand import hand_graph
 from learned_mapping.companion.figures.mcm import (
     LOAD,
     WIDEST_POINTS,
-    broken_rules,
+    broken_example,
     gap_bars,
     method_bars,
     package_drawing,
@@ -50,8 +50,8 @@ def test_bars_end_at_the_slowest_chip():
 
 
 def test_cases_have_a_panel_each():
-    cases = [{"title": "x", "assignment": EXAMPLE_PARTITIONS["valid"], "rule": ""}] * 3
-    assert len([axes for axes in broken_rules(example_graph(), cases, 4).axes if axes.get_visible()]) == 3
+    cases = [{"metric": "verdict", "method": "x", "assignment": EXAMPLE_PARTITIONS["valid"], "value": "valid"}] * 3
+    assert len([axes for axes in broken_example({"rows": cases}).axes if axes.get_visible()]) == 3
 
 
 def test_a_picture_is_well_formed_whatever_the_names():

@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 from learned_mapping.companion import results
 from learned_mapping.companion.figures.charts import method_colour
 from learned_mapping.companion.figures.mmap_results import (
-    buffers_figure,
+    buffers,
     curves,
     drop_backup,
     learning,
@@ -135,9 +135,9 @@ def test_a_training_is_a_line_beside_what_does_not_learn():
 
 def test_a_bar_per_workload_with_its_number():
     """Would catch a bar that is not its workload's, a number left out, and a picture that differs from run to run."""
-    figure = buffers_figure(
-        ["small", "large"], [200, 9000], ["b", "a"], paper_range=(169, 16_490), paper_buffers={"large": 9084}
-    )
+    rows = [{"instance": "small", "value": 200, "family": "b"}, {"instance": "large", "value": 9000, "family": "a"}]
+    paper = [{"instance": n, "value": v} for n, v in (("smallest", 169), ("largest", 16_490), ("large", 9084))]
+    figure = buffers(rows, paper)
     (axes,) = figure.axes
     assert [patch.get_width() for patch in axes.patches if patch.get_height() == 0.72] == [200, 9000]
     assert [text.get_text() for text in axes.texts] == ["200", "9,000"]

@@ -1,14 +1,12 @@
 """The tables of the stored sets, as the page on data shows them: sizes, families, chips, the compiler's mappings."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from learned_mapping.companion.datasets.manifest import Manifest, by_split, families, size_rows
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, listing, number
-from learned_mapping.companion.figures.mmap_results import buffers_figure, sizes_figure
+from learned_mapping.companion.figures.mmap_results import sizes_figure
 from learned_mapping.programs.json_io import read_json
 
 SPLITS = ("train", "validation", "test", "all")
@@ -33,17 +31,6 @@ def sets_table() -> Html:
         for name, manifest in stored_manifests().items()
     ]  # fmt: skip
     return listing("The stored sets", ["set", "", "items", "MB", "digest"], rows)
-
-
-def buffers(result: dict[str, Any]) -> Figure:
-    """The buffers of each program, and the paper's where it gives them, of a result of ``mmap.fig9``."""
-    rows, printed = result["rows"], {row["instance"]: row["value"] for row in result["paper"]}
-    names = [row["instance"] for row in rows]
-    return buffers_figure(
-        names, [row["value"] for row in rows], [row["family"] for row in rows],
-        paper_range=(printed["smallest"], printed["largest"]),
-        paper_buffers={name: count for name, count in printed.items() if name in names},
-    )  # fmt: skip
 
 
 def sizes(name: str) -> Figure:

@@ -89,27 +89,17 @@ def name_rows(axes: Axes, names: Sequence[str], *, small: bool = False) -> None:
     axes.grid(False, axis="y")
 
 
-def broken_name(name: str) -> str:
-    """A long name on two lines."""
-    return name.replace("_", "_\n", 1) if len(name) > 14 else name
-
-
 def errors(rows: Iterable[Row]) -> np.ndarray:
     """[2, n] how far the ends of the rows' intervals are from their values, at least 0; 0 where there is none."""
     ends = [(r["value"] - r.get("low", r["value"]), r.get("high", r["value"]) - r["value"]) for r in rows]
     return np.maximum(np.array(ends, float).reshape(-1, 2).T, 0.0)
 
 
-def bars(
-    axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.0, upright: bool = False, **look: Any
-) -> None:
+def bars(axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.0, **look: Any) -> None:
     """A bar per row from `start` to its value, with its interval, in the colour of its method."""
     length = np.array([row["value"] for row in rows], float) - start
     look = {"color": [method_colour(row["method"]) for row in rows], "error_kw": {"linewidth": 1.0}} | look
-    if upright:
-        axes.bar(places, length, width, bottom=start, yerr=errors(rows), **look)
-    else:
-        axes.barh(places, length, width, left=start, xerr=errors(rows), **look)
+    axes.barh(places, length, width, left=start, xerr=errors(rows), **look)
 
 
 def grouped(rows: Rows, groups: Sequence[str], methods: Sequence[str]) -> Iterator[tuple[str, np.ndarray, Rows, float]]:

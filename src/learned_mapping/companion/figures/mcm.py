@@ -38,26 +38,16 @@ MOST_LABELLED = 12  # With more chips there is no room for numbers.
 OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
-def broken_rules(graph: ComputationGraph, cases: Sequence[Mapping[str, Any]], chips: int) -> Figure:
-    """One panel per case: the graph on its chips, and the validator's verdict underneath.
-
-    Args:
-      cases: each with ``title``, ``assignment`` ([N] chips) and ``rule`` (empty where valid).
-    """
-    figure, panels = new_panels(len(cases), height=2.3 * -(-len(cases) // 2))
-    for panel, case in zip(panels, cases):
-        draw_partition(panel, graph, np.asarray(case["assignment"], int), chips)
-        panel.set_title(case["title"], fontsize=9.5)
-        panel.set_xlabel(case["rule"] or "valid", color=BAD_COLOUR if case["rule"] else OK_COLOUR, fontsize=9)
-    return figure
-
-
 def broken_example(result: Mapping[str, Any]) -> Figure:
-    """`broken_rules` of the partitions of a result of ``mcm.fig2``."""
+    """A panel per partition of a result of ``mcm.fig2``: the graph on its chips, the validator's verdict underneath."""
     shown = [row for row in result["rows"] if row["metric"] == "verdict"]
-    rules = ["" if row["value"] == "valid" else row["value"].partition(":")[0] for row in shown]
-    cases = [{"title": r["method"], "assignment": r["assignment"], "rule": rule} for r, rule in zip(shown, rules)]
-    return broken_rules(example_graph(), cases, EXAMPLE_PACKAGE.chips)
+    figure, panels = new_panels(len(shown), height=2.3 * -(-len(shown) // 2))
+    for panel, row in zip(panels, shown):
+        draw_partition(panel, example_graph(), np.asarray(row["assignment"], int), EXAMPLE_PACKAGE.chips)
+        panel.set_title(row["method"], fontsize=9.5)
+        rule = row["value"].partition(":")[0]  # the word "valid" where none is broken
+        panel.set_xlabel(rule, color=OK_COLOUR if rule == "valid" else BAD_COLOUR, fontsize=9)
+    return figure
 
 
 def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> Figure:
@@ -188,11 +178,8 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
 
 
 def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, int], int]:
-    """(chip made on, last chip used on) -> bytes of all such tensors; what stays on its chip is left out.
-
-    Args:
-      graph, assignment: [N] chips that obey Eq. 2.
-    """
+    """(chip made on, last chip used on) -> bytes of all such tensors, of [N] chips that obey Eq. 2; what stays on its
+    chip is left out."""
     found: dict[tuple[int, int], int] = {}
     for tensor in range(graph.num_tensors):
         first = int(assignment[graph.tensor_producer[tensor]])

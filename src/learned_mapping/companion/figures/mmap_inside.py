@@ -20,11 +20,7 @@ NODE = (0.98, 0.5)  # Inches.
 
 
 def search_tree(tree: Row) -> Picture:
-    """The tree of one decision, the root at the left: each node's action, its visits, and its value.
-
-    Args:
-      tree: a row ``tree`` of `mmap.inside`.
-    """
+    """The tree of one decision, of a row ``tree``, the root at the left: each node's action, visits and value."""
     nodes = tree["nodes"]
     children: dict[int, list[int]] = {}
     for n, node in enumerate(nodes):
@@ -66,11 +62,7 @@ def search_tree(tree: Row) -> Picture:
 
 def imagined(rows: Rows) -> Figure:
     """Imagined against true rewards, a panel per program: one decision ahead, and as far as was imagined. Axes are
-    linear near 0, where most rewards are, and logarithmic from 1 on, so that the few large ones are there too.
-
-    Args:
-      rows: of `mmap.inside`.
-    """
+    linear near 0, where most rewards are, and logarithmic from 1 on, so that the few large ones are there too."""
     programs = by(charts.of(rows, "reward_correlation"), "instance")
     figure, panels = charts.facets(programs, 0.5, 2.4)
     for axes, _, shown in panels:
@@ -106,11 +98,7 @@ def value_errors(rows: Rows) -> Figure:
 
 def dead_ends(rows: Rows) -> Figure:
     """The agent's training where there are dead ends: those of a game, and the mean return, over the games played;
-    with Drop-backup, or as a label says without.
-
-    Args:
-      rows: of `mmap.dropbackup`.
-    """
+    with Drop-backup, or as a label says without."""
     labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
     figure, panels = _trainings(rows, labels, 2.6, "games")
     for axes in panels:

@@ -95,25 +95,18 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     return figure
 
 
-def _upright(axes: Axes, names: Sequence[str], words: str) -> None:
-    """Names under bars, and what their height is."""
-    axes.set_xticks(range(len(names)), map(charts.broken_name, names))
-    axes.set_ylabel(words)
-    axes.grid(False, axis="x")
-
-
 def drop_backup(rows: Rows) -> Figure:
-    """Random play: the share of games with a dead end, per program where there are any.
-
-    Args:
-      rows: of `mmap.dropbackup`.
-    """
+    """Random play, of rows of `mmap.dropbackup`: the share of games with a dead end, by program with any."""
     lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
     met = [row for row in lost if row["value"] > 0]
     figure, axes = new_figure(height=2.6)
-    bars(axes, range(len(met)), met, 0.6, upright=True, color=method_colour("random"))
+    look = {"color": method_colour("random"), "error_kw": {"linewidth": 1.0}}
+    axes.bar(range(len(met)), [row["value"] for row in met], 0.6, yerr=charts.errors(met), **look)
     axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
-    _upright(axes, [row["instance"] for row in met], "share of games with a dead end")
+    names = [row["instance"] for row in met]
+    axes.set_xticks(range(len(met)), [name.replace("_", "_\n", 1) if len(name) > 14 else name for name in names])
+    axes.set_ylabel("share of games with a dead end")
+    axes.grid(False, axis="x")
     return figure
 
 
@@ -153,11 +146,7 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
 
 def return_against_latency(rows: Rows) -> Figure:
     """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per game of a training, the darker
-    the later, and its correlations.
-
-    Args:
-      rows: of `mmap.fig6`.
-    """
+    the later, and its correlations."""
     rows = [row for row in rows if "group" in row]
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
@@ -224,11 +213,7 @@ def latency_table(program: Program, instruction: str) -> Figure:
 
 
 def two_prices(rows: Rows) -> Figure:
-    """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards.
-
-    Args:
-      rows: of `mmap.compiler`.
-    """
+    """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards."""
     found = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
     figure, axes = new_figure(height=4.2)
     for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
@@ -244,51 +229,37 @@ def two_prices(rows: Rows) -> Figure:
     return charts.finish(figure)
 
 
-def buffers_figure(
-    names: Sequence[str],
-    buffers: Sequence[int],
-    families: Sequence[str],
-    *,
-    paper_range: tuple[int, int],
-    paper_buffers: Mapping[str, int],
-) -> Figure:
-    """Paper 1's figure 9: a bar per workload on a logarithmic scale, its colour the family.
-
-    Args:
-      names: [W] workloads, from top to bottom.
-      buffers: [W] number of buffers of each.
-      families: [W] family of each.
-      paper_range: the least and the most in the paper, drawn as a band.
-      paper_buffers: the paper's number for a workload of ours, drawn as a diamond.
-    """
+def buffers(rows: Rows, paper: Rows) -> Figure:
+    """Paper 1's Figure 9: a bar per workload on a logarithmic scale, its colour the family; the paper's range as a
+    band, its number for a workload of ours as a diamond."""
+    names, counts = ([row[key] for row in rows] for key in ("instance", "value"))
+    printed = {row["instance"]: row["value"] for row in paper}
     figure, axes = new_figure(height=1.0 + ROW_INCHES * len(names))
-    colours = {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(sorted(set(families)))}
-    axes.axvspan(*paper_range, color=GRID, alpha=0.55, linewidth=0, zorder=0)
-    axes.barh(range(len(names)), buffers, color=[colours[each] for each in families], height=0.72, zorder=2)
-    for row, (name, count) in enumerate(zip(names, buffers)):
+    families = sorted({row["family"] for row in rows})
+    colours = {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(families)}
+    least, most = printed["smallest"], printed["largest"]
+    axes.axvspan(least, most, color=GRID, alpha=0.55, linewidth=0, zorder=0)
+    axes.barh(range(len(names)), counts, color=[colours[row["family"]] for row in rows], height=0.72, zorder=2)
+    for place, (name, count) in enumerate(zip(names, counts)):
         # Where the paper's diamond may stand at the bar's end, the number steps aside.
-        x = 1.16 * max(count, paper_buffers[name]) if name in paper_buffers else 1.05 * count
-        axes.text(x, row, f"{count:,}", va="center", fontsize=6.5, zorder=4)
-    marked = [row for row, name in enumerate(names) if name in paper_buffers]
+        x = 1.16 * max(count, printed[name]) if name in printed else 1.05 * count
+        axes.text(x, place, f"{count:,}", va="center", fontsize=6.5, zorder=4)
+    marked = [place for place, name in enumerate(names) if name in printed]
     diamond = {"marker": "D", "s": 20, "color": "white", "edgecolor": INK, "zorder": 3}
-    diamonds = axes.scatter([paper_buffers[names[row]] for row in marked], marked, **diamond)
+    diamonds = axes.scatter([printed[names[place]] for place in marked], marked, **diamond)
     diamonds.set_label("the paper's program of this name")
     _log_sizes(axes)
-    axes.set_xlim(min(100, min(buffers) / 1.5), max(*buffers, paper_range[1]) * 1.8)
+    axes.set_xlim(min(100, min(counts) / 1.5), max(*counts, most) * 1.8)
     name_rows(axes, names, small=True)
     axes.set_xlabel("buffers")
     handles = [Patch(color=colour, label=each) for each, colour in colours.items()]
-    handles.append(Patch(color=GRID, label=f"the paper's {paper_range[0]:,} to {paper_range[1]:,}"))
+    handles.append(Patch(color=GRID, label=f"the paper's {least:,} to {most:,}"))
     figure.legend(handles=[*handles, diamonds], loc="outside upper center", ncols=3)
     return figure
 
 
 def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
-    """How large the members of a set are: for each size, the share that is no larger.
-
-    Args:
-      groups: label, such as a split -> [members] sizes in ops.
-    """
+    """How large the members of a set are, by label -> [members] sizes in ops: for each size the share no larger."""
     figure, axes = new_figure(height=2.6)
     for i, (label, sizes) in enumerate(groups.items()):
         ordered = np.sort(np.asarray(sizes, dtype=float))
@@ -310,11 +281,7 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
 
 
 def bench_gaps(table: Mapping[str, Standing]) -> Figure:
-    """How far the best mapping known of each program is below its bound, in percent of the bound, smallest first.
-
-    Args:
-      table: `bench.standings`.
-    """
+    """How far the best mapping known of each program is below its bound, in percent of the bound, smallest first."""
     gaps = sorted((100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items())
     figure, axes = new_figure(width=0.9 * PHONE_INCHES, height=2.6)
     values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)

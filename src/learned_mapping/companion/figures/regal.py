@@ -84,11 +84,8 @@ LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
 
 
 def gains_by_distance(result: dict[str, Any]) -> Figure:
-    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs.
-
-    Args:
-      result: of `regal.distance`; near distances are above, refusals in words.
-    """
+    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs: near
+    distances are above, refusals in words."""
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
     methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")
@@ -114,11 +111,7 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
 
 
 def improvement_histogram(result: dict[str, Any]) -> Figure:
-    """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks.
-
-    Args:
-      result: of `regal.fig2_left`.
-    """
+    """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks."""
     found, marks = (by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper"))
     gains = {name: [row["value"] for row in found[name]] for name in LEARNERS if name in found}
     marks = [row["value"] for rows in marks.values() for row in rows]
@@ -138,11 +131,7 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
 
 
 def improvement_by_limit(result: dict[str, Any]) -> Figure:
-    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset.
-
-    Args:
-      result: of `regal.fig2_right`.
-    """
+    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset."""
     rows = of(result["rows"], "improvement_percent")
     limits = sorted({int(row["instance"]) for row in rows})
     figure, panels = facets(by(rows, "dataset"), 0.0, 3.0, loc="left")
@@ -192,11 +181,7 @@ LAW_COLOURS = {
 
 
 def effect_and_noise(result: dict[str, Any]) -> Figure:
-    """What a law saves of the cost of uniform mutants, by the length of a run; grey: what a run differs by at random.
-
-    Args:
-      result: of `regal.effect`.
-    """
+    """What a law saves of the cost of uniform mutants, by the length of a run; grey: how runs differ at random."""
     noise = by(of(result["rows"], "noise_percent"), "instance")
     found = by(of(result["rows"], "effect_percent"), "instance")
     panels = {title: (found[d], noise[d]) for d, title in DATASET_TITLES.items() if d in found}
@@ -216,12 +201,7 @@ def effect_and_noise(result: dict[str, Any]) -> Figure:
 
 
 def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:
-    """The graph with each op in the colour of the device that the law prefers.
-
-    Args:
-      graph: of N ops.
-      law: of two devices; the means of both affinities are compared.
-    """
+    """The graph with each op in the colour of the device that the law, of two, prefers by the mean affinities."""
     return drawing(graph, preference(graph, law), label="device 0   —   what the law prefers   —   device 1")
 
 
