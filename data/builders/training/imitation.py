@@ -145,23 +145,12 @@ def training_step(config: TrainConfig) -> tuple[optax.GradientTransformation, Ca
 
 
 class RegalAgent:
-    """A network in training; the `learning.loop.Agent` of paper 3.
+    """A network in training on graphs with two devices; the `learning.loop.Agent` of paper 3."""
 
-    Args:
-      examples: training graphs with two devices.
-      evaluate: called with the network's parameters after the last iteration, returns what the log should say of them,
-        such as the gap on validation graphs.
-    """
-
-    def __init__(
-        self,
-        examples: Sequence[Example],
-        config: TrainConfig,
-        evaluate: Callable[[Any], dict[str, float]] | None = None,
-    ):
+    def __init__(self, examples: Sequence[Example], config: TrainConfig):
         if not examples:
             raise InputError("examples", "", "no training graphs")
-        self.examples, self.config, self.evaluate = list(examples), config, evaluate
+        self.examples, self.config = list(examples), config
         self.iterations = 0
         probe = self._batch(list(range(min(2, len(self.examples)))))[0]
         self.parameters = initial_parameters("gnn", probe, np.random.default_rng([config.seed, 0]))
@@ -183,10 +172,7 @@ class RegalAgent:
             self.parameters, self.memory, row = self._step(self.parameters, self.memory, batch, targets)
             rows.append(row)
         self.iterations += 1
-        found = {"iteration": self.iterations} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-        if self.evaluate is not None and self.done:
-            found |= self.evaluate(self.parameters)
-        return found
+        return {"iteration": self.iterations} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
     def _pack(self, order: np.ndarray) -> list[int]:
         """As many of the graphs, in this order, as fill a batch."""

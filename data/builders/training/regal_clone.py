@@ -34,7 +34,7 @@ SOFTENED = {"memory": 0.7, "runtime": 0.3}
 nats a head."""
 
 
-def clone(agent: ReinforceAgent, report=say):
+def clone(agent: ReinforceAgent):
     """Parameters after `STEPS` of cross-entropy to the rule's bins on the agent's training graphs."""
     rule = {"memory": rule_bins, "runtime": cut_bins}[agent.instances[0].objective]
     bins = [rule(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
@@ -49,7 +49,7 @@ def clone(agent: ReinforceAgent, report=say):
         rate = FIRST_RATE if step < 0.7 * STEPS else LAST_RATE
         parameters, memory, entropy = policy_step(parameters, memory, batch, weights, rate, entropy_weight=0.0)
         if step % 100 == 99:
-            report(f"step {step + 1}: entropy of a head {float(entropy):.3f} nats")
+            say(f"step {step + 1}: entropy of a head {float(entropy):.3f} nats")
     return parameters
 
 

@@ -1,4 +1,4 @@
-"""Trains REGAL's network by imitation on training graphs; validation graphs watch.
+"""Trains REGAL's network by imitation on training graphs.
 
     python -m builders.training.regal_networks --dataset traced-runtime --seed 0 \
         --out checkpoints/regal/traced-runtime-0.npz
@@ -10,7 +10,6 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
-from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, write_learner
+from learned_mapping.regal.agent.learner import Learner, read_learner, write_learner
 from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.rules.instance import Instance
@@ -26,15 +25,7 @@ from learned_mapping.regal.searches.brkga import MutantLaw, brkga
 
 from .command import go_on
 from .imitation import RegalAgent, TrainConfig
-from .regal_sets import (
-    VALIDATION_GRAPHS,
-    elites_digest,
-    examples,
-    references,
-    validation_instances,
-)
-
-WATCH = Variant()  # The variant whose validation gap the log holds.
+from .regal_sets import elites_digest, examples
 
 
 def gap_percent(costs: Iterable[float], best: np.ndarray) -> float:
@@ -49,20 +40,6 @@ def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
     return budget.best
 
 
-def evaluation(dataset: str, seed: int, count: int):
-    """A function from a network's parameters to its gap on validation graphs, for the log."""
-    instances, (_, objective) = validation_instances(dataset, count), DATASETS[dataset]
-    best = references(instances)
-
-    def evaluate(parameters: Any) -> dict[str, float]:
-        learner = Learner(parameters, "gnn", ROUNDS, objective, dataset, seed)
-        rng = np.random.default_rng(0)
-        costs = [search(each, learner.law(each, rng, WATCH), 0) for each in instances]
-        return {"validation_gap_percent": gap_percent(np.minimum(costs, 1e300), best)}
-
-    return evaluate
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Train REGAL's network by imitation.")
     parser.add_argument("--dataset", choices=tuple(DATASETS), required=True)
@@ -74,7 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
     )
-    parser.add_argument("--validation", type=int, default=VALIDATION_GRAPHS, help="graphs the log's gap is measured on")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
     chosen = parser.parse_args(arguments)
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
@@ -84,8 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     guide = None if chosen.guide is None else read_learner(chosen.guide)
     found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
-    watch = evaluation(chosen.dataset, chosen.seed, chosen.validation) if chosen.validation else None
-    agent = RegalAgent(found, config, watch)
+    agent = RegalAgent(found, config)
     # Other elites: a run goes on from a state of its own alone.
     go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
     objective = DATASETS[chosen.dataset][1]

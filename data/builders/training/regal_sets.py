@@ -15,6 +15,7 @@ from learned_mapping.companion.regal.effect import rule_bins, uniform_bins
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.policy import BINS
@@ -35,7 +36,6 @@ from .imitation import Example
 LARGEST_OPS = 600
 """Of a training or validation graph: larger ones cost too much to search."""
 SYNTHETIC_GRAPHS = 120  # Training graphs taken of the synthetic set, from the first on.
-VALIDATION_GRAPHS = 24
 ELITE_EVALUATIONS = 5_000
 OWN_EVALUATIONS = 4_000
 """Of BRKGA with a guide's law, and again of the climb from its best."""
@@ -64,25 +64,25 @@ LEARNING_ROOM = 1.02
 def training_instances(dataset: str) -> list[Instance]:
     """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
     kind, objective = DATASETS[dataset]
-    if kind == "traced":
-        graphs = [traced.generate(dataset, "train", i) for i in range(len(traced.names("train")))]
-    else:
-        graphs = [synthetic.generate("train", i) for i in range(SYNTHETIC_GRAPHS)]
-    tested = _tested(kind)
+    count, tested = len(traced.names("train")) if kind == "traced" else SYNTHETIC_GRAPHS, _tested(kind)
+    graphs = [_generated(dataset, "train", i) for i in range(count)]
     graphs = [graph for graph in graphs if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested]
     return [Instance(graph, objective=objective) for graph in graphs]
 
 
-def validation_instances(dataset: str, count: int = VALIDATION_GRAPHS) -> list[Instance]:
+def validation_instances(dataset: str, count: int) -> list[Instance]:
     """`count` graphs of the validation split spread evenly, up to `LARGEST_OPS`."""
-    kind, objective = DATASETS[dataset]
+    (kind, objective), chosen = DATASETS[dataset], list(range(count))
     if kind == "traced":
-        chosen = [i for i, name in enumerate(traced.names("validation")) if traced.load(name).num_ops <= LARGEST_OPS]
-        chosen = [chosen[len(chosen) * i // count] for i in range(count)]
-        graphs = [traced.generate(dataset, "validation", i) for i in chosen]
-    else:
-        graphs = [synthetic.generate("validation", i) for i in range(count)]
-    return [Instance(graph, objective=objective) for graph in graphs]
+        small = [i for i, name in enumerate(traced.names("validation")) if traced.load(name).num_ops <= LARGEST_OPS]
+        chosen = [small[len(small) * i // count] for i in range(count)]
+    return [Instance(_generated(dataset, "validation", i), objective=objective) for i in chosen]
+
+
+def _generated(dataset: str, split: str, index: int) -> ComputationGraph:
+    if DATASETS[dataset][0] == "traced":
+        return traced.generate(dataset, split, index)
+    return synthetic.generate(split, index)
 
 
 def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = False) -> list[Example]:
@@ -178,10 +178,7 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
     kind, objective = DATASETS[dataset]
     found, tested = [], _tested(kind)
     for index in range(LOOKED_AT):
-        if kind == "traced":
-            graph = traced.generate(dataset, "train", index)
-        else:
-            graph = synthetic.generate("train", index)
+        graph = _generated(dataset, "train", index)
         if graph.num_ops > largest_ops or topology_digest(graph) in tested:
             continue
         instance = Instance(graph, objective=objective)
