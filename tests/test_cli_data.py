@@ -5,14 +5,14 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from learned_mapping_builders.building import build_in, stored_item, write_manifest
+from learned_mapping_builders.building import Items, build_in, write_manifest
 
 import cli_files
 from cli_files import GRAPH, one_line
 from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import Manifest, read_manifest
 from learned_mapping.companion.datasets.registry import DataSet
-from learned_mapping.programs.formats import read_graph, write_graph
+from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.json_io import file_sha256, write_json
 
 ABOUT = "One graph."
@@ -25,16 +25,14 @@ class ToyModule:
 
     @staticmethod
     def build(folder, *, progress=None) -> Manifest:
+        items = Items(folder, 1, progress)
         write_json(folder / "given.json", GRAPH)
         graph = read_graph(folder / "given.json")
         (folder / "given.json").unlink()
-        write_graph(folder / "test" / "g.json.gz", graph)
         write_json(folder / "layout.json", {"schema": "learned-mapping/layout/1"})
         layout = {"layout_file": "layout.json", "layout_sha256": file_sha256(folder / "layout.json")}
-        item = stored_item(folder, "test/g.json.gz", graph, split="test", ops=graph.num_ops, **layout)
-        if progress is not None:
-            progress(1, 1)
-        return Manifest("toy", ABOUT, None, (item,))
+        items.add("test/g.json.gz", graph, split="test", ops=graph.num_ops, **layout)
+        return Manifest("toy", ABOUT, None, tuple(items))
 
 
 @pytest.fixture

@@ -18,20 +18,31 @@ from learned_mapping.companion.datasets.manifest import (
 )
 from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
 from learned_mapping.errors import InputError
+from learned_mapping.programs.formats import write_graph, write_program
 from learned_mapping.programs.json_io import file_sha256, parse_json, write_bytes
+from learned_mapping.programs.program import Program
 
 
-def stored_item(folder: Path, file: str, instance: Any, *, split: str | None = None, **facts: Any) -> Item:
-    """The item of a graph or a program that has just been written.
+class Items(list[Item]):
+    """The items of a set, in its order, whose files go into a folder as they are added.
 
     Args:
-      folder: the set's folder.
-      file: relative to it, with slashes.
-      instance: has `name` and `digest`.
-      split: one of `SPLITS` or None.
-      facts: plain names to JSON values.
+      folder: the set's.
+      total: how many there will be.
+      progress: called with (items done, items in all).
     """
-    return Item(instance.name, instance.digest, split, file, file_sha256(Path(folder) / file), facts)
+
+    def __init__(self, folder: Path, total: int, progress: Progress | None = None):
+        super().__init__()
+        self.folder, self.total, self.progress = Path(folder), total, progress
+
+    def add(self, file: str, instance: Any, *, split: str | None = None, **facts: Any) -> None:
+        """Writes a graph or a program to a file, relative to the folder; facts are plain names to JSON values."""
+        path = self.folder / file
+        (write_program if isinstance(instance, Program) else write_graph)(path, instance)
+        self.append(Item(instance.name, instance.digest, split, file, file_sha256(path), facts))
+        if self.progress is not None:
+            self.progress(len(self), self.total)
 
 
 def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:

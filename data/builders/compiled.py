@@ -3,25 +3,25 @@
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.json_io import expect_schema, file_sha256, read_json, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
 
+from .building import Items
 from .tpu.compiler import V4, Compilation, compile_for_tpu
 from .tpu.extract import Extracted, assemble
 from .tpu.hlo_program import HloProgram, hlo_program
-from .tpu.latency_tables import Prices, plan
+from .tpu.latency_tables import Priceable, Prices, plan
 from .tpu.mapping import mapping_of_compiler
 from .tpu.pricing import price_in_stages
 from .workloads import WORKLOADS, function_and_arguments
@@ -33,7 +33,7 @@ MAX_SIGNATURES = 1_000_000
 def build(
     folder: Path,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     chosen: Iterable[str] = WORKLOADS,
     journal: Path | None = None,
 ) -> Manifest:
@@ -55,15 +55,12 @@ def build(
     else:
         default = Path(tempfile.gettempdir()) / "learned-mapping-prices"
         prices = price_all(chosen, default if journal is None else Path(journal))
-    items, used = [], {}
+    items, used = Items(folder, len(chosen), progress), {}
     for name in chosen:
-        compilation, program = _compile(name)
-        planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
+        compilation, program, planned = _compile(name)
         mine = {item.signature: prices[item.signature] for item in planned if item.signature in prices}
         used |= mine
-        items.append(store(folder, name, compilation, program, mine))
-        if progress is not None:
-            progress(len(items), len(chosen))
+        store(items, name, compilation, program, mine)
     write_prices(folder / PRICES, used)
     facts = {"prices_file": PRICES, "prices_sha256": file_sha256(folder / PRICES), "signatures": len(used)}
     return Manifest("compiled", SETS["compiled"].about, None, tuple(items), facts)
@@ -83,8 +80,7 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
     for name in chosen:
         done = journal / f"{name}.json"
         if not done.exists():
-            compilation, program = _compile(name)
-            planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
+            compilation, program, planned = _compile(name)
             mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
             mine = price_in_stages(compilation.before_text, program, planned, known=mine)
             done.with_suffix(".new").write_text(json.dumps(mine))
@@ -93,14 +89,15 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
     return known
 
 
-def _compile(name: str) -> tuple[Compilation, HloProgram]:
+def _compile(name: str) -> tuple[Compilation, HloProgram, list[Priceable]]:
     function, arguments, donated = function_and_arguments(name)
     compilation = compile_for_tpu(function, arguments, donate=donated)
-    return compilation, hlo_program(compilation.before)
+    program = hlo_program(compilation.before)
+    return compilation, program, plan(compilation.before, program, fast_bytes=V4.fast_bytes)
 
 
-def store(folder: Path, name: str, compilation: Compilation, program: HloProgram, prices: Prices) -> Item:
-    """Assembles one program from its prices, writes it and the compiler's mapping, and returns its item."""
+def store(items: Items, name: str, compilation: Compilation, program: HloProgram, prices: Prices) -> None:
+    """Assembles one program from its prices, and adds it to a set, the compiler's mapping beside it."""
     extracted = assemble(compilation, program, prices, name=name)
     workload = WORKLOADS[name]
     game = replace(
@@ -108,19 +105,11 @@ def store(folder: Path, name: str, compilation: Compilation, program: HloProgram
         metadata={**extracted.program.metadata, "model": workload.model, "options": dict(workload.options)},
     )
     mapping = mapping_of_compiler(game, extracted.compiler)
-    write_program(folder / f"{name}.json.gz", game)
-    write_mapping(folder / f"{name}.mapping.json.gz", mapping, game)
-    return Item(
-        name, game.digest, None, f"{name}.json.gz", file_sha256(folder / f"{name}.json.gz"),
-        {
-            "kind": workload.kind,
-            "model": workload.model,
-            **facts(extracted, game, mapping),
-            "probes": sum(len(v) for v in prices.values()),
-            "mapping_file": f"{name}.mapping.json.gz",
-            "mapping_sha256": file_sha256(folder / f"{name}.mapping.json.gz"),
-        },
-    )  # fmt: skip
+    file, probes = f"{name}.mapping.json.gz", sum(len(v) for v in prices.values())
+    write_mapping(items.folder / file, mapping, game)
+    about = {"kind": workload.kind, "model": workload.model, **facts(extracted, game, mapping), "probes": probes}
+    about |= {"mapping_file": file, "mapping_sha256": file_sha256(items.folder / file)}
+    items.add(f"{name}.json.gz", game, **about)
 
 
 def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dict[str, Any]:

@@ -6,10 +6,11 @@ topological order, cut into intervals, each charged its ops and the transfers ov
 paper 2 and is no method of the tables.
 """
 
-from collections import deque
 from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
 
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.programs.graph import ComputationGraph
@@ -38,29 +39,12 @@ def longest_chain(graph: ComputationGraph) -> int:
     One more than the largest f(b) - f(a): the shortest path from a to b over edges, each of length 1 along the arrow
     and 0 against it. A source comes first in such a pair, since going back to it costs nothing.
     """
-    arcs: list[list[tuple[int, int]]] = [[] for _ in range(graph.num_ops)]
-    for u, v in graph.op_edges.tolist():
-        arcs[u].append((v, 1))
-        arcs[v].append((u, 0))
-    sources = set(range(graph.num_ops)) - set(graph.op_edges[:, 1].tolist())
-    return 1 + max(max(_distances(arcs, source)) for source in sorted(sources))
-
-
-def _distances(arcs: list[list[tuple[int, int]]], source: int) -> list[int]:
-    """Length of the shortest path from `source` to each op, -1 where there is none."""
-    distance = [-1] * len(arcs)
-    distance[source] = 0
-    waiting, done = deque([source]), [False] * len(arcs)
-    while waiting:
-        u = waiting.popleft()
-        if done[u]:
-            continue
-        done[u] = True
-        for v, length in arcs[u]:
-            if distance[v] < 0 or distance[u] + length < distance[v]:
-                distance[v] = distance[u] + length
-                (waiting.append if length else waiting.appendleft)(v)
-    return distance
+    first, second = graph.op_edges.T
+    ends = np.concatenate([first, second]), np.concatenate([second, first])
+    lengths = np.repeat([1.0, 0.0], len(first))  # a stored 0 is an arc of no length
+    arcs = coo_array((lengths, ends), shape=(graph.num_ops, graph.num_ops)).tocsr()
+    distances = dijkstra(arcs, indices=np.setdiff1d(np.arange(graph.num_ops), second))
+    return 1 + int(distances[np.isfinite(distances)].max())
 
 
 def linear_split(graph: ComputationGraph, chips: int) -> np.ndarray:

@@ -9,20 +9,19 @@ most `MAX_IDEALS` ideals, so that every result can be put beside it. How far a r
   an optimum, until there are sixteen in all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
 from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
-from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES
 
-from .building import stored_item
+from .building import Items
 from .mcm_chips import chip_count
 from .mcm_facts import MAX_IDEALS, facts
 from .mcm_headroom import TRACED, generated
@@ -69,17 +68,13 @@ def chosen() -> Iterator[Candidate]:
     yield from islice(chain(_traced(), _generated()), COUNT)
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Writes the set into ``FOLDER/NAME.json.gz``. Some minutes."""
-    items = []
+    items = Items(folder, COUNT, progress)
     for family, graph in chosen():
-        file = f"{graph.name}.json.gz"
-        write_graph(Path(folder) / file, graph)
         kind = "generated" if family in GRAPH_FAMILIES else "traced"
         about = facts(graph) | {"recurrent": family in RECURRENT, "topology": topology_digest(graph)}
-        items.append(stored_item(folder, file, graph, split="test", family=family, kind=kind, **about))
-        if progress is not None:
-            progress(len(items), COUNT)
+        items.add(f"{graph.name}.json.gz", graph, split="test", family=family, kind=kind, **about)
     kinds = [item.facts["kind"] for item in items]
     counts = {f"graphs_{kind}": kinds.count(kind) for kind in ("traced", "generated")}
     return Manifest(NAME, SETS[NAME].about, COPIES.start, tuple(items), counts)

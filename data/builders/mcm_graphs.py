@@ -4,15 +4,13 @@ Files hold the graphs as traced. ``chips`` and all measured facts are of the fol
 """
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.programs.formats import write_graph
+from learned_mapping.companion.datasets.registry import SETS, Progress
 
 from . import zoo
-from .building import stored_item
+from .building import Items
 from .mcm_facts import facts
 from .mcm_members import SPLITS, generate, members
 from .topology import topology_digest
@@ -24,25 +22,21 @@ BERT_PAPER = {"ops": 2138, "parameters": 340_000_000}
 """What the paper says of its graph (Section 5.1); the parameters are "around 340 million"."""
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Traces the table of `mcm_members` into ``FOLDER/SPLIT/NAME.json.gz``; there is no randomness. About a minute."""
-    items: list[Item] = []
     table = members()
+    items = Items(folder, len(table), progress)
     for name, (split, family) in table.items():
         graph = generate(name)
-        file = f"{split}/{name}.json.gz"
-        write_graph(Path(folder) / file, graph)
         kind = SPLITS[split][family].kind
         measured = {"family": family, "kind": kind, **facts(graph), "topology": topology_digest(graph)}
-        items.append(stored_item(folder, file, graph, split=split, **measured))
-        if progress is not None:
-            progress(len(items), len(table))
+        items.add(f"{split}/{name}.json.gz", graph, split=split, **measured)
     counts = Counter(item.split for item in items)
     found = {f"graphs_{split}": counts[split] for split in SPLITS}
     return Manifest("mcm-graphs", SETS["mcm-graphs"].about, None, tuple(items), found)
 
 
-def build_bert(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build_bert(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Traces BERT (Section 5.3) and measures it; writes no file, which the set ``graphs`` has. No randomness."""
     graph = zoo.graph(BERT)
     found = {"family": "bert", "kind": "attention", **facts(graph, BERT_CHIPS), "topology": topology_digest(graph)}

@@ -20,16 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, optimum
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy
-from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
-from .building import stored_item
+from .building import Items
 from .mcm_chips import chip_count
 from .mcm_facts import MAX_IDEALS, facts
 from .topology import topology_digest
@@ -131,17 +130,13 @@ def chosen() -> Found:
     yield from islice((found for found in chain.from_iterable(rounds) if found is not None), EACH)
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Looks through the candidates and writes those chosen into ``FOLDER/NAME.json.gz``. Some minutes."""
-    items = []
+    items = Items(folder, 2 * EACH, progress)
     for family, graph, ratio in chosen():
-        file = f"{graph.name}.json.gz"
-        write_graph(Path(folder) / file, graph)
         kind = "generated" if family in GENERATED else "traced"
         measured = facts(graph) | {"optimum_over_careful": round(ratio, 4), "topology": topology_digest(graph)}
-        items.append(stored_item(folder, file, graph, split="test", family=family, kind=kind, **measured))
-        if progress is not None:
-            progress(len(items), 2 * EACH)
+        items.add(f"{graph.name}.json.gz", graph, split="test", family=family, kind=kind, **measured)
     kinds = [item.facts["kind"] for item in items]
     counts = {f"graphs_{kind}": kinds.count(kind) for kind in ("traced", "generated")}
     return Manifest(NAME, SETS[NAME].about, SEED, tuple(items), {"least_optimum_over_careful": LEAST, **counts})

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Item, Manifest
+from learned_mapping.companion.datasets.manifest import Manifest
+from learned_mapping.companion.datasets.registry import Progress
 from learned_mapping.companion.regal.graphs import load_graph
-from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import random_graph
 
 from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced
-from .building import stored_item
+from .building import Items
 from .zoo.residual import EFFICIENTNET_B0, MNASNET_B1, SHUFFLENET_STAGES
 
 NAME = "regal-distance"
@@ -120,14 +120,11 @@ SETS: dict[str, tuple[tuple[str, ...], Callable[[str], ComputationGraph]]] = {
 """Set -> its members, and the function from a member's name to its graph."""
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Writes every graph into ``FOLDER/SET/MEMBER.json.gz``; the seeds are fixed."""
-    items: list[Item] = []
+    items = Items(folder, sum(len(each) for each, _ in SETS.values()), progress)
     for name, (members, make) in SETS.items():
         for member in members:
-            graph, file = make(member), f"{name}/{member}.json.gz"
-            write_graph(Path(folder) / file, graph)
-            items.append(stored_item(Path(folder), file, graph, set=name, member=member, ops=graph.num_ops))
-            if progress is not None:
-                progress(len(items), sum(len(each) for each, _ in SETS.values()))
+            graph = make(member)
+            items.add(f"{name}/{member}.json.gz", graph, set=name, member=member, ops=graph.num_ops)
     return Manifest(NAME, registry.SETS[NAME].about, SEED, tuple(items))

@@ -1,6 +1,5 @@
 """The set ``regal-graphs``: what paper 3's baselines are tuned on and compared on."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.programs.formats import write_graph
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.programs.graph import ComputationGraph
 
 from . import zoo
-from .building import stored_item
+from .building import Items
 
 MEMBERS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "test": {
@@ -64,20 +62,15 @@ def make(split: str, name: str) -> ComputationGraph:
     return replace(graph, name=name, op_weight_bytes=np.zeros_like(graph.op_weight_bytes))
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Traces `MEMBERS` into ``FOLDER/SPLIT/NAME.json.gz``; there is no randomness."""
-    items = []
-    total = sum(map(len, MEMBERS.values()))
+    items = Items(folder, sum(map(len, MEMBERS.values())), progress)
     for split, members in MEMBERS.items():
         for name, (member, options) in members.items():
             graph = make(split, name)
-            file = f"{split}/{name}.json.gz"
-            write_graph(folder / file, graph)
             facts = {"model": member, "options": {key: _plain(value) for key, value in options.items()}}
             facts |= {"ops": graph.num_ops, "tensors": graph.num_tensors, "edges": graph.num_edges}
-            items.append(stored_item(folder, file, graph, split=split, **facts))
-            if progress is not None:
-                progress(len(items), total)
+            items.add(f"{split}/{name}.json.gz", graph, split=split, **facts)
     return Manifest("regal-graphs", SETS["regal-graphs"].about, None, tuple(items))
 
 

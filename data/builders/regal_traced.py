@@ -1,17 +1,16 @@
 """The set ``regal-traced``: graphs of the zoo in the configurations of `regal_traced_table`, for paper 3."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.errors import InputError
-from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 
-from .building import stored_item
+from .building import Items
 from .regal_traced_graphs import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration
 from .regal_traced_table import CONFIGURATIONS, SPLIT_OF_FAMILY
 from .topology import topology_digest
@@ -22,13 +21,13 @@ SMALLEST, LARGEST = 20, 600
 SAMPLES = 8  # Members of each split of an augmented set whose digests stand for all.
 
 
-def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Traces all configurations into ``FOLDER/SPLIT/NAME.json.gz``: about a minute of one core.
 
     Raises:
       InputError: a graph is too small, too large, or has the topology of an earlier one.
     """
-    items: list[Item] = []
+    items = Items(folder, len(CONFIGURATIONS), progress)
     graphs: dict[str, ComputationGraph] = {}
     seen: dict[str, str] = {}
     for split in SPLITS:
@@ -41,14 +40,10 @@ def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -
             if topology in seen:
                 raise InputError(f"set {NAME}", name, f"has the topology of {seen[topology]}")
             seen[topology] = name
-            file = f"{split}/{name}.json.gz"
-            write_graph(Path(folder) / file, graph)
             facts = {"family": chosen.family, "model": chosen.model, "mode": chosen.mode}
             facts |= {"options": _plain(dict(chosen.options)), "topology": topology}
             facts |= {"ops": graph.num_ops, "tensors": graph.num_tensors, "edges": graph.num_edges}
-            items.append(stored_item(Path(folder), file, graph, split=split, **facts))
-            if progress is not None:
-                progress(len(items), len(CONFIGURATIONS))
+            items.add(f"{split}/{name}.json.gz", graph, split=split, **facts)
     facts = _facts(items) | {"augmented": augmented_facts(graphs)}
     return Manifest(NAME, SETS[NAME].about, SEED, tuple(items), facts)
 

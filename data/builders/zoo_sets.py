@@ -1,17 +1,16 @@
 """The sets ``graphs`` and ``programs``: public models traced, and scheduled for the memory hierarchy."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS
+from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-from learned_mapping.programs.formats import write_graph, write_program
 
 from . import zoo
-from .building import stored_item
+from .building import Items
 from .synthetic_programs import peak_live_bytes
 
 GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -64,15 +63,12 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 """Stored programs: member of the zoo and options. The first four are paper 1's table 2."""
 
 
-def build_graphs(
-    folder: Path, *, progress: Callable[[int, int], None] | None = None, chosen: Iterable[str] = GRAPHS
-) -> Manifest:
+def build_graphs(folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = GRAPHS) -> Manifest:
     """Traces the chosen of `GRAPHS` into ``FOLDER/NAME.json.gz``; there is no randomness."""
-    items = []
+    items = Items(folder, len(GRAPHS), progress)
     for name in chosen:
         member, options = GRAPHS[name]
         graph = replace(zoo.graph(member, **options), name=name)
-        write_graph(folder / f"{name}.json.gz", graph)
         facts = {
             "model": member,
             "ops": graph.num_ops,
@@ -80,21 +76,16 @@ def build_graphs(
             "gflop": round(float(graph.op_flop.sum()) / 1e9, 2),
             "parameters_millions": round(graph.metadata["parameters"] / 1e6, 2),
         }
-        items.append(stored_item(folder, f"{name}.json.gz", graph, **facts))
-        if progress is not None:
-            progress(len(items), len(GRAPHS))
+        items.add(f"{name}.json.gz", graph, **facts)
     return Manifest("graphs", SETS["graphs"].about, None, tuple(items))
 
 
-def build_programs(
-    folder: Path, *, progress: Callable[[int, int], None] | None = None, chosen: Iterable[str] = PROGRAMS
-) -> Manifest:
+def build_programs(folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = PROGRAMS) -> Manifest:
     """Schedules the chosen of `PROGRAMS` into ``FOLDER/NAME.json.gz``; there is no randomness."""
-    items = []
+    items = Items(folder, len(PROGRAMS), progress)
     for name in chosen:
         member, options = PROGRAMS[name]
         program = replace(zoo.program(member, MemoryHierarchy(), **options), name=name)
-        write_program(folder / f"{name}.json.gz", program)
         demand = float(program.buffer_demand_s[~program.buffer_is_output].sum())
         facts = {
             "model": member,
@@ -106,7 +97,5 @@ def build_programs(
             "fast_over_peak_bytes": round(program.fast_bytes / peak_live_bytes(program), 3),
             "operand_demand_over_supply": round(demand / float(program.supply_s.sum()), 2),
         }
-        items.append(stored_item(folder, f"{name}.json.gz", program, **facts))
-        if progress is not None:
-            progress(len(items), len(PROGRAMS))
+        items.add(f"{name}.json.gz", program, **facts)
     return Manifest("programs", SETS["programs"].about, None, tuple(items))
