@@ -17,30 +17,17 @@ from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
 
 from .compiled import PRICES, read_prices
-from .tpu.compiler import (
-    V4,
-    Compilation,
-    CompilerError,
-    compile_for_tpu,
-)
+from .tpu import latency_tables as tables
+from .tpu.compiler import V4, Compilation, CompilerError, compile_for_tpu
 from .tpu.extract import total_cycles
 from .tpu.hlo_program import hlo_program
-from .tpu.latency_tables import (
-    Priceable,
-    Prices,
-    Subset,
-    complete_table,
-    infer_prices,
-    plan,
-    subset_key,
-)
 from .tpu.pricing import price
 from .workloads import WORKLOADS, function_and_arguments
 
 FULL_SECONDS = 300.0  # A full compilation may take this long.
 
 
-def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.random.Generator) -> dict[str, Any]:
+def held_out(compilation: Compilation, prices: tables.Prices, count: int, rng: np.random.Generator) -> dict[str, Any]:
     """Prices random placements that the tables were not made from, and compares.
 
     Args:
@@ -55,30 +42,31 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
       ``rows``, in cycles: predicted, estimated, and the same two with everything in HBM.
     """
     program = hlo_program(compilation.before)
-    planned = plan(compilation.before, program, fast_bytes=V4.fast_bytes)
-    used = prices | infer_prices(planned, prices)
+    planned = tables.plan(compilation.before, program, fast_bytes=V4.fast_bytes)
+    used = prices | tables.infer_prices(planned, prices)
     candidates = []
     for item in planned:
         have = prices.get(item.signature, {})
         if used.get(item.signature, {}).get("") is not None:
-            every = (_subset(entry) for entry in range(1, 1 << len(item.units)))
-            open_ = [s for s in every if item.fits(s) and subset_key(s) not in have]
+            every = (tables.subset_of(entry) for entry in range(1, 1 << len(item.units)))
+            open_ = [s for s in every if item.fits(s) and tables.subset_key(s) not in have]
             candidates.append((item, open_))
     candidates = [(item, open_) for item, open_ in candidates if open_]
     if not candidates:
         return {"placements": 0, "weighted_error": None, "savings_correlation": None, "rows": []}
     weights = np.array([item.count for item, _ in candidates], float)
-    drawn: dict[tuple[str, Subset], Priceable] = {}
+    drawn: dict[tuple[str, tables.Subset], tables.Priceable] = {}
     for i in rng.choice(len(candidates), size=count, p=weights / weights.sum()):
         item, open_ = candidates[i]
         drawn[item.signature, open_[rng.integers(len(open_))]] = item
     wanted = [(item, [frozenset(), subset]) for (_, subset), item in drawn.items()]
-    found = price(compilation.before_text, program, wanted, known=_slow(prices))
+    slow = {signature: {"": have[""]} for signature, have in prices.items() if "" in have}
+    found = price(compilation.before_text, program, wanted, known=slow)
     rows = []
     for (signature, subset), item in drawn.items():
-        estimated, slow = found[signature][subset_key(subset)], found[signature][""]
+        estimated, slow = found[signature][tables.subset_key(subset)], found[signature][""]
         if estimated is not None and slow is not None:
-            table = complete_table(item.unit_bytes, used[signature])
+            table = tables.complete_table(item.unit_bytes, used[signature])
             rows.append([float(table[sum(1 << u for u in subset)]), estimated, float(table[0]), slow])
     predicted, estimated, predicted_slow, slow = np.array(rows, float).reshape(-1, 4).T
     savings = np.stack([predicted_slow - predicted, slow - estimated])
@@ -89,14 +77,6 @@ def held_out(compilation: Compilation, prices: Prices, count: int, rng: np.rando
         "savings_correlation": float(np.corrcoef(savings)[0, 1]) if varies else None,
         "rows": [[round(value) for value in row] for row in rows],
     }
-
-
-def _slow(prices: Prices) -> Prices:
-    return {signature: {"": have[""]} for signature, have in prices.items() if "" in have}
-
-
-def _subset(entry: int) -> Subset:
-    return frozenset(u for u in range(entry.bit_length()) if entry >> u & 1)
 
 
 def full_cycles(name: str) -> dict[str, Any]:

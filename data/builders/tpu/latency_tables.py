@@ -149,6 +149,11 @@ def _largest(planned: Sequence[Priceable], weights: Sequence[int], share: float)
     return chosen
 
 
+def subset_of(entry: int) -> Subset:
+    """The units of an entry of a table, sum(2^u for u in S)."""
+    return frozenset(u for u in range(entry.bit_length()) if entry >> u & 1)
+
+
 def subset_key(subset: Subset) -> str:
     """Unit numbers joined by commas."""
     return ",".join(str(u) for u in sorted(subset))
@@ -212,7 +217,7 @@ def complete_table(unit_bytes: Sequence[int], prices: Mapping[str, float | None]
             saving[u] = (base - known[holding]) * (unit_bytes[u] / whole if whole else 0.0)
     table = np.empty(1 << num_units)
     for entry in range(1 << num_units):
-        subset = frozenset(u for u in range(num_units) if entry >> u & 1)
+        subset = subset_of(entry)
         if subset in known:
             table[entry] = known[subset]
             continue

@@ -32,17 +32,8 @@ from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import MappingLike, program_latency
 from learned_mapping.programs.program import NOT_VARIED, Program
 
-from .compiler import (
-    ASSIGNED,
-    GENERATED,
-    GENERATIONS,
-    V4,
-    CompilerError,
-    Generation,
-    dumped,
-    require_compiler,
-    run_compiler,
-)
+from . import compiler
+from .compiler import V4, Generation
 from .hlo import Instruction, Module, leaves, parse_module
 from .hlo_mapping import Written, write_mapping
 from .hlo_probe import signature
@@ -70,9 +61,9 @@ class Source:
 def generation_of(program: Program) -> Generation:
     """The generation of TPU that a game is of; raises `InputError` for one that is not known."""
     name = program.metadata.get("generation", V4.name)
-    if name not in GENERATIONS:
-        raise InputError(program.name, "generation", f"{name!r} is none of {', '.join(GENERATIONS)}")
-    return GENERATIONS[name]
+    if name not in compiler.GENERATIONS:
+        raise InputError(program.name, "generation", f"{name!r} is none of {', '.join(compiler.GENERATIONS)}")
+    return compiler.GENERATIONS[name]
 
 
 def source(text: str, program: Program) -> Source:
@@ -183,7 +174,7 @@ def price(
       InputError: the extra ``tpu`` is not installed.
       CompilerError: the back end refuses the written program, moves an array or runs out of time.
     """
-    require_compiler()
+    compiler.require_compiler()
     began = time.monotonic()
     written = write_mapping(origin.module, origin.hlo, origin.program, mapping, origin.generation)
     module = parse_module(written.text, "written HLO")
@@ -237,15 +228,15 @@ def check(
         folder = Path(name)
         (folder / "module.txt").write_text(written.text)
         command = ["builders.tpu.pricing", name, generation.name]
-        ending = GENERATED if whole else ASSIGNED
-        run_compiler(command, generation, [generation.unassigned], folder, ending, seconds)
-        assigned = parse_module(dumped(folder, ASSIGNED), ASSIGNED)
+        ending = compiler.GENERATED if whole else compiler.ASSIGNED
+        compiler.run_compiler(command, generation, [generation.unassigned], folder, ending, seconds)
+        assigned = parse_module(compiler.dumped(folder, compiler.ASSIGNED), compiler.ASSIGNED)
         for instruction in module.entry.instructions:
             other = assigned.entry.by_name.get(instruction.name)
             if other is None or placed(assigned, other) != placed(module, instruction):
-                raise CompilerError(f"the compiler moved an array of {instruction.name}")
-        used = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", dumped(folder, _REPORT))
-        generated = parse_module(dumped(folder, GENERATED), GENERATED) if whole else None
+                raise compiler.CompilerError(f"the compiler moved an array of {instruction.name}")
+        used = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", compiler.dumped(folder, _REPORT))
+        generated = parse_module(compiler.dumped(folder, compiler.GENERATED), compiler.GENERATED) if whole else None
         return sum(map(int, used)), generated
 
 

@@ -22,7 +22,7 @@ from ..workloads import function_and_arguments
 from .compiler import CompilerError, compile_for_tpu
 from .hlo_probe import signature
 from .hlo_program import Resolver
-from .latency_tables import complete_table, subset_key, varied_units
+from .latency_tables import complete_table, subset_key, subset_of, varied_units
 from .price import PriceCache, generation_of, known_prices, price, price_key, source, with_stalls
 
 
@@ -135,7 +135,7 @@ def refined(found: Any, cache: Any) -> Program:
             results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
             key = price_key(found.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
             if key in cache.prices:
-                prices[subset_key(frozenset(u for u in range(len(units)) if inside >> u & 1))] = cache.prices[key]
+                prices[subset_key(subset_of(inside))] = cache.prices[key]
         table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
         for placed in range(end - begin if table is not None else 0):
             inside = sum(
