@@ -1,7 +1,7 @@
 """Gives the notebook cache a key that notices changes in the package, the data and the lock file.
 
-The cache itself compares code cells only, so that a chapter which shows the output of changed code would keep its old
-output. Here the cache's path carries a digest of everything a chapter can read.
+The cache itself compares code cells only, so that a chapter which shows the output of changed code
+would keep its old output. Here the cache's path carries a digest of everything a chapter can read.
 """
 
 import hashlib

@@ -174,8 +174,8 @@ def _alexnet() -> tuple[Any, Any, Any, float]:
 
 
 def _clock(program: Any, mapping: Any) -> list[float]:
-    """Seconds by the latency model when each instruction ends, with waits for copies, by the better of its two models
-    of copying; the last is the program's time."""
+    """Seconds by the latency model when each instruction ends, with waits for copies, by the better
+    of its two models of copying; the last is the program's time."""
     from learned_mapping.hardware.copy_engines import shared_copy_latency
     from learned_mapping.hardware.memory_hierarchy import program_latency
 

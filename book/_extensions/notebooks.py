@@ -1,7 +1,7 @@
 """Every page as a notebook that runs elsewhere: its first cell installs the package, and no cell needs this book.
 
-What the book's own directives show is written out as plain Markdown, in which Jupyter shows it: sentences with their
-numbers, code of the package, citations, links to the other notebooks.
+What the book's own directives show is written out as plain Markdown, in which Jupyter shows it:
+sentences with their numbers, code of the package, citations, links to the other notebooks.
 """
 
 import functools

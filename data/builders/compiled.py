@@ -40,13 +40,8 @@ def build(
     """Compiles the workloads into ``NAME.json.gz`` and ``NAME.mapping.json.gz``.
 
     Prices stored with the set are used as they are: the same compiler gives the same programs, in minutes. Without
-    ``prices.json.gz``, as for another version of the compiler, everything is priced anew, in hours.
-
-    Args:
-      folder: where the files go.
-      progress: called with (programs done, programs in all).
-      chosen: names of workloads.
-      journal: where `price_all` keeps its prices; by default a folder for temporary files.
+    ``prices.json.gz``, as for another version of the compiler, everything is priced anew, in hours; `price_all` then
+    keeps its prices in `journal`, by default a folder for temporary files.
     """
     chosen = list(chosen)
     stored = data_folder() / SETS["compiled"].folder / PRICES
@@ -67,12 +62,8 @@ def build(
 
 
 def price_all(chosen: Iterable[str], journal: Path) -> Prices:
-    """Prices workloads one after the other, each with what the others have found; an interrupted run goes on.
-
-    Args:
-      chosen: names of workloads.
-      journal: folder with one file of prices per finished workload.
-    """
+    """Prices workloads one after the other, each with what the others have found. The folder
+    `journal` gets a file of prices for each finished one, so that an interrupted run goes on."""
     journal.mkdir(parents=True, exist_ok=True)
     known: Prices = {}
     for path in sorted(journal.glob("*.json")):

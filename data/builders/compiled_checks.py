@@ -2,8 +2,8 @@
 
 Usage, in the folder ``data``: python -m builders.compiled_checks [--tables N] [--full] [NAME...]
 
-Needs the extra ``tpu``. Each program's record goes into ``data/compiled/checks.json`` as soon as it is known; a program
-that has one is left alone, so an interrupted run goes on.
+Needs the extra ``tpu``. Each program's record goes into ``data/compiled/checks.json`` as soon as it
+is known; a program that has one is left alone, so an interrupted run goes on.
 """
 
 import argparse

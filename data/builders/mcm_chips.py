@@ -1,9 +1,9 @@
 """How many chips a graph is partitioned over: a rule that looks at the graph, at no method.
 
-More chips are of no use where the largest op alone takes longer than an even share, where the chain rule does not reach
-that far, or where transfers eat what a further chip would take over. The last is told by the *linear split*: ops in
-topological order, cut into intervals, each charged its ops and the transfers over both its ends. It heeds no rule of
-paper 2 and is no method of the tables.
+More chips are of no use where the largest op alone takes longer than an even share, where the chain
+rule does not reach that far, or where transfers eat what a further chip would take over. The last
+is told by the *linear split*: ops in topological order, cut into intervals, each charged its ops
+and the transfers over both its ends. It heeds no rule of paper 2 and is no method of the tables.
 """
 
 from itertools import pairwise

@@ -44,17 +44,13 @@ def sources_of_parameters(graph: ComputationGraph) -> list[str]:
 
 
 def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
-    """Plain names to numbers.
+    """Plain names to numbers, of a graph as traced, on so many chips; `chip_count` decides where None.
 
     What a method sees is the folded graph (`fold_cheap_sources`): ``chips`` and all that follows is of it.
     ``optimum_s`` is the least time between two results under the chain rule on ``chips`` chips, by the method that
     ``proof`` names: dynamic programming over ideals, or CP-SAT, which rounds times to a billionth of their sum. It is
     None where neither proves it (``exact`` false). The greedy rules are so many per cent above it, or else above
     ``bound_s``, which no partition beats. ``parameters`` is None for a graph that does not state them.
-
-    Args:
-      graph: as traced.
-      chips: how many chips; `chip_count` decides where None.
     """
     folded = fold_cheap_sources(graph)
     chips = chip_count(folded) if chips is None else chips

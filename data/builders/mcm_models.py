@@ -1,8 +1,8 @@
 """Models that the set ``mcm-graphs`` alone has: further convolutional networks, and recurrent ones that write.
 
-Forward passes, none with attention. Image models take [B, H, W, 3] and, but for the autoencoder, return class scores
-[B, classes]. In the recurrent ones, unrolled, each step reads what the step before made: all a step knows of the past
-is in the state.
+Forward passes, none with attention. Image models take [B, H, W, 3] and, but for the autoencoder,
+return class scores [B, classes]. In the recurrent ones, unrolled, each step reads what the step
+before made: all a step knows of the past is in the state.
 """
 
 from collections.abc import Sequence
@@ -189,8 +189,8 @@ def highway_forecaster(
 ) -> list[jax.Array]:
     """A recurrent highway network (Zilly et al. 2016, eq. 7-9) forecasts a series from its first value [B, D].
 
-    A step runs `depth` highway layers over the state, of which the first reads the input; the carry gate is what the
-    transform gate leaves. The forecast is the next input.
+    A step runs `depth` highway layers over the state, of which the first reads the input; the carry
+    gate is what the transform gate leaves. The forecast is the next input.
 
     Returns:
       `steps` times [B, features].

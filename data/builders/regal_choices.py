@@ -1,9 +1,9 @@
 """Chooses REGAL's settings: parameters of searches, laws without a network, and how each network's law is used.
 
-In the folder ``data`` ``python -m builders.regal_choices parameters`` writes ``regal/tuning.json``, on training
-graphs alone; the winners are copied by hand to `regal.methods`, and a test compares. Without the word it writes
-``data/checkpoints/regal/chosen.json``: laws by training graphs, uses of networks by validation graphs. In both stands
-every point of the grids with its gap, and the best.
+In the folder ``data`` ``python -m builders.regal_choices parameters`` writes ``regal/tuning.json``,
+on training graphs alone; the winners are copied by hand to `regal.methods`, and a test compares.
+Without the word it writes ``data/checkpoints/regal/chosen.json``: laws by training graphs, uses of
+networks by validation graphs. In both stands every point of the grids with its gap, and the best.
 """
 
 import dataclasses
@@ -156,14 +156,8 @@ def grid(
 def finals(
     rows: list[dict], instances: list[Instance], best: np.ndarray, makes: Sequence[Callable], first_seed: int
 ) -> dict[str, Any]:
-    """The entry of a grid's rows: the best; with a final, the best of some run again, by their mean over `makes`.
-
-    Args:
-      rows: of `grid`.
-      instances, best: as there.
-      makes: each as there, such as one for each network.
-      first_seed: above those of the grid.
-    """
+    """The entry of the rows of a `grid`: the best; with a final, the best of some run again, by their mean over
+    `makes`, such as one for each network, with seeds of the search from `first_seed` on, above those of the grid."""
     ranked = sorted(rows, key=lambda row: row["gap_percent"])
     if instances[0].objective not in FINAL:
         return {"chosen": _point(ranked[0]), "grid": rows}

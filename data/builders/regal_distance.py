@@ -1,9 +1,9 @@
 """The set ``regal-distance``: graphs at growing distance from those that REGAL's networks were trained on.
 
-For networks of traced graphs: training graphs of several architectures; the same with other noise; larger graphs of the
-same architectures; test graphs of trained families; test graphs of other families. For networks of synthetic graphs:
-training graphs; the same topologies with times and sizes drawn anew; graphs of the same generators with more ops; test
-graphs of the same generators.
+For networks of traced graphs: training graphs of several architectures; the same with other noise;
+larger graphs of the same architectures; test graphs of trained families; test graphs of other
+families. For networks of synthetic graphs: training graphs; the same topologies with times and
+sizes drawn anew; graphs of the same generators with more ops; test graphs of the same generators.
 """
 
 import dataclasses
@@ -39,8 +39,8 @@ GROWN: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm-layers-2-steps-4-inference": ("lstm-layers-2-steps-24-inference", {"steps": 24}),
     "lstm-tagger-steps-4-inference": ("lstm-tagger-steps-24-inference", {"steps": 24}),
 }
-"""Training graph of `traced` -> name and options of the same architecture with more blocks or steps: 684 to 1,511
-ops, while the largest graph of the set has 600."""
+"""Training graph of `traced` -> name and options of the same architecture with more blocks or
+steps: 684 to 1,511 ops, while the largest graph of the set has 600."""
 NEW_TOPOLOGIES = ("alexnet-train", "squeezenet", "inception", "unet", "resnet50", "lstm-2x8", "lstm-3x6", "tagger-6")
 """Test graphs of `graphs` of families that are trained on."""
 NEW_FAMILIES = (
@@ -48,11 +48,11 @@ NEW_FAMILIES = (
     "edsr-blocks-12-gradient", "gru-language-core-gru-layers-1-steps-3-training",
     "wavenet-cycles-1-dilations-6-gradient", "edsr-blocks-1-training", "bert-layers-2-inference",
 )  # fmt: skip
-"""Test graphs of `traced` of some 220 ops, of the families that no training or validation graph has. Most forward
-passes of these are chains that leave BRKGA no room, and are not taken."""
+"""Test graphs of `traced` of some 220 ops, of the families that no training or validation graph
+has. Most forward passes of these are chains that leave BRKGA no room, and are not taken."""
 TRAINED = (2, 5, 0, 16, 17, 23, 28, 70)
-"""Training graphs of `synthetic`: of each family but attention, of which hardly any are trained on, the first of
-at most 60 ops, then the first of more than 80."""
+"""Training graphs of `synthetic`: of each family but attention, of which hardly any are trained on,
+the first of at most 60 ops, then the first of more than 80."""
 TESTED = (7, 600, 78, 82, 898, 62, 149, 358)
 """Its test graphs of the same families, nearest in ops."""
 GROWTH = 4  # Times as many ops in the larger synthetic graphs.

@@ -54,8 +54,8 @@ MEMBERS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
 def make(split: str, name: str) -> ComputationGraph:
     """One graph of the set, traced anew.
 
-    Its weights are left out: they would only raise the floor of both devices, and the paper's cost model knows
-    tensors alone (appendix A.1).
+    Its weights are left out: they would only raise the floor of both devices, and the paper's cost
+    model knows tensors alone (appendix A.1).
     """
     member, options = MEMBERS[split][name]
     graph = zoo.graph(member, **options)

@@ -1,9 +1,9 @@
 """The set ``regal-synthetic``: 12,000 generated graphs that leave a search room, as in paper 3's released set.
 
-The notes of that release (deepmind-research/regal) keep a graph where BRKGA with few evaluations breaks the hardware's
-limits and BRKGA with many does not, or where many make the running time 20% better than few. They print neither the two
-numbers of evaluations nor the limits; those here are ours. What is stored are the seeds that passed, and the graphs of
-the test part.
+The notes of that release (deepmind-research/regal) keep a graph where BRKGA with few evaluations
+breaks the hardware's limits and BRKGA with many does not, or where many make the running time 20%
+better than few. They print neither the two numbers of evaluations nor the limits; those here are
+ours. What is stored are the seeds that passed, and the graphs of the test part.
 """
 
 import json
@@ -102,10 +102,6 @@ def room(graph: ComputationGraph, rng: np.random.Generator) -> Room:
     """Searches for the shortest running time within `memory_limit` and judges.
 
     The short search is the beginning of the long one: with the same seed BRKGA's first generations are the same.
-
-    Args:
-      graph: the candidate.
-      rng: the search's only source of randomness.
     """
     budget = Budget(samples=HIGH_EVALUATIONS)
     pair = DevicePair(memory_bytes=float(memory_limit(graph)))
@@ -126,12 +122,7 @@ def search_rng(seed: int) -> np.random.Generator:
 
 def outcomes(kept: int, journal: Path, *, progress: Callable[[int, int], None] | None = None) -> Iterator[Outcome]:
     """Candidates 0, 1, 2, ... until `kept` of them pass; about 25 minutes of one core for 12,000.
-
-    Args:
-      kept: how many are wanted.
-      journal: a line per candidate goes to this file; what is in it is not judged again.
-      progress: called with (kept so far, kept in all).
-    """
+    The file `journal` gets a line per candidate; what is in it is not judged again."""
     seen: set[str] = set()
     number = 0
     journal.parent.mkdir(parents=True, exist_ok=True)
@@ -168,8 +159,8 @@ def _judged(seed: int, seen: set[str]) -> Outcome:
 def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -> Manifest:
     """Generates and filters candidates until the set is full, and writes it: about 25 minutes of one core.
 
-    The verdicts go to a journal in the build folder as they come: an interrupted build goes on where it stopped, one
-    of another `JOURNAL` starts anew.
+    The verdicts go to a journal in the build folder as they come: an interrupted build goes on
+    where it stopped, one of another `JOURNAL` starts anew.
     """
     journal = build_folder() / NAME / f"{JOURNAL}.jsonl"
     judged = list(outcomes(sum(COUNTS.values()), journal, progress=progress))
@@ -177,13 +168,7 @@ def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -
 
 
 def write(folder: Path, judged: list[Outcome], counts: Mapping[str, int]) -> Manifest:
-    """Writes the set of the candidates that passed.
-
-    Args:
-      folder: the set's.
-      judged: all candidates up to the last that is needed, in order of their seeds.
-      counts: graphs by split.
-    """
+    """Writes the set of those candidates that passed, so many a split, of all in order of their seeds."""
     kept = [each for each in judged if each.outcome in KEPT]
     items: list[Item] = []
     stored: dict[str, Any] = {"schema": "learned-mapping/accepted/1", "columns": list(Accepted._fields)}

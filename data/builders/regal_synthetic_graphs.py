@@ -18,8 +18,8 @@ SEED = 2019  # First entry of every seed of the set.
 FAMILIES = tuple(sorted(GRAPH_FAMILIES))  # Candidates take them in turn.
 SMALLEST, LARGEST = 20, 120  # Ops of a candidate, uniform in the logarithm.
 FITS, FASTER = "fits", "faster"
-"""Conditions that keep a candidate: a long search alone fits the memory; both a short and a long one fit, and the long
-one is faster by 20%."""
+"""Conditions that keep a candidate: a long search alone fits the memory; both a short and a long
+one fit, and the long one is faster by 20%."""
 ACCEPTED = "accepted.json.gz"
 SHORT = 16
 """Hexadecimal digits of a digest in `ACCEPTED`."""
@@ -36,14 +36,10 @@ class Accepted(NamedTuple):
 
 
 def candidate(seed: int, *, name: str | None = None) -> ComputationGraph:
-    """The graph of a seed, which may have passed the filter or not.
+    """The graph of a seed of at least 0, which may have passed the filter or not.
 
     `random_graph` with its defaults, without weights (the paper's model knows tensors alone, Appendix A.1), running
     times rounded to nanoseconds, so that no machine's exponential function changes them.
-
-    Args:
-      seed: at least 0.
-      name: the graph's name; by default family and seed.
     """
     rng = np.random.default_rng([SEED, seed])
     family = FAMILIES[seed % len(FAMILIES)]
@@ -60,11 +56,7 @@ def candidate(seed: int, *, name: str | None = None) -> ComputationGraph:
 
 
 def generate(split: str, index: int) -> ComputationGraph:
-    """A graph of the set, from its seed.
-
-    Args:
-      split: ``train``, ``validation`` or ``test``.
-      index: from 0.
+    """A graph of a split, by its index from 0, made from its seed.
 
     Raises:
       InputError: there is no such graph, the stored seeds are damaged, or the generator does not make the graph that

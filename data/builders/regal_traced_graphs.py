@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from learned_mapping.programs.trace.user_function import Example
 
 INFERENCE, GRADIENT, TRAINING = "inference", "gradient", "training"
-"""The forward pass; the forward and the backward pass of the mean square of the outputs; a whole training step of the
-zoo, its own loss and its optimiser's update included."""
+"""The forward pass; the forward and the backward pass of the mean square of the outputs; a whole
+training step of the zoo, its own loss and its optimiser's update included."""
 SEED = 372  # First entry of every noise seed.
 SPREAD = 0.3  # Standard deviation of the logarithm of the noise; the paper prints none.
 AUGMENTED: Mapping[str, Mapping[str, int]] = MappingProxyType(
@@ -106,14 +106,8 @@ def noisy(
     For the objective ``memory`` every tensor's bytes are multiplied too, each by noise of its own. Times, which a graph
     without its own gets from the roofline of `DevicePair`, are rounded to picoseconds, sizes to bytes; what is 0 stays.
 
-    Args:
-      graph: the topology does not change.
-      rng: the only source of randomness.
-      spread: at least 0; with 0 nothing changes but the rounding.
-      objective: ``runtime`` or ``memory``.
-
     Raises:
-      InputError: a negative spread or an unknown objective.
+      InputError: a negative spread, or an objective other than ``runtime`` and ``memory``.
     """
     if not (np.isfinite(spread) and spread >= 0):
         raise InputError("noise", "spread", f"expected a finite number of at least 0, got {spread}")
@@ -132,17 +126,8 @@ def noisy(
 
 
 def pair(dataset: str, split: str, index: int, graphs: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Graph and noise seed of a member of an augmented set; the graphs of the split take turns.
-
-    Args:
-      dataset: a key of `AUGMENTED`.
-      split: one of its splits.
-      index: from 0.
-      graphs: names of the split's graphs.
-
-    Raises:
-      InputError: there is no such member.
-    """
+    """Graph and noise seed of a member of an augmented set of `AUGMENTED`, by its index from 0; the graphs of the
+    split, whose names are given, take turns. Raises `InputError` where there is no such member."""
     for field, value, known in (("dataset", dataset, AUGMENTED), ("split", split, SPLITS)):
         if value not in known:
             raise InputError(field, "", f"expected one of {', '.join(known)}, got {value!r}")

@@ -1,7 +1,7 @@
 """What the traced set of paper 3 consists of: configurations of the zoo by architecture family, and the split.
 
-A configuration changes the shape of the graph: depth, blocks, time steps, forward or backward pass, optimiser. Batch
-and width do not, so they stay at the zoo's values.
+A configuration changes the shape of the graph: depth, blocks, time steps, forward or backward pass,
+optimiser. Batch and width do not, so they stay at the zoo's values.
 """
 
 import itertools

@@ -45,8 +45,8 @@ def random_program(
 ) -> Program:
     """A valid program of exactly `num_buffers` buffers.
 
-    Instructions read 1 to `max_inputs` tensors and write one, sometimes two. A tensor updated in place is not read
-    again. Latencies follow the roofline of `SyntheticMachine`.
+    Instructions read 1 to `max_inputs` tensors and write one, sometimes two. A tensor updated in
+    place is not read again. Latencies follow the roofline of `SyntheticMachine`.
 
     Args:
       num_buffers: B, at least 2.

@@ -30,8 +30,8 @@ def mixture_of_experts_loss(
     capacity: float = 1.25,
     vocabulary: int = 8192,
 ) -> jax.Array:
-    """Mean cross-entropy of a Transformer whose dense layers are Switch layers (Fedus et al. 2021); `tokens` is
-    [B, S + 1] int32."""
+    """Mean cross-entropy of a Transformer whose dense layers are Switch layers (Fedus et al. 2021);
+    `tokens` is [B, S + 1] int32."""
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
     table = hk.get_parameter("embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02))
     x = table[inputs]
@@ -100,8 +100,8 @@ def translation_by_lstm_loss(
 ) -> jax.Array:
     """Mean cross-entropy of neural machine translation with attention (Wu et al. 2016, GNMT).
 
-    The encoder's first layer runs in both directions, the layers above have residual connections, and the decoder's
-    first layer asks for the context that all its layers read.
+    The encoder's first layer runs in both directions, the layers above have residual connections,
+    and the decoder's first layer asks for the context that all its layers read.
 
     Args:
       source: [S, B] int32.

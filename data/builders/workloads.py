@@ -1,9 +1,9 @@
 """The sixty workloads of paper 1's set: what each is, and the function that is compiled for it.
 
-The paper takes 52 programs of the XLA benchmark and 8 from across a fleet (section 5.1). None is public, though it
-names thirteen. Here each is a public model, of the zoo or of `workload_models`, compiled; none is synthetic. Those that
-the paper names bear its names, and are models of the same kind, not its programs; the others are named in the same
-spirit.
+The paper takes 52 programs of the XLA benchmark and 8 from across a fleet (section 5.1). None is
+public, though it names thirteen. Here each is a public model, of the zoo or of `workload_models`,
+compiled; none is synthetic. Those that the paper names bear its names, and are models of the same
+kind, not its programs; the others are named in the same spirit.
 
 How the numbers of buffers were reached. They are what `hlo_program.hlo_program` finds in the compiler's schedule
 (libtpu 0.0.42, TPU v4). What repeats in a model was chosen (layers, blocks, time steps, cycles of dilations) so that

@@ -149,8 +149,8 @@ def require_compiler() -> None:
 
 
 def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[str, str]:
-    """The environment of a process that runs the compiler: no search for a chip, the compiler's own flags, and these
-    modules as ``builders.tpu``."""
+    """The environment of a process that runs the compiler: no search for a chip, the compiler's own
+    flags, and these modules as ``builders.tpu``."""
     search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return dict(
         os.environ,

@@ -1,7 +1,7 @@
 """Reading the HLO text that the XLA compiler dumps: computations, instructions, shapes with layout and memory space.
 
-Only what memory mapping needs is interpreted; every other attribute stays text. The grammar is that of XLA's
-``HloModule`` printer.
+Only what memory mapping needs is interpreted; every other attribute stays text. The grammar is that
+of XLA's ``HloModule`` printer.
 """
 
 import functools

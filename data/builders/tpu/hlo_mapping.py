@@ -1,10 +1,10 @@
-"""A mapping written into a scheduled HLO module from before memory assignment: what the compiler's own assignment
-would have written, had it decided so.
+"""A mapping written into a scheduled HLO module from before memory assignment: what the compiler's
+own assignment would have written, had it decided so.
 
-A tensor has up to two versions, one in HBM and one in fast memory. Which of them the instruction at a step reads is the
-mapping's word. The version in fast memory is the defining instruction's own result (its layout says so: ``S(3)`` is
-CMEM, ``S(1)`` VMEM) or what a pair ``copy-start`` and ``copy-done`` brings; so is the version in HBM. Pairs stand where
-the mapping says:
+A tensor has up to two versions, one in HBM and one in fast memory. Which of them the instruction at
+a step reads is the mapping's word. The version in fast memory is the defining instruction's own
+result (its layout says so: ``S(3)`` is CMEM, ``S(1)`` VMEM) or what a pair ``copy-start`` and
+``copy-done`` brings; so is the version in HBM. Pairs stand where the mapping says:
 
 1. Copy of an input held over [s, t] starts before the instruction of step s and is done before that of step t.
 2. Copy of an output held over [t, e] starts after the instruction of step t and is done after that of step e, or before
@@ -41,14 +41,9 @@ class Written:
 def write_mapping(
     module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, generation: Generation = V4
 ) -> Written:
-    """Writes a mapping into a module.
+    """Writes a mapping of a game into the scheduled module, from before memory assignment, that the game was read from.
 
-    Args:
-      module: scheduled, from before memory assignment.
-      hlo: what `hlo_program` reads from it.
-      program: its game; steps, tensors and buffers are those of `hlo`.
-      mapping: need not be valid: an input that was never brought to fast memory is left in HBM.
-      generation: whose compiler the module is of.
+    The mapping need not be valid: an input that was never brought to fast memory is left in HBM.
     """
     return _Writer(module, hlo, program, mapping, generation.space).write()
 

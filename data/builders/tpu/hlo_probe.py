@@ -76,13 +76,8 @@ def _canonical(module: Module, line: str, names: dict[str, str]) -> str:
 
 
 class Clones:
-    """Fused computations of a module with some of their parameters and results in fast memory, and what they need.
-
-    Args:
-      module: where the computations stand.
-      space: the fast memory's number.
-      noise: what is left out of every line.
-    """
+    """Fused computations of a module with some of their parameters and results in the fast memory
+    of number `space`, and what they need; every line without `noise`."""
 
     def __init__(self, module: Module, space: int, noise: re.Pattern = _NOISE):
         self._module, self.space, self._noise = module, space, noise
@@ -99,8 +94,8 @@ class Clones:
         return self._noise.sub("", instruction.argument)
 
     def fused(self, name: str, operands: Iterable[int], results: Iterable[tuple[int, ...]]) -> str:
-        """Copies a fused computation, its parameters and results moved to fast memory, down through nested fusions;
-        returns the copy's name."""
+        """Copies a fused computation, its parameters and results moved to fast memory, down through
+        nested fusions; returns the copy's name."""
         computation = self._module.computations[name]
         fast = {(p.name, ()) for p in computation.parameters if int(p.argument) in set(operands)}
         for index in results:

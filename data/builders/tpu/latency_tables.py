@@ -72,12 +72,8 @@ class Priceable:
 
 
 def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Priceable]:
-    """One instruction of each kind of work, control flow aside, in order of first occurrence.
-
-    Args:
-      module, program: before memory assignment.
-      fast_bytes: capacity; larger subsets can never be placed and are left out.
-    """
+    """One instruction of each kind of work, control flow aside, in order of first occurrence; of a module from before
+    memory assignment. Subsets above the capacity can never be placed and are left out."""
     steps = range(len(program.instructions))
     keys = [None if program.opaque[t] else work_key(module, program, t, fast_bytes) for t in steps]
     counts = Counter(keys)
@@ -162,9 +158,9 @@ def subset_key(subset: Subset) -> str:
 def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]]) -> Prices:
     """Prices of the instructions that were never priced, from those of their kind that were.
 
-    Nothing in fast memory costs the kind's cycles per byte moved, and as much as fits saves the kind's share of that,
-    both summed over the priced instructions, each as often as it occurs. Where none of the kind is priced, all
-    kinds count. What `prices` has is left out.
+    Nothing in fast memory costs the kind's cycles per byte moved, and as much as fits saves the
+    kind's share of that, both summed over the priced instructions, each as often as it occurs.
+    Where none of the kind is priced, all kinds count. What `prices` has is left out.
     """
     sums: dict[str, np.ndarray] = {}
     for item in planned:

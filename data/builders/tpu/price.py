@@ -88,8 +88,8 @@ class Price:
     cycles: dict[str, int | None]
     """By instruction, copies and what costs nothing left out; None where the compiler has no estimate."""
     fast_bytes: int | None
-    """The most fast memory in use at offsets of the compiler's own choice, as it reports it; it may need more than the
-    mapping's offsets do, and more than there is. None where it was not asked."""
+    """The most fast memory in use at offsets of the compiler's own choice, as it reports it; it may
+    need more than the mapping's offsets do, and more than there is. None where it was not asked."""
     left: tuple[str, ...]  # What the written program cannot express, a line each (`hlo_mapping.Written.left`).
     copies: int
     compiled: int  # Instructions compiled for this price; the others were known.

@@ -1,8 +1,8 @@
 """Prices of placements: probes (`hlo_probe`) through the back end of the TPU compiler alone, in a process of its own.
 
-The back end takes scheduled HLO and leaves HLO with estimated cycles. It is called through PJRT's C interface: the few
-calls needed are bound here, by their fixed places in the interface's table of functions (``pjrt_c_api.h``, whose order
-only ever grows at the end).
+The back end takes scheduled HLO and leaves HLO with estimated cycles. It is called through PJRT's C
+interface: the few calls needed are bound here, by their fixed places in the interface's table of
+functions (``pjrt_c_api.h``, whose order only ever grows at the end).
 """
 
 import contextlib
@@ -57,10 +57,8 @@ def price_in_stages(
     """Prices the ends of every instruction that matters, then units alone and other subsets where the saving is.
 
     Args:
-      module_text: the module before memory assignment, as dumped.
-      program: what it holds.
-      planned: from `latency_tables.plan`.
-      generation: whose compiler it is of.
+      module_text: the module before memory assignment, as dumped, of the compiler of `generation`.
+      program, planned: what it holds, and of that `latency_tables.plan`.
       known: prices found earlier; they are not computed again.
       progress: called with (probes done, probes of this stage).
     """
@@ -80,8 +78,8 @@ def price(
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
-    """Those of `known` and the prices of the placements wanted, instructions and the subsets of their units, found in a
-    process of their own (`priced`); arguments as in `price_in_stages`."""
+    """Those of `known` and the prices of the placements wanted, instructions and the subsets of
+    their units, found in a process of their own (`priced`); arguments as in `price_in_stages`."""
     prices = {k: dict(v) for k, v in (known or {}).items()}
     todo = []
     for item, subsets in wanted:
@@ -112,8 +110,8 @@ def priced(
 ) -> Iterator[tuple[dict[str, Any], int | None]]:
     """Prices probes in a process of their own; yields each with its cycles, None where there is no estimate.
 
-    A batch of probes is one compilation. Where the back end refuses a batch, dies of it or takes too long, the batch is
-    split until the probe at fault stands alone; its price is then None.
+    A batch of probes is one compilation. Where the back end refuses a batch, dies of it or takes
+    too long, the batch is split until the probe at fault stands alone; its price is then None.
 
     Args:
       module_text: the module before memory assignment, as dumped.
@@ -207,8 +205,8 @@ class Backend:
         self._topology = arguments.topology
 
     def compile(self, hlo_text: str, dumps: Path | None = None) -> Module:
-        """Runs the back end on a scheduled module; returns it with the compiler's estimates attached. Its dumps go to
-        the folder `dumps`, or are thrown away."""
+        """Runs the back end on a scheduled module; returns it with the compiler's estimates
+        attached. Its dumps go to the folder `dumps`, or are thrown away."""
         from jaxlib import _hlo, xla_client
 
         code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()

@@ -53,11 +53,8 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Maps a program, validates the mapping, and has the compiler price it.
-
-    Args:
-      method: one of `mmap.methods`, or `HBM`, `XLA`.
-      config: ``program``, the digest of the compiled one; the limits of the method.
+    """Maps a program by one of `mmap.methods`, or `HBM`, `XLA`, under the limits in `config`,
+    validates the mapping, and has the compiler price it.
 
     Returns:
       The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
@@ -76,8 +73,7 @@ def judge(
     """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
 
     Args:
-      found: the `tpu.price.Source` of the program.
-      cache: its `tpu.price.PriceCache`.
+      found, cache: the `tpu.price.Source` of the program, and its `PriceCache`.
       method: what made the mapping; the compiler's own need not keep the rules.
       game: what it was made for, if not `found.program`: the same with less memory.
       exact: whether the mapping holds nothing longer than its uses need.
@@ -93,12 +89,8 @@ def judge(
 
 
 def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) -> Record:
-    """Lets a search play on the compiler's prices, round after round: the best mapping that fits at its own offsets.
-
-    Args:
-      found, cache: as of `judge`.
-      config: ``rounds``; ``seconds`` of each; ``headroom``, the share of the fast memory that is left free.
-    """
+    """Lets a search play on the compiler's prices in ``rounds`` of ``seconds`` each, with a share of the fast memory,
+    ``headroom``, left free: the best mapping that fits at its own offsets. `found` and `cache` are as of `judge`."""
     best, rounds = {}, []
     for number in range(config["rounds"]):
         game = refined(found, cache)

@@ -43,13 +43,7 @@ class Elites(NamedTuple):
 
 
 def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:
-    """One elite for each law.
-
-    Args:
-      instance: what to schedule, on two devices.
-      laws: such as `origin_laws`.
-      evaluations: of each elite.
-    """
+    """One elite for each law, such as those of `origin_laws`, on two devices; each gets so many evaluations."""
     found = []
     for law in laws:
         budget = Budget(samples=evaluations)
@@ -69,14 +63,8 @@ def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
 def own_elite(
     instance: Instance, law: MutantLaw, rng: np.random.Generator, *, evaluations: int, climb: LocalSearchParameters
 ) -> Elites:
-    """One elite of a network's own law: BRKGA with it, then a climb from there; devices named as the law prefers.
-
-    Args:
-      instance: what to schedule, on two devices.
-      law: of the network.
-      evaluations: of BRKGA, and again of the climb.
-      climb: the moves.
-    """
+    """One elite of a network's own law, on two devices: BRKGA with it, then a climb from there with
+    as many evaluations; devices named as the law prefers."""
     start = brkga(instance, rng, Budget(samples=evaluations), law=law)
     budget = Budget(samples=evaluations)
     chromosome = local_search(instance, rng, budget, parameters=climb, start=start)
@@ -168,9 +156,7 @@ def draw_pairs(instance: Instance, placement: np.ndarray, order: np.ndarray, rng
     """Pairs of items of a schedule that were ready at the same time, the one that was next in front.
 
     Args:
-      instance: of N ops.
-      placement: [N].
-      order: [S], items as `decode` numbers them, in the order they ran.
+      placement, order: [N] of its ops; [S] items as `decode` numbers them, in the order they ran.
       rng: draws `OTHERS` ready items for each, or as many as there are.
 
     Returns:

@@ -1,8 +1,8 @@
 """The training of REGAL's networks by imitation of good schedules, ours: a minute for a network.
 
-The paper trains by REINFORCE alone (Section 2.3; `reinforce`), on tens of thousands of graphs. Here the loss is the
-cross-entropy between what the law makes likely and what an elite has, of the ops' devices and of which of two ready ops
-or transfers is next (`elites.draw_pairs`).
+The paper trains by REINFORCE alone (Section 2.3; `reinforce`), on tens of thousands of graphs. Here
+the loss is the cross-entropy between what the law makes likely and what an elite has, of the ops'
+devices and of which of two ready ops or transfers is next (`elites.draw_pairs`).
 """
 
 import functools

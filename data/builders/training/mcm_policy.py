@@ -27,8 +27,8 @@ from .pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choo
 def env_of(name: str, balanced: bool = False) -> PartitionEnv:
     """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model.
 
-    Where samples begin at partitions, training never goes on from a best one: near-balanced draws alone leave
-    something to gain in every batch.
+    Where samples begin at partitions, training never goes on from a best one: near-balanced draws
+    alone leave something to gain in every batch.
     """
     task = Task(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name)))
     return PartitionEnv(task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if balanced else None)

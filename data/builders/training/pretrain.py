@@ -1,8 +1,8 @@
 """Pre-training on many graphs, and the choice among its checkpoints (paper 2, Section 4.3, Fig. 4).
 
-The training worker goes through the training graphs, one batch of rollouts and one update of PPO each, and keeps copies
-of its parameters along the way. The validation worker gives every copy a zero-shot score, and the best of them a score
-after fine-tuning, on other graphs.
+The training worker goes through the training graphs, one batch of rollouts and one update of PPO
+each, and keeps copies of its parameters along the way. The validation worker gives every copy a
+zero-shot score, and the best of them a score after fine-tuning, on other graphs.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +26,9 @@ SNAPSHOTS = {"quick": 2, "full": 20, "paper": 200}  # Copies kept, by profile, b
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
 SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2, "op_weight": 1.0}
-"""Gentler than on one graph, so that a policy over chips stays as wide as fine-tuning needs it. With ten epochs on each
-graph, or ten times the weight on the ops' credits, it is soon sure of itself. The policy of moves has a prior that
-keeps it wide, and needs none of this."""
+"""Gentler than on one graph, so that a policy over chips stays as wide as fine-tuning needs it.
+With ten epochs on each graph, or ten times the weight on the ops' credits, it is soon sure of
+itself. The policy of moves has a prior that keeps it wide, and needs none of this."""
 SNAPSHOT, LEARNED = "snapshot", "learned"
 
 
@@ -139,7 +139,6 @@ def choose(
     The untrained network, iteration 0, is scored for comparison and never chosen.
 
     Args:
-      config, snapshots: from `Pretraining`.
       envs: of validation graphs, none of them trained on.
       finalists: how many of the best by zero-shot score are fine-tuned.
       report: called with every row of the scores.

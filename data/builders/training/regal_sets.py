@@ -52,11 +52,11 @@ ROOM = 1.002
 
 
 LOOKED_AT = 480
-"""Graphs taken of the training split for learning by reward, from the first on; traced ones with noise, every topology
-once or twice."""
+"""Graphs taken of the training split for learning by reward, from the first on; traced ones with
+noise, every topology once or twice."""
 RULE_EVALUATIONS, RULE_ROOM = 2020, 0.985
-"""Peak memory is learned on graphs on which `rule_bins` gets to this share of what uniform mutants get to, in so many
-evaluations: on the others no law of the action space is known to help."""
+"""Peak memory is learned on graphs on which `rule_bins` gets to this share of what uniform mutants
+get to, in so many evaluations: on the others no law of the action space is known to help."""
 LEARNING_ROOM = 1.02
 """A graph on which 1,060 uniform evaluations come this close to what no schedule can beat has nothing to teach it."""
 
@@ -89,7 +89,6 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
     """The training graphs that leave room, with their elites; minutes on the first call.
 
     Args:
-      dataset: of `DATASETS`.
       guide: a network whose laws find one more elite of each graph.
       from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead of several vectors'.
     """

@@ -63,13 +63,8 @@ def races(instances: list[Instance], seed: int) -> np.ndarray:
 
 
 def fit(x: np.ndarray, rewards: np.ndarray, seed: int) -> tuple[VectorPolicy, list[dict[str, float]]]:
-    """A policy after `UPDATES` of the exact gradient of the expected reward [G, 7], in percent, and its curve.
-
-    Args:
-      x: [G, 7, X] of `inputs`.
-      rewards: [G, 7].
-      seed: of the first weights.
-    """
+    """A policy after `UPDATES` of the exact gradient of the expected reward, in percent, and its
+    curve; from `inputs` [G, 7, X] and rewards [G, 7], with first weights by the seed."""
     flat = x.reshape(-1, x.shape[-1])
     mean, scale = flat.mean(axis=0), flat.std(axis=0) + 1e-6
     standard, gain = jnp.asarray((x - mean) / scale), jnp.asarray(100 * (rewards - rewards.mean(axis=1, keepdims=True)))

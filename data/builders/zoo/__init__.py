@@ -1,7 +1,7 @@
 """Public models at realistic shapes, each a JAX function with abstract arguments: nothing is allocated.
 
-`ZOO` is the registry. ``graph("bert_large_inference")`` traces a member, ``example("lstm", steps=20)`` gives its
-function and arguments with other options than the defaults.
+`ZOO` is the registry. ``graph("bert_large_inference")`` traces a member, ``example("lstm",
+steps=20)`` gives its function and arguments with other options than the defaults.
 """
 
 from learned_mapping.programs.trace.user_function import Example as Example

@@ -17,13 +17,7 @@ def array(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
 
 
 def inference(forward: Callable, *inputs: jax.ShapeDtypeStruct, dtype: Any = jnp.float32) -> Example:
-    """A forward pass.
-
-    Args:
-      forward: a function that uses haiku modules, of the inputs.
-      *inputs: its abstract arguments.
-      dtype: type of the floating-point parameters.
-    """
+    """A forward pass of a function that uses haiku modules, of abstract arguments; floats of `dtype`."""
     model = hk.transform_with_state(forward)
     params, state = _abstract(model, inputs, dtype)
 
@@ -44,9 +38,7 @@ def train_step(
 
     Args:
       loss: a function that uses haiku modules, of the inputs, to a scalar.
-      *inputs: its abstract arguments.
-      optimiser: the update rule.
-      dtype: type of the floating-point parameters.
+      *inputs, dtype: as of `inference`.
       random: whether the loss draws random numbers (dropout).
     """
     model = hk.transform_with_state(loss)

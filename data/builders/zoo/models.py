@@ -281,8 +281,8 @@ def graph(name: str, **options: Any) -> ComputationGraph:
 
 
 def stored_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]:
-    """(argument, result) values as the stored programs pair them: each argument with the first result of its shape and
-    type that is left, arguments that nothing uses included."""
+    """(argument, result) values as the stored programs pair them: each argument with the first
+    result of its shape and type that is left, arguments that nothing uses included."""
     pairs: dict[int, int] = {}
     for leaf in leaves:
         kind = flow.values[leaf][1:3]
@@ -294,8 +294,8 @@ def stored_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]
 
 
 def program(name: str, machine: Any, **options: Any) -> Program:
-    """The scheduled program of a member on a machine, by the rules of the stored sets; raises `InputError` as
-    `example`."""
+    """The scheduled program of a member on a machine, by the rules of the stored sets; raises
+    `InputError` as `example`."""
     made = example(name, **options)
     with stored_costs():
         flow = flatten(made.function, *made.args, name=name)

@@ -45,8 +45,8 @@ def autoencoder_loss(images: jax.Array, *, levels: int = 4, channels: int = 32, 
 
 
 def super_resolution(images: jax.Array, *, blocks: int = 16, channels: int = 64, factor: int = 2) -> jax.Array:
-    """EDSR (Lim et al. 2017): images [B, factor H, factor W, 3] from images [B, H, W, 3]; the defaults are its
-    smaller model."""
+    """EDSR (Lim et al. 2017): images [B, factor H, factor W, 3] from images [B, H, W, 3]; the
+    defaults are its smaller model."""
     head = hk.Conv2D(channels, 3, name="head")(images)
     x = head
     for i in range(blocks):

@@ -18,8 +18,8 @@ INCEPTION_BLOCKS = (
     (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
     (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
 )  # fmt: skip
-"""Channels of 1x1, 3x3 reduction, 3x3, 5x5 reduction, 5x5 and pooled projection per block (Szegedy et al. 2014,
-table 1)."""
+"""Channels of 1x1, 3x3 reduction, 3x3, 5x5 reduction, 5x5 and pooled projection per block (Szegedy
+et al. 2014, table 1)."""
 SSD_ANCHORS = (4, 6, 6, 6, 4, 4)
 """Default boxes per place of each feature map (Liu et al. 2016, section 3.1)."""
 SSD_LAYERS = ((256, 512, 2, "SAME"), (128, 256, 2, "SAME"), (128, 256, 1, "VALID"), (128, 256, 1, "VALID"))
@@ -46,8 +46,8 @@ def lenet(images: jax.Array, *, classes: int = 10) -> jax.Array:
 def alexnet(images: jax.Array, *, classes: int = 1000, training: bool = False) -> jax.Array:
     """AlexNet: class scores [B, classes].
 
-    The single-tower layer sizes of the author's later version (Krizhevsky 2014), with the response normalisation and
-    the dropout of the first (Krizhevsky et al. 2012).
+    The single-tower layer sizes of the author's later version (Krizhevsky 2014), with the response
+    normalisation and the dropout of the first (Krizhevsky et al. 2012).
     """
     x = halved(_response_norm(_relu_conv(images, 64, 11, "conv_1", 4, "VALID")), 3)
     x = halved(_response_norm(_relu_conv(x, 192, 5, "conv_2")), 3)
@@ -88,8 +88,8 @@ def _vgg_stage(x: jax.Array, stage: int, count: int) -> jax.Array:
 def ssd(images: jax.Array, *, classes: int = 81) -> tuple[jax.Array, jax.Array]:
     """SSD300 (Liu et al. 2016): box offsets [B, 8732, 4] and class probabilities [B, 8732, classes].
 
-    From feature maps of six sizes in one pass: of VGG-16 with its dense layers turned into convolutions, and of four
-    extra layers.
+    From feature maps of six sizes in one pass: of VGG-16 with its dense layers turned into
+    convolutions, and of four extra layers.
     """
     maps, x = [], images
     for stage, count in enumerate(VGG_STAGES[16]):

@@ -124,8 +124,8 @@ def bert_question_answering(
 ) -> tuple[jax.Array, jax.Array]:
     """The encoder with the head that marks an answer's span (SQuAD); the defaults are BERT-large.
 
-    Details follow the published code: segments are embedded by a product with their one-hot code, every layer turns the
-    mask into a bias of its own, and the activation is the tanh form of GELU.
+    Details follow the published code: segments are embedded by a product with their one-hot code,
+    every layer turns the mask into a bias of its own, and the activation is the tanh form of GELU.
 
     Args:
       tokens, segments: [B, S] int32, word pieces and which sentence each belongs to.

@@ -42,8 +42,8 @@ Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 class Run:
     """One independent piece of work, the same wherever it is executed.
 
-    Its function is called as ``function(method, instance, config, seed)`` and returns JSON: numbers, strings, lists and
-    objects with string keys. The seed decides all that is random in it.
+    Its function is called as ``function(method, instance, config, seed)`` and returns JSON:
+    numbers, strings, lists and objects with string keys. The seed decides all that is random in it.
     """
 
     task: str  # A name of `TASKS`, or ``module:function``, importable wherever the run may be executed.

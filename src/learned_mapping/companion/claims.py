@@ -41,8 +41,8 @@ LEARNERS: dict[str, dict[str, float]] = {
     "gas": {"updates": 1000},
     "idrs": {"updates": 1000},
 }
-"""The papers' learners -> the least that each of their rows of these metrics must say before a claim is decided.
-``games_worth`` counts the decisions of windows too."""
+"""The papers' learners -> the least that each of their rows of these metrics must say before a
+claim is decided. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
     "reproduced": "the stored result reaches the paper's number, with its whole interval",
     "same direction": "it points the same way and stays short of the number",
@@ -246,8 +246,8 @@ def _verdict(claim: Claim, measured: Measured) -> str:
 
 
 def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
-    """Whether every learner that a rule names has behind it what `LEARNERS` asks for: on the instance that it names, if
-    there are such rows of it, else on all."""
+    """Whether every learner that a rule names has behind it what `LEARNERS` asks for: on the
+    instance that it names, if there are such rows of it, else on all."""
     named = {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")}
     for method in named & set(LEARNERS):
         for metric, least in LEARNERS[method].items():
@@ -261,8 +261,8 @@ def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
 def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     """The number a rule asks for, with its interval; None where rows are missing.
 
-    The interval of one row is its own, of a contrast of two rows what their intervals allow at most, of several
-    instances a bootstrap over the instances.
+    The interval of one row is its own, of a contrast of two rows what their intervals allow at
+    most, of several instances a bootstrap over the instances.
     """
     ours = _by_instance(rows, rule.rows)
     if rule.kind == "value":

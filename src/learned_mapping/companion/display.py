@@ -123,8 +123,8 @@ def table(
 def grid(
     title: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str], *, key: bool = False
 ) -> Html:
-    """A table of HTML cells keyed by (row, column); turned on its side where that makes it narrower. The book folds
-    long tables, but for those that are `key` to their page."""
+    """A table of HTML cells keyed by (row, column); turned on its side where that makes it
+    narrower. The book folds long tables, but for those that are `key` to their page."""
     if len(across) > max(len(down), 4):
         down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
     body = "".join(
@@ -167,8 +167,8 @@ def crossed_rows(
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
-    """What a method gains over each of its baselines: a row a baseline, a column an instance, with intervals; the title
-    may say ``{method}``."""
+    """What a method gains over each of its baselines: a row a baseline, a column an instance, with
+    intervals; the title may say ``{method}``."""
     rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
     return crossed(
         title.format(method=method),

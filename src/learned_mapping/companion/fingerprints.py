@@ -4,8 +4,8 @@ A fingerprint is what a method ends with on the frozen instances of ``data/finge
 number of samples: the costs by the independent validator, to six digits. Its digest also covers the method's `version`
 and the files it has learned from. A function renamed, a file moved or a comment edited changes none of it.
 
-The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``lmap fingerprint``; the test suite holds
-them to what the methods do. Listing what is stale only reads files.
+The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``lmap fingerprint``;
+the test suite holds them to what the methods do. Listing what is stale only reads files.
 """
 
 import hashlib

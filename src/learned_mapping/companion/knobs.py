@@ -12,8 +12,8 @@ STATIC = "LEARNED_MAPPING_STATIC"
 
 
 def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
-    """Shows what a function makes of its defaults, and again whenever a reader turns a knob: the new answer, and
-    beneath it the one before. A button turns all knobs back.
+    """Shows what a function makes of its defaults, and again whenever a reader turns a knob: the
+    new answer, and beneath it the one before. A button turns all knobs back.
 
     Args:
       shown: returns what is displayed, or a tuple of that; its defaults are where the knobs stand first.

@@ -1,7 +1,7 @@
 """Executes runs as independent keyed tasks: in this process, in local worker processes, or on a Ray cluster.
 
-A record is stored as each run finishes; a run whose record is there is not redone. So an interrupted series goes on
-where it stopped, and a killed worker costs its own run only.
+A record is stored as each run finishes; a run whose record is there is not redone. So an
+interrupted series goes on where it stopped, and a killed worker costs its own run only.
 """
 
 import os
@@ -214,8 +214,8 @@ def on_cluster(
 ) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields (run, outcome) as the runs finish on the cluster at `address`, one core each.
 
-    A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs are handed in than
-    the cluster has cores now, so that those it does not allow are never started.
+    A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs
+    are handed in than the cluster has cores now, so that those it does not allow are never started.
 
     Raises:
       InputError: Ray is not installed, or there is no cluster at this address.

@@ -1,8 +1,8 @@
 """Statistics over a handful of seeds: interquartile means, stratified bootstrap intervals, probability of improvement.
 
-After "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (Agarwal et al., 2021). Scores come per
-task (an instance) as the values of its runs (seeds). Every statistic takes the axis to reduce, so that the bootstrap
-evaluates all resamples at once.
+After "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (Agarwal et al., 2021).
+Scores come per task (an instance) as the values of its runs (seeds). Every statistic takes the axis
+to reduce, so that the bootstrap evaluates all resamples at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,8 @@ def drawn_tasks(count: int) -> np.ndarray:
 
 
 def drawn_families(families: Sequence[str]) -> np.ndarray:
-    """[`RESAMPLES`, tasks] how often each task is drawn: families drawn anew, and within each draw its tasks anew; the
-    same at every call.
+    """[`RESAMPLES`, tasks] how often each task is drawn: families drawn anew, and within each draw
+    its tasks anew; the same at every call.
 
     Args:
       families: of each task. Tasks of a family are alike, and few families make a wide interval.

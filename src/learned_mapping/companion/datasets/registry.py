@@ -31,8 +31,8 @@ class DataSet:
     folder: str  # Relative to the data folder, with slashes; no set lies inside another.
     about: str  # One sentence, the manifest's own.
     builder: str
-    """``MODULE.FUNCTION`` of ``data/builders``; called with a folder and ``progress``, it writes the set's files and
-    returns the manifest."""
+    """``MODULE.FUNCTION`` of ``data/builders``; called with a folder and ``progress``, it writes
+    the set's files and returns the manifest."""
     needs_extra: str | None = None  # Optional dependency the build needs; reading needs none.
     records: tuple[str, ...] = ()
     """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""

@@ -77,8 +77,8 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
 def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
     """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
 
-    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted. The legend has the
-    order of the ends.
+    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
+    The legend has the order of the ends.
     """
     figure, axes = new_figure(height=3.4)
     for row in rows:
@@ -178,8 +178,8 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
 
 
 def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, int], int]:
-    """(chip made on, last chip used on) -> bytes of all such tensors, of [N] chips that obey Eq. 2; what stays on its
-    chip is left out."""
+    """(chip made on, last chip used on) -> bytes of all such tensors, of [N] chips that obey Eq. 2;
+    what stays on its chip is left out."""
     found: dict[tuple[int, int], int] = {}
     for tensor in range(graph.num_tensors):
         first = int(assignment[graph.tensor_producer[tensor]])

@@ -97,8 +97,8 @@ def value_errors(rows: Rows) -> Figure:
 
 
 def dead_ends(rows: Rows) -> Figure:
-    """The agent's training where there are dead ends: those of a game, and the mean return, over the games played;
-    with Drop-backup, or as a label says without."""
+    """The agent's training where there are dead ends: those of a game, and the mean return, over
+    the games played; with Drop-backup, or as a label says without."""
     labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
     figure, panels = _trainings(rows, labels, 2.6, "games")
     for axes in panels:
@@ -119,8 +119,8 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
 
 
 def most_changed(rows: Rows) -> Row:
-    """The search tree, of rows of `mmap.inside`, at whose root the search moved the policy furthest from the
-    network's."""
+    """The search tree, of rows of `mmap.inside`, at whose root the search moved the policy furthest
+    from the network's."""
     trees = [row for row in rows if row["metric"] == "tree"]
     return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
 

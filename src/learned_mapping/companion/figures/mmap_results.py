@@ -34,8 +34,8 @@ def _of(rows: Rows, metric: str) -> Rows:
 def curves(
     rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
 ) -> Figure:
-    """Best return so far over time or games, a panel per program, a line per method, the spread of the seeds shaded;
-    over time also the training that goes on.
+    """Best return so far over time or games, a panel per program, a line per method, the spread of
+    the seeds shaded; over time also the training that goes on.
 
     Args:
       rows: of `mmap.table2`, `mmap.fig5` or `mmap.fig7`.
@@ -145,8 +145,8 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
 
 
 def return_against_latency(rows: Rows) -> Figure:
-    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per game of a training, the darker
-    the later, and its correlations."""
+    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per game of a
+    training, the darker the later, and its correlations."""
     rows = [row for row in rows if "group" in row]
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
@@ -230,8 +230,8 @@ def two_prices(rows: Rows) -> Figure:
 
 
 def buffers(rows: Rows, paper: Rows) -> Figure:
-    """Paper 1's Figure 9: a bar per workload on a logarithmic scale, its colour the family; the paper's range as a
-    band, its number for a workload of ours as a diamond."""
+    """Paper 1's Figure 9: a bar per workload on a logarithmic scale, its colour the family; the
+    paper's range as a band, its number for a workload of ours as a diamond."""
     names, counts = ([row[key] for row in rows] for key in ("instance", "value"))
     printed = {row["instance"]: row["value"] for row in paper}
     figure, axes = new_figure(height=1.0 + ROW_INCHES * len(names))

@@ -84,8 +84,8 @@ LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
 
 
 def gains_by_distance(result: dict[str, Any]) -> Figure:
-    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training graphs: near
-    distances are above, refusals in words."""
+    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training
+    graphs: near distances are above, refusals in words."""
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
     methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")

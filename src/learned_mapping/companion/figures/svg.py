@@ -1,7 +1,7 @@
 """Pictures written as SVG by hand, and one after another as a piece of HTML with buttons.
 
-The HTML stands alone: the pictures are inline SVG, the script is plain, nothing is loaded. Without scripts all pictures
-show.
+The HTML stands alone: the pictures are inline SVG, the script is plain, nothing is loaded. Without
+scripts all pictures show.
 """
 
 import html

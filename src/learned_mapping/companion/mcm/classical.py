@@ -39,8 +39,8 @@ UNCONSTRAINED_GRAPHS = {
     ),
 }  # fmt: skip
 CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
-"""Of the CNN: where an equal share of its time is at least twice its longest op. With less, that op decides the outcome
-and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
+"""Of the CNN: where an equal share of its time is at least twice its longest op. With less, that op
+decides the outcome and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
 SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}

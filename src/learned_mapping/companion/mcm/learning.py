@@ -74,8 +74,8 @@ CLASSES = {
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """What a run of a method keeps of the trained policy it starts from, another for each of the first seeds; nothing
-    for all other methods."""
+    """What a run of a method keeps of the trained policy it starts from, another for each of the
+    first seeds; nothing for all other methods."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
@@ -182,8 +182,8 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
 
 
 def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
-    """Rows ``ratio_over_families`` of `CONTRASTS`: the same ratio, its interval over families, graphs and seeds; none
-    where a graph is of no set."""
+    """Rows ``ratio_over_families`` of `CONTRASTS`: the same ratio, its interval over families,
+    graphs and seeds; none where a graph is of no set."""
     graphs_of = {name: graphs.family(name) for name in next(iter(scores.values())) if graphs.is_known(name)}
     found = []
     for ours, other in CONTRASTS:
@@ -207,8 +207,8 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode; the small network in every profile but ``paper``: the modes are compared,
-    not the sizes."""
+    """The policy from scratch in each mode; the small network in every profile but ``paper``: the
+    modes are compared, not the sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run

@@ -1,7 +1,7 @@
 """Paper 2's Figures 1, 3 and 4: the numbers of the method, of its network and of its pre-training, from the code.
 
-A row's instance is a profile. In `full` the figures are drawn; `paper` has the paper's own sizes, whose numbers the
-paper's rows hold beside.
+A row's instance is a profile. In `full` the figures are drawn; `paper` has the paper's own sizes,
+whose numbers the paper's rows hold beside.
 """
 
 import dataclasses

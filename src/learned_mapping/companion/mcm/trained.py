@@ -12,8 +12,8 @@ COLUMNS = ("policy", "samples", "updates of the copy", "as it is", "fine-tuned",
 def trained_policies() -> Html:
     """A row per shipped policy: its training, and scores on the validation graphs beside those of random weights.
 
-    A score is the geometric mean over the graphs of the best throughput so far, averaged over the samples, over the
-    naive greedy's.
+    A score is the geometric mean over the graphs of the best throughput so far, averaged over the
+    samples, over the naive greedy's.
     """
     rows = []
     for begun, kind in KINDS.items():

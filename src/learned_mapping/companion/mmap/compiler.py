@@ -38,13 +38,13 @@ ON_PRICES = "edit-search-priced"
 """Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
 SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
 PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
-"""A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's also where ours
-does not fit at offsets of the compiler's own choice."""
+"""A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's
+also where ours does not fit at offsets of the compiler's own choice."""
 LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
 ROUNDS, HEADROOM = 4, 0.125
-"""Rounds of `ON_PRICES`, each with the seconds of `SEARCH`, and the share of the fast memory that it leaves free: the
-compiler packs less tightly than the game."""
+"""Rounds of `ON_PRICES`, each with the seconds of `SEARCH`, and the share of the fast memory that
+it leaves free: the compiler packs less tightly than the game."""
 CANDIDATES, CANDIDATE_SECONDS = 10, 1.5
 WORST = 3
 """Instructions that a record names: those on which tables and compiler differ most."""
@@ -62,8 +62,8 @@ def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method, the agent's mapping from its run of `mmap.table3`; a search's candidates on the
-    small ones."""
+    """Every program by every method, the agent's mapping from its run of `mmap.table3`; a search's
+    candidates on the small ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
     methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
@@ -189,8 +189,8 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
 
 
 def same_program_rows(made: Sequence[Row]) -> list[Row]:
-    """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of the plain one on the
-    same programs."""
+    """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of
+    the plain one on the same programs."""
     stalled = [r for r in made if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
     names = {r["instance"] for r in stalled if r["method"] == ON_PRICES}
     shown = by((r for r in stalled if r["instance"] in names), "method")

@@ -1,7 +1,7 @@
 """What paper 1's programs, game and agent are: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
 
-Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 4 and Table 6 have the agent in both
-sizes, light and the paper's.
+Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 4 and Table 6 have
+the agent in both sizes, light and the paper's.
 """
 
 import ast
@@ -178,8 +178,8 @@ def plan_fig3(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig2(profile: str, records: list[Record]) -> Record:
-    """A row per action: the reward; steps of memory, seconds of the copy engine and the place as further cells. The
-    first row has the moves that lead to the state."""
+    """A row per action: the reward; steps of memory, seconds of the copy engine and the place as
+    further cells. The first row has the moves that lead to the state."""
     (record,) = records
     result = record["result"]
     about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
@@ -263,8 +263,8 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
-    """A row per module and size: how many parameters it has, and their shapes; a row for each whole, with what the
-    agent sees."""
+    """A row per module and size: how many parameters it has, and their shapes; a row for each
+    whole, with what the agent sees."""
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.observation import PARTS
 

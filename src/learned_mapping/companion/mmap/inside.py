@@ -95,10 +95,10 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_inside(profile: str, records: list[Record]) -> Record:
-    """Per program: the curve of the value error; of imagined rewards the rank correlation after k steps, with their
-    pairs (of the first seed), and the mean error over the mean size; of Q against exact outcomes the rank correlation;
-    whole games with the search and without, and their difference, its interval over trainings and their games; the
-    tree of one decision."""
+    """Per program: the curve of the value error; of imagined rewards the rank correlation after k
+    steps, with their pairs (of the first seed), and the mean error over the mean size; of Q against
+    exact outcomes the rank correlation; whole games with the search and without, and their
+    difference, its interval over trainings and their games; the tree of one decision."""
     made: list[Row] = []
     for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]

@@ -49,8 +49,8 @@ def plan_model(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_model(profile: str, records: list[Record]) -> Record:
-    """Per arm: the best whole game, the mean of its last games, games and updates; and the difference of the best games
-    to the agent as it is."""
+    """Per arm: the best whole game, the mean of its last games, games and updates; and the
+    difference of the best games to the agent as it is."""
     made: list[Row] = []
     arms = {arm: [r["result"] for r in records if r["config"]["arm"] == arm] for arm in ARMS}
     bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}

@@ -1,7 +1,7 @@
 """MiniMalloc's eleven instances: how much of the bytes each method finds offsets for, beside CP-SAT in equal seconds.
 
-Nothing can be copied and every lifetime is given, so a mapping is a choice of buffers and an offset for each. All
-eleven fit as a whole (Moffitt, ASPLOS 2023).
+Nothing can be copied and every lifetime is given, so a mapping is a choice of buffers and an offset
+for each. All eleven fit as a whole (Moffitt, ASPLOS 2023).
 """
 
 from typing import Any

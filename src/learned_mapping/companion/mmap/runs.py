@@ -1,8 +1,8 @@
 """One run of paper 1: a compiled program mapped by one method, judged by the validator; and the stored trainings.
 
-The compiler's own mapping is a method too, ``xla``. It copies more freely than the game allows, so its time is the
-shorter of two: with one copy at a time, as for all others, and with several copies under way that leave instructions
-their bandwidth.
+The compiler's own mapping is a method too, ``xla``. It copies more freely than the game allows, so
+its time is the shorter of two: with one copy at a time, as for all others, and with several copies
+under way that leave instructions their bandwidth.
 """
 
 import functools
@@ -188,9 +188,9 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
 
 
 def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its runs, for the claims. A
-    game is worth the decisions of the best one, where the record has its actions, else one for each buffer; those made
-    in windows count."""
+    """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its
+    runs, for the claims. A game is worth the decisions of the best one, where the record has its
+    actions, else one for each buffer; those made in windows count."""
     if any("updates" not in result for result in found):  # some records of PPO count games alone
         played = float(min((result["samples"] for result in found), default=0))
         return rows(instance, method, {"games": played}, n=len(found)) if method == "ppo" else []

@@ -1,8 +1,8 @@
 """Paper 1's Tables 3, 4 and 5 and Figures 6, 8 and 10: searches against the compiler's mapping of the sixty programs.
 
-Latencies are those of our model. ``speedup`` is over the compiler's mapping (``xla``); `mmap.runs` says how it is
-timed. ``prod`` is the better of the agent's and the compiler's mapping, run for run; ``edit-search-prod`` that of the
-edit search, ``greedy-tuned-prod`` that of the tuned rule.
+Latencies are those of our model. ``speedup`` is over the compiler's mapping (``xla``); `mmap.runs`
+says how it is timed. ``prod`` is the better of the agent's and the compiler's mapping, run for run;
+``edit-search-prod`` that of the edit search, ``greedy-tuned-prod`` that of the tuned rule.
 
 Figure 6 asks whether a larger return means a shorter latency, as the paper does: ten games from the stages of one
 training run of the agent, on the three best and three worst programs of Table 4. Random first games are among them and
@@ -89,8 +89,8 @@ def agent_seconds(profile: str, name: str) -> float:
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
-    """The compiler's mapping and the searches on every program, the agent's and the edit search's runs equally long;
-    several trainings on some."""
+    """The compiler's mapping and the searches on every program, the agent's and the edit search's
+    runs equally long; several trainings on some."""
     runs = [plan_run(XLA, name, {}) for name in programs(profile)]
     repeated = {each["instance"] for each in reported("mmap.table4")}
     for name in programs(profile):
@@ -176,8 +176,8 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
 
 
 def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Row ``first_round`` of trainings of several rounds: the best return of the first, which ended where the best
-    game so far was lost from one row of the curve to the next."""
+    """Row ``first_round`` of trainings of several rounds: the best return of the first, which ended
+    where the best game so far was lost from one row of the curve to the next."""
     firsts = []
     for log in (result["log"] for result in found if result.get("rounds", 1) > 1):
         ends = [i for i in range(1, len(log)) if log[i]["best_found"] < log[i - 1]["best_found"]]
@@ -228,8 +228,8 @@ def ranked(table: Record) -> list[Row]:
 
 
 def assemble_table4(profile: str, records: list[Record]) -> Record:
-    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods' rows, then those
-    that the paper names, as the group ``named``."""
+    """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods'
+    rows, then those that the paper names, as the group ``named``."""
     table = results.load("mmap.table3", profile)
     order = [each["instance"] for each in ranked(table)]
     ends = min(NAMED, len(order) // 2)
@@ -261,8 +261,8 @@ def groups(table: Record) -> dict[str, str]:
 
 
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Return and latency of `SOLUTIONS` games from the stages of each program's training in `mmap.table3`, and two
-    correlations."""
+    """Return and latency of `SOLUTIONS` games from the stages of each program's training in
+    `mmap.table3`, and two correlations."""
     from scipy.stats import rankdata
 
     table, made = results.load("mmap.table3", profile), []
@@ -360,8 +360,8 @@ def best_game(instance: str) -> Record:
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
     """Two rows with mappings and the marked tensor's stays; what it holds under both; returns and speedups.
 
-    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory; ``again`` counts the
-    tensors of any size that are loaded more than once.
+    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory;
+    ``again`` counts the tensors of any size that are loaded more than once.
     """
     compiler, *searched = records
     name = compiler["instance"]

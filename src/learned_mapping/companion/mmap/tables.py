@@ -214,9 +214,9 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
 
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
-    """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth (of rounds: of the
-    last games of the best one), with the curve of the first training, ``dead_ends_first`` of the first tenth, and the
-    best ``return``; how much they have learned."""
+    """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth
+    (of rounds: of the last games of the best one), with the curve of the first training,
+    ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
     made: list[Row] = learning_rows(instance, method, found)
     made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
     logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]

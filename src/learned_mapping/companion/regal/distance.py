@@ -1,8 +1,8 @@
 """How far REGAL's networks generalise: gains over BRKGA by distance from the graphs they were trained on.
 
-At the end stand graphs that are not of the project's making: a user brings one of another tool, of whose kind no
-network has seen any. `outside_graphs` of ``data/builders`` makes twenty, in both documented formats, on which nothing
-was chosen.
+At the end stand graphs that are not of the project's making: a user brings one of another tool, of
+whose kind no network has seen any. `outside_graphs` of ``data/builders`` makes twenty, in both
+documented formats, on which nothing was chosen.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What a law is worth to BRKGA, against the noise of a run: how much a reward can teach, by the length of the run.
 
-All laws of a graph start from one population and go on with the same random numbers, as in a training. The noise is the
-spread of laws that say nothing, drawn from a network of random weights.
+All laws of a graph start from one population and go on with the same random numbers, as in a
+training. The noise is the spread of laws that say nothing, drawn from a network of random weights.
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ RULES = {"memory": ("eigenvector_2", 2.0), "runtime": ("balanced_4_1", 8.0)}
 def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndarray:
     """[N, d + 1, 2] int8, the bins of a written law on two devices.
 
-    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees or, for running time, of the
-    longest path from it; its affinity for the device of its side of a smooth vector is Beta(b, 1), and for the other
-    Beta(1, b), by `RULES`.
+    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees or, for
+    running time, of the longest path from it; its affinity for the device of its side of a smooth
+    vector is Beta(b, 1), and for the other Beta(1, b), by `RULES`.
 
     Args:
       instance: N ops.

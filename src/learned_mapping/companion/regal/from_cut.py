@@ -66,10 +66,10 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def assemble_from_cut(profile: str, records: list[Record]) -> Record:
-    """Rows by method and ``evaluations``, over the graphs that leave room and all networks: ``over_cut_percent``, the
-    cost of drawn laws over that of the cut's law; ``law_spread_percent``, by how much drawn laws truly differ; and
-    ``run_noise_percent``, by how much two runs of one law do, as standard deviations. The cut itself has
-    ``effect_percent`` over uniform mutants."""
+    """Rows by method and ``evaluations``, over the graphs that leave room and all networks:
+    ``over_cut_percent``, the cost of drawn laws over that of the cut's law; ``law_spread_percent``,
+    by how much drawn laws truly differ; and ``run_noise_percent``, by how much two runs of one law
+    do, as standard deviations. The cut itself has ``effect_percent`` over uniform mutants."""
     found: list[Row] = []
     for method in POLICIES:
         groups: dict[str, list[Record]] = {}

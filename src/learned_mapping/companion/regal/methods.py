@@ -130,8 +130,8 @@ def training_records(which: str = "reinforce") -> list[Record]:
 def validation_rows(records: list[Record]) -> list[Row]:
     """`regal` over each of `AGAINST` on validation graphs after the training, by dataset: ``improvement_percent``.
 
-    By how much the cost is lower; geometric means over the trainings of a dataset, then over its graphs, with an
-    interval over the graphs.
+    By how much the cost is lower; geometric means over the trainings of a dataset, then over its
+    graphs, with an interval over the graphs.
     """
     found = []
     for dataset in DATASETS:
