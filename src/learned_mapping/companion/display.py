@@ -26,12 +26,8 @@ WRAPPED = 30  # Characters above which a cell of `listing` may break.
 
 
 def show_result(artifact_id: str, **options: Any) -> Html:
-    """The stored result of an artifact as a table with its provenance; says how to make one where there is none.
-
-    Args:
-      artifact_id: such as ``mmap.table2``.
-      **options: as for `table`.
-    """
+    """The stored result of an artifact as a `table` with its provenance; says how to make one where
+    there is none."""
     artifact = find_artifact(artifact_id)
     result = results.stored(artifact_id)
     if result is None:
@@ -178,14 +174,8 @@ def against(result: dict[str, Any], method: str, metric: str, title: str) -> Htm
 
 
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:
-    """A table of rows as they come: the first cell names the row, numbers are written by `number`, long words wrap.
-
-    Args:
-      title: the caption.
-      head: a name for each column; the first may be empty.
-      rows: of cells, words in HTML.
-      key: as for `grid`.
-    """
+    """A table of rows as they come: the first cell names the row, numbers are written by `number`,
+    long words wrap. Cells are HTML; the first name of a column may be empty."""
     body = ""
     for first, *rest in rows:
         shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]

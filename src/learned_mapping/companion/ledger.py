@@ -17,10 +17,7 @@ from learned_mapping.folders import project_folder
 
 
 def entries(profile: str = "full") -> list[dict[str, Any]]:
-    """One row per artifact, from its stored result.
-
-    Args:
-      profile: of the results to look at.
+    """One row per artifact, from its stored result of a profile.
 
     Returns:
       Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (fresh, stale, not yet run or damaged), ``changed``

@@ -27,13 +27,8 @@ def task_of(run: Run) -> Record:
 
 
 def record_of(run: Run, outcome: Record, fingerprint: str) -> Record:
-    """The record of a finished run.
-
-    Args:
-      run: what was done.
-      outcome: of `worker.perform`.
-      fingerprint: digest of what the run's method does.
-    """
+    """The record of a finished run, of the outcome of `worker.perform`, with the digest of what its
+    method does."""
     head = {"schema": SCHEMA, **task_of(run), "digest": run.digest, "fingerprint": fingerprint}
     head |= {"seconds": round(outcome["seconds"], 4), "peak_bytes": int(outcome["peak_bytes"])}
     head |= {name: outcome[name] for name in ("cpu", "rate") if name in outcome}

@@ -44,13 +44,11 @@ class RunsMissingError(UnfinishedError):
 
 
 class TimeLimit:
-    """Says whether a run may still start: only where it would end in time if it took as long as others of its kind.
+    """Says whether a run may still start: only where it would end in time, `seconds` from now, if
+    it took as long as others of its kind.
 
-    Of a kind are runs of one task, method and instance. Of a kind never seen a run may start until the time is up.
-
-    Args:
-      seconds: from now.
-      clock: returns seconds, ascending.
+    Of a kind are runs of one task, method and instance. Of a kind never seen a run may start until
+    the time is up.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic):

@@ -41,13 +41,8 @@ def geometric_mean(values: Any, axis: int = -1) -> np.ndarray:
 def bootstrap_interval(
     scores: Scores | Sequence[float], statistic: Statistic = interquartile_mean, *, seed: int = 0
 ) -> tuple[float, float]:
-    """95% percentile interval (low, high) of `statistic` over the pooled values, the runs of each task drawn anew.
-
-    Args:
-      scores: task -> values; a plain sequence is one task.
-      statistic: reduces an axis, such as `interquartile_mean`.
-      seed: of the resampling.
-    """
+    """95% percentile interval (low, high) of `statistic`, which reduces an axis, over the pooled
+    values, the runs of each task drawn anew; a plain sequence is one task."""
     generator = np.random.default_rng(seed)
     tasks = scores.values() if isinstance(scores, Mapping) else [scores]
     pooled = np.concatenate([_resampled(task, generator) for task in tasks], axis=1)
@@ -60,12 +55,9 @@ def drawn_tasks(count: int) -> np.ndarray:
 
 
 def drawn_families(families: Sequence[str]) -> np.ndarray:
-    """[`RESAMPLES`, tasks] how often each task is drawn: families drawn anew, and within each draw
-    its tasks anew; the same at every call.
-
-    Args:
-      families: of each task. Tasks of a family are alike, and few families make a wide interval.
-    """
+    """[`RESAMPLES`, tasks] how often each task is drawn, given the family of each: families drawn
+    anew, and within each draw its tasks anew; the same at every call. Few families, of tasks that
+    are alike, make a wide interval."""
     generator, labels = np.random.default_rng(2), np.array(families)
     members = [np.flatnonzero(labels == family) for family in dict.fromkeys(families)]
     counts = np.zeros((RESAMPLES, len(labels)))
@@ -81,7 +73,6 @@ def drawn_anew(values: np.ndarray, tasks: np.ndarray, generator: np.random.Gener
     Args:
       values: [tasks, runs, ...].
       tasks: [b, n] numbers of the tasks drawn, as of `drawn_tasks`; shared by methods that are compared.
-      generator: draws the runs.
     """
     runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
     return values[tasks[..., None], runs]
@@ -138,11 +129,8 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
 def ratio_over_families(
     scores: Scores, baseline: Scores, families: Mapping[str, str]
 ) -> tuple[float, float, float] | None:
-    """As `mean_ratio` over tasks, with families drawn anew first, then tasks of each family, then runs of each task.
-
-    Args:
-      families: task -> its family.
-    """
+    """As `mean_ratio` over tasks, with families, which tasks are given, drawn anew first, then
+    tasks of each family, then runs of each task."""
     found = mean_ratio(scores, baseline)
     if found is None:
         return None

@@ -91,12 +91,8 @@ def summary_row(
     statistic: Statistic = interquartile_mean,
     **more: Any,
 ) -> Row:
-    """The statistic of the runs' values, its 95% interval, and their number.
-
-    Args:
-      values: one value per run, or task -> values for a row over several instances.
-      **more: further cells of the row.
-    """
+    """The statistic of the runs' values, or of task -> values for a row over several instances; its
+    95% interval, and their number."""
     pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
     found = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
     return interval_row(instance, method, metric, found, n=len(pooled), **more)
@@ -131,15 +127,8 @@ def ratio_rows(
     over_tasks: bool = False,
     **more: Any,
 ) -> list[Row]:
-    """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says something.
-
-    Args:
-      instance: of the rows.
-      scores: method -> task -> the values of its runs.
-      pairs: who is compared with whom.
-      over_tasks: as of `mean_ratio`: intervals over tasks and runs.
-      **more: further cells of the rows.
-    """
+    """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says
+    something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`."""
     found = []
     for ours, other in pairs:
         ratio = None

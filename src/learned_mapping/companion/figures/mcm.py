@@ -190,12 +190,8 @@ def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, 
 
 
 def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
-    """A row of chips per partition: a box is as high as the slowest chip of all, its fill the chip's own time.
-
-    Args:
-      graph: what is partitioned.
-      partitions: title -> partition, drawn in this order; all obey Eq. 2.
-      package: their chips.
+    """A row of chips per partition, by title: a box is as high as the slowest chip of all, its fill
+    the chip's own time.
 
     Raises:
       InputError: a partition with edges that run back, or of another number of chips.

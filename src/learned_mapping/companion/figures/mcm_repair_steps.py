@@ -175,13 +175,8 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
 def repair_steps(
     graph: ComputationGraph, candidate: Sequence[int], chips: int, steps: Sequence[Step], *, name: str
 ) -> Html:
-    """The steps of a repair as HTML with buttons.
-
-    Args:
-      graph, candidate, chips: what was repaired.
-      steps: from `solver.fix_trace`.
-      name: of the element, another for each on a page.
-    """
+    """The steps of a repair, of `solver.fix_trace`, as HTML with buttons; `name` is the element's,
+    another for each on a page."""
     grid = _Grid(graph, chips)
     shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
     return Html(svg.stepper(shown, LEGEND, "step", name=name))

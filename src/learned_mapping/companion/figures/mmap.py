@@ -47,13 +47,8 @@ def _outline(axes: Axes, start: int, end: int, bottom: float, height: float, wid
 def moves_figure(
     program: Program, mapping: Mapping, prefixes: Sequence[int], titles: Sequence[str] | None = None
 ) -> Figure:
-    """A small game after some of its moves: one panel per prefix of the decisions, the last move outlined.
-
-    Args:
-      program, mapping: a finished game of a program small enough for names in the rectangles.
-      prefixes: numbers of decisions made.
-      titles: one per panel; None for the last move of each and its buffer.
-    """
+    """A finished game, small enough for names, after some of its moves: one panel per prefix of the
+    decisions, titled, or else by the last move and its buffer; the last move outlined."""
     if titles is None:
         moves = [(after, ACTION_NAMES[mapping.action[after - 1]]) for after in prefixes]
         titles = [f"{after}. {move}: {buffer_name(program, after - 1)}" for after, move in moves]
@@ -78,12 +73,8 @@ def moves_figure(
 
 
 def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
-    """The paper's Figure 3 from a real state: memory and copy supply after each legal action, a column per action.
-
-    Args:
-      program: small enough for names in the rectangles.
-      moves: the actions that lead to the state; the next buffer is the one decided three ways.
-    """
+    """The paper's Figure 3 from the state of a small program that `moves` lead to: memory and copy
+    supply after each legal action, a column per action."""
     columns = []
     for action, name in enumerate(ACTION_NAMES):
         game = state_after(program, moves)
@@ -107,12 +98,8 @@ def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
 
 
 def actions_figure(program: Program, rows: Rows) -> Figure:
-    """The paper's Figures 2 and 3 from a real program: what Copy and NoCopy of one buffer would hold, among the rest.
-
-    Args:
-      program: which the rows are about.
-      rows: of `mmap.fig2` or `mmap.fig3`.
-    """
+    """The paper's Figures 2 and 3 from a real program: what Copy and NoCopy of one buffer would
+    hold, among the rest."""
     game = state_after(program, rows[0]["moves"])
     partial = _first(game.state.moves, game.cursor, program.num_buffers)
     scale, _ = byte_unit(program.fast_bytes)
@@ -135,12 +122,7 @@ def actions_figure(program: Program, rows: Rows) -> Figure:
 
 
 def layouts(program: Program, rows: Rows) -> Figure:
-    """The paper's Figure 8: a panel per row with a ``mapping``, its ``stays`` outlined and lettered.
-
-    Args:
-      program: whose mappings the rows hold.
-      rows: of `mmap.fig8`; the others are passed over.
-    """
+    """The paper's Figure 8: a panel per row with a ``mapping``, its ``stays`` outlined and lettered."""
     shown = [row for row in rows if "mapping" in row]
     figure, panels = new_panels(len(shown), len(shown), height=3.8, sharex=True, sharey=True)
     scale, _ = byte_unit(program.fast_bytes)

@@ -35,14 +35,8 @@ def curves(
     rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
 ) -> Figure:
     """Best return so far over time or games, a panel per program, a line per method, the spread of
-    the seeds shaded; over time also the training that goes on.
-
-    Args:
-      rows: of `mmap.table2`, `mmap.fig5` or `mmap.fig7`.
-      bounds: return that no game exceeds, by instance.
-      metric: of the rows whose curves are drawn.
-      x_label: what the curves are over.
-    """
+    the seeds shaded; over time also the training that goes on. The bound of a program is a return
+    that no game exceeds."""
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
     longer = by(_of(rows, "longer"), "instance") if metric == "return" else {}
     figure, panels = charts.facets(programs, 0.6, 2.4)
@@ -111,13 +105,9 @@ def drop_backup(rows: Rows) -> Figure:
 
 
 def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
-    """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where everything in slow
-    memory is faster than the compiler's mapping too, and another's ring. Narrow enough for a phone.
-
-    Args:
-      rows: of `mmap.fig10`.
-      methods: whose bars, and whose rings; None for `speedup.leading_pair`.
-    """
+    """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where
+    everything in slow memory is faster than the compiler's mapping too, and another's ring; the two
+    of `leading_pair`, where none are named. Narrow enough for a phone."""
     found = {(row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"}
     method, other = methods or leading_pair({"rows": rows})
     shown = [row for (name, _), row in found.items() if name == method]
@@ -170,13 +160,10 @@ def return_against_latency(rows: Rows) -> Figure:
 
 
 def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figure:
-    """The agent learns: returns over CPU seconds, a panel per program, a line per training.
+    """The agent learns: returns over CPU seconds of `mmap.runs.trainings`, a panel per program, a
+    line per training; what reaches which return without learning is drawn across, by program.
 
     Solid: the mean of the whole games at the low temperature; dotted: the best whole game so far.
-
-    Args:
-      trainings: as `companion.mmap.runs.trainings` returns them.
-      levels: program -> what reaches which return without learning; drawn across.
     """
     figure, panels = charts.facets(by(trainings, "program"), 0.6, 2.6)
     for axes, program, records in panels:

@@ -149,12 +149,9 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
 
 
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
-    """REGAL learns: gaps on validation graphs at 5,000 evaluations over CPU seconds, a panel for each dataset.
-
-    Args:
-      records: of `companion.regal.methods.training_records`; a line for each seed, dashed for the same network's
-        average law.
-    """
+    """REGAL learns, by `regal.methods.training_records`: gaps on validation graphs at 5,000
+    evaluations over CPU seconds, a panel for each dataset, a line for each seed, dashed for the
+    same network's average law."""
     trained = by(records, "dataset")
     lines = (
         ("regal", "gap", "-", "its laws"),

@@ -52,12 +52,8 @@ class Canvas:
 
 
 def schematic(name: str, rows: Rows) -> Figure:
-    """The drawing of a name of ``schematics.yml``.
-
-    Args:
-      name: the artifact's, and of `mmap.fig4` also which network: ``mmap.fig4 network``.
-      rows: the artifact's.
-    """
+    """The drawing of a name of ``schematics.yml``, which is the artifact's whose rows are given,
+    and of `mmap.fig4` also which network: ``mmap.fig4 network``."""
     drawing, numbers = read_yaml(Path(__file__).with_suffix(".yml"))[name], NUMBERS[name](rows)
     canvas = Canvas(drawing["height"])
     for *place, title, colour, words in drawing["boxes"]:

@@ -28,12 +28,8 @@ PPO_SAMPLES = {"quick": 20, "full": 120}
 
 
 def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Repairs candidates near the optimum and far from it.
-
-    Args:
-      method: ``REPAIR-MODE``, of ``engine`` and ``cp-sat``, and of `MODES`.
-      config: ``chips``, ``repeats``.
-      seed: of candidates, which all methods share, and of the repairs.
+    """Repairs candidates near the optimum and far from it, the same for all methods of a seed;
+    these are ``REPAIR-MODE``, of ``engine`` and ``cp-sat``, and of `MODES`.
 
     Returns:
       Of ``near`` and ``far``: seconds a repair, and of each repair the share of chips kept and the throughput of what

@@ -83,14 +83,9 @@ def at_least(level: Row) -> Row:
 def level_table(
     result: Record, caption: str, *, levels: Collection[str] | None = None, paper_seconds_a_sample: float | None = None
 ) -> Html:
-    """Samples to every level by method; a dash is a level not reached, an empty cell one that was not tried.
-
-    Args:
-      result: of ``mcm.table2`` or ``mcm.table3``; where it has rows ``minutes``, they stand beside the samples.
-      caption: the table's.
-      levels: which; all where None.
-      paper_seconds_a_sample: what turns the paper's samples into minutes; None leaves these out.
-    """
+    """Samples to every level by method, or to those of `levels`; a dash is a level not reached, an
+    empty cell one that was not tried. Rows ``minutes`` stand beside the samples; the paper's become
+    minutes by `paper_seconds_a_sample`."""
     ours = _by_method_and_level(results.select(result, metric="samples"))
     minutes = _by_method_and_level(results.select(result, metric="minutes"))
     paper = _by_method_and_level(results.select(result, "paper", metric="samples"))

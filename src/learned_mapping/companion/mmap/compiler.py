@@ -121,12 +121,8 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
 
 
 def program_rows(name: str, found: dict[str, Record], full: Record) -> list[Row]:
-    """The rows of a program.
-
-    Args:
-      found: method -> what its record says; the compiler's own is among them.
-      full: cycles of the compiler's normal run, where they are known.
-    """
+    """The rows of a program, of method -> what its record says, the compiler's own among them;
+    `full` has the cycles of the compiler's normal run, where they are known."""
     own, about, made = found[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
 
     def speedups(result: Record) -> dict[str, float]:
@@ -167,11 +163,8 @@ def counts(records: Sequence[Record]) -> dict[str, int]:
 
 
 def agreement_rows(made: Sequence[Row]) -> list[Row]:
-    """How well the model's speedups over the compiler's mapping are those by the compiler's cycles.
-
-    Args:
-      made: rows of speedups; those of everything in HBM, and of searches, count, apart and together.
-    """
+    """How well the model's speedups over the compiler's mapping, among the rows made, are those by
+    the compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
     from scipy.stats import rankdata
 
     speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}

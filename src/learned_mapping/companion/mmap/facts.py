@@ -122,11 +122,8 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
 
 
 def find_moves(program: Program, is_output: bool) -> list[int]:
-    """The moves to the state of highest score that `candidate_moves` finds.
-
-    Raises:
-      InputError: there is none.
-    """
+    """The moves to the state of highest score that `candidate_moves` finds; raises `InputError`
+    where there is none."""
     best = max(candidate_moves(program, is_output), key=lambda found: found[0], default=None)
     if best is None:
         raise InputError(program.name, "", "no state in which all three actions are legal and differ")
@@ -221,11 +218,8 @@ def family(name: str) -> str:
 
 
 def assemble_fig9(profile: str, records: list[Record]) -> Record:
-    """How many buffers each of the sixty workloads has, the smallest first.
-
-    Raises:
-      InputError: the manifest of the compiled programs is missing or damaged, or lacks a number.
-    """
+    """How many buffers each of the sixty workloads has, the smallest first; raises `InputError`
+    where the manifest is missing or damaged, or lacks a number."""
     counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
     for name, count in counts.items():
         if not isinstance(count, int):

@@ -89,12 +89,12 @@ def is_random(method: str) -> bool:
 
 
 def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Maps a program under a budget of CPU seconds or games; the validator judges and prices the mapping.
+    """Maps a program under a budget of CPU seconds or games; the validator judges and prices the
+    mapping.
 
     Args:
       method: any of `mmap.methods`, or `XLA`.
-      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping
-        itself in the record.
+      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping.
 
     Returns:
       The record. Of the agent it has the metrics of `LEARNING`, the learning curve ``log``, ``stages`` (number, return
@@ -252,11 +252,8 @@ def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def trainings() -> list[dict[str, Any]]:
-    """The stored trainings by program, method and seed: the record as it is, and ``method``, its name in the tables.
-
-    Raises:
-      InputError: a record is damaged.
-    """
+    """The stored trainings by program, method and seed: the record as it is, and ``method``, its
+    name in the tables; raises `InputError` where a record is damaged."""
     found = []
     for path in sorted((data_folder() / "training" / "mmap").glob("*.json")):
         if path.name.endswith(".mapping.json"):

@@ -34,16 +34,12 @@ RULES = {"memory": ("eigenvector_2", 2.0), "runtime": ("balanced_4_1", 8.0)}
 
 
 def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of a written law on two devices.
+    """[N, d + 1, 2] int8, the bins of a written law on two devices, ``devices`` or ``order`` alone,
+    or ``both``.
 
     An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees or, for
     running time, of the longest path from it; its affinity for the device of its side of a smooth
     vector is Beta(b, 1), and for the other Beta(1, b), by `RULES`.
-
-    Args:
-      instance: N ops.
-      seen: its attributes.
-      part: ``devices`` or ``order`` alone, or ``both``.
     """
     bins = uniform_bins(instance)
     vector, strength = RULES[instance.objective]
@@ -59,13 +55,9 @@ def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndar
 
 
 def cut_bins(instance: Instance, seen: Features) -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of the spectral cut as a law: Beta(8, 1) for the affinity of an op's own side of
-    `RULES`'s vector, nothing said of the others, and Beta(.5 to 4, 8) for its priority, by the longest path from it.
-
-    Args:
-      instance: N ops, for running time.
-      seen: its attributes.
-    """
+    """[N, d + 1, 2] int8, for running time, the bins of the spectral cut as a law: Beta(8, 1) for
+    the affinity of an op's own side of `RULES`'s vector, nothing said of the others, and Beta(.5 to
+    4, 8) for its priority, by the longest path from it."""
     bins, rank = uniform_bins(instance), rank_share(upward_rank(instance))
     side = seen.nodes[:, NODE_FEATURES.index(RULES["runtime"][0])] > 0
     bins[np.arange(len(side)), side.astype(int), 0] = BINS.index(8.0)
@@ -90,11 +82,8 @@ def plan_effect(profile: str, seeds: int) -> list[Run]:
 
 
 def effect(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs BRKGA with uniform mutants, with each of `LAWS` and with `DRAWS` laws that say nothing.
-
-    Args:
-      method: the learner of ``learned``.
-      config: ``kind``, ``split``, ``graphs``, ``objective``, ``evaluations``, and the ``network``.
+    """Runs BRKGA with uniform mutants, with each of `LAWS` and with `DRAWS` laws that say nothing;
+    `method` is the learner of ``learned``, with its ``network``.
 
     Returns:
       Graph name -> ``costs``, the ratios to uniform mutants by law and length; ``noise``, the variance of the

@@ -39,12 +39,8 @@ def plan_from_cut(profile: str, seeds: int) -> list[Run]:
 
 
 def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs BRKGA with uniform mutants, with the cut's law and with `DRAWS` laws of a policy, the same for every seed.
-
-    Args:
-      method: of `POLICIES`.
-      config: ``kind``, ``split``, ``graphs``, ``objective``, ``evaluations`` and the ``network``.
-      seed: of the stream of random numbers that all laws share.
+    """Runs BRKGA with uniform mutants, with the cut's law and with `DRAWS` laws of one of
+    `POLICIES`, the same for every seed, which is that of the random numbers that all laws share.
 
     Returns:
       Graph name -> ``costs`` [lengths, 1 + DRAWS], of the cut's law and the drawn ones over uniform mutants', and

@@ -49,12 +49,10 @@ def graph_of(name: str, member: str, of: str = DISTANCE) -> ComputationGraph:
 
 
 def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
-    """The graphs of a set, in the set's order or that of size; of a dataset's test set those that chose nothing.
+    """The graphs of a split of a set, in the set's order or that of size.
 
-    Args:
-      kind: ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or a key of `DATASETS`,
-        whose graphs are those of `UNTOUCHED`.
-      split: of the set.
+    The set is ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or
+    one of `DATASETS`, whose graphs are those of `UNTOUCHED`, on which nothing was chosen.
     """
     if kind in DATASETS:
         return members(kind, UNTOUCHED)

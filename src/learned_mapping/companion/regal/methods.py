@@ -51,14 +51,9 @@ AGAINST = {
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
-    """What besides seeds and graphs decides a run, once for each variety of it.
-
-    Nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS`, of those that there are.
-
-    Args:
-      method: of `regal.methods`.
-      dataset: of `DATASETS`; its own networks are used, as in the paper.
-    """
+    """What besides seeds and graphs decides a run of a method on one of `DATASETS`, once for each
+    variety of it: nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS` of this
+    dataset, as in the paper, of those that there are."""
     if method in LAWS:
         return [{"law": chosen()[LAWS[method]][DATASETS[dataset][1]]["chosen"]}]
     if method not in NETWORKS:
@@ -114,10 +109,11 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def training_records(which: str = "reinforce") -> list[Record]:
-    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained.
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was
+    trained.
 
-    Args:
-      which: ``reinforce``, the networks of the tables, or ``printed-attributes``, which see what the paper names alone.
+    `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
+    that see what the paper names alone.
     """
     folder, found = data_folder() / "training" / "regal", []
     for dataset in DATASETS:
@@ -128,11 +124,9 @@ def training_records(which: str = "reinforce") -> list[Record]:
 
 
 def validation_rows(records: list[Record]) -> list[Row]:
-    """`regal` over each of `AGAINST` on validation graphs after the training, by dataset: ``improvement_percent``.
-
-    By how much the cost is lower; geometric means over the trainings of a dataset, then over its
-    graphs, with an interval over the graphs.
-    """
+    """`regal` over each of `AGAINST` on validation graphs after the training, by dataset:
+    ``improvement_percent``, by how much the cost is lower; geometric means over the trainings of a
+    dataset, then over its graphs, with an interval over the graphs."""
     found = []
     for dataset in DATASETS:
         mine = [record["validation"]["log_ratio_to_brkga"] for record in records if record["dataset"] == dataset]

@@ -34,13 +34,9 @@ WARM_STARTS = ("brkga", "local-search", *RULES)  # Whose best CP-SAT starts from
 
 
 def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs `method` on each of ``config["graphs"]``.
-
-    Args:
-      method: a key of `regal.methods.METHODS`; the budget is ``config["evaluations"]``.
-      config: ``kind``, ``split``, ``graphs``, ``objective``, ``transfers``, ``evaluations``; ``network`` of a method
-        that asks one; ``limits``, to have the cost after fewer evaluations too. Or ``ops`` and ``evaluations``, for one
-        layered graph of each size.
+    """Runs a method of `regal.methods.METHODS` on each of ``config["graphs"]`` of ``kind`` and
+    ``split``, or with ``ops`` on one layered graph of each size; with ``limits``, to have the cost
+    after fewer evaluations too.
 
     Returns:
       Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
@@ -148,10 +144,8 @@ def limits(problem: Instance, evaluations: int) -> tuple[float, float]:
 
 
 def schedule_limited(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs `method` on the graphs that leave `LIMITED_ROOM`, each under its own limit on a device's memory.
-
-    Args:
-      config: ``graphs``, ``share``, ``evaluations``, and ``network`` of a method that asks one.
+    """Runs `method` on those of ``graphs`` that leave `LIMITED_ROOM`, each under its own limit on a
+    device's memory, at ``share`` of the way up.
 
     Returns:
       Graph name -> what `outcome` says, and whether the schedule keeps the limit; one that does not is no invalid
