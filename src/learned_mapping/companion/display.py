@@ -173,7 +173,7 @@ def against(result: dict[str, Any], method: str, metric: str, title: str) -> Htm
     )
 
 
-def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, key: bool = False) -> Html:
+def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     """A table of rows as they come: the first cell names the row, numbers are written by `number`,
     long words wrap. Cells are HTML; the first name of a column may be empty."""
     body = ""
@@ -181,7 +181,7 @@ def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, k
         shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
         cells = "".join(f"<td{' class=lm-wrap' if len(cell) > WRAPPED else ''}>{cell}</td>" for cell in shown)
         body += f'<tr><th scope="row">{number(first)}</th>{cells}</tr>'
-    return simple_table(title, head_row(head), body, key=key)
+    return simple_table(title, head_row(head), body)
 
 
 def head_row(names: Iterable[str]) -> str:

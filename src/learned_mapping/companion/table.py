@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 import pandas
 
+from learned_mapping.companion import statistics
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.statistics import (
-    Scores,
-    Statistic,
-    bootstrap_interval,
-    geometric_mean,
-    interquartile_mean,
-    mean_ratio,
-)
+from learned_mapping.companion.statistics import Scores, Statistic, bootstrap_interval, geometric_mean
 
 Row = dict[str, Any]
 Record = dict[str, Any]
@@ -88,7 +82,7 @@ def summary_row(
     metric: str,
     values: Sequence[float] | Scores,
     *,
-    statistic: Statistic = interquartile_mean,
+    statistic: Statistic = statistics.interquartile_mean,
     **more: Any,
 ) -> Row:
     """The statistic of the runs' values, or of task -> values for a row over several instances; its
@@ -133,7 +127,7 @@ def ratio_rows(
     for ours, other in pairs:
         ratio = None
         if {ours, other} <= set(scores):
-            ratio = mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
+            ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
         if ratio is not None:
             value, low, high = ratio
             runs = len(next(iter(scores[ours].values())))

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from learned_mapping.companion.datasets.manifest import Manifest, by_split, families, size_rows
+from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families, size_rows
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.figures.mmap_results import sizes_figure
@@ -12,12 +12,10 @@ from learned_mapping.programs.json_io import read_json
 SPLITS = ("train", "validation", "test", "all")
 
 
-def _names_by_split(manifest: Manifest) -> dict[str, list[str]]:
-    """Split -> names of its items; ``all`` for a set that is not split."""
-    names: dict[str, list[str]] = {}
-    for item in manifest.items:
-        names.setdefault(item.split or "all", []).append(item.name)
-    return {split: names[split] for split in SPLITS if split in names}
+def _items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
+    """Split -> its items; ``all`` for a set that is not split."""
+    found = {split: manifest.split(None if split == "all" else split) for split in SPLITS}
+    return {split: items for split, items in found.items() if items}
 
 
 def sets_table() -> Html:
@@ -25,7 +23,7 @@ def sets_table() -> Html:
     rows = [
         [
             f"<code>{name}</code>", SETS[name].about,
-            ", ".join(f"{split} {number(len(names))}" for split, names in _names_by_split(manifest).items()),
+            ", ".join(f"{split} {number(len(items))}" for split, items in _items_by_split(manifest).items()),
             f"{stored_bytes(name) / 1e6:.2f}", f"<code>{manifest.digest[:16]}</code>",
         ]
         for name, manifest in stored_manifests().items()
@@ -59,8 +57,8 @@ def family_table(name: str) -> Html:
 def chips_table(name: str = "mcm-graphs") -> Html:
     """By split: the chips of its graphs, and medians of how far the greedy rules are above the optimum."""
     manifest, rows = stored_manifests()[name], []
-    for split, names in _names_by_split(manifest).items():
-        facts = [manifest.item(item).facts for item in names]
+    for split, items in _items_by_split(manifest).items():
+        facts = [item.facts for item in items]
         exact = [entry for entry in facts if entry["exact"]]
         chips = [entry["chips"] for entry in facts]
         above = [[entry[f"greedy_{rule}_above_percent"] for entry in exact] for rule in ("naive", "careful")]

@@ -9,16 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
 
-from learned_mapping.companion.figures.charts import (
-    Rows,
-    bars,
-    distinct,
-    grouped,
-    method_colour,
-    name_rows,
-    new_panels,
-    write_beside,
-)
+from learned_mapping.companion.figures import charts
+from learned_mapping.companion.figures.charts import Rows, method_colour
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.credit import SHARP, flow_gains, spread
@@ -41,7 +33,7 @@ OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 def broken_example(result: Mapping[str, Any]) -> Figure:
     """A panel per partition of a result of ``mcm.fig2``: the graph on its chips, the validator's verdict underneath."""
     shown = [row for row in result["rows"] if row["metric"] == "verdict"]
-    figure, panels = new_panels(len(shown), height=2.3 * -(-len(shown) // 2))
+    figure, panels = charts.new_panels(len(shown), height=2.3 * -(-len(shown) // 2))
     for panel, row in zip(panels, shown):
         draw_partition(panel, example_graph(), np.asarray(row["assignment"], int), EXAMPLE_PACKAGE.chips)
         panel.set_title(row["method"], fontsize=9.5)
@@ -57,15 +49,15 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
         for row in result["rows"]
         if row["metric"] == "gap_percent" and row["method"] != "optimum"
     ]
-    instances = distinct(rows, "instance")
-    methods = distinct(rows, "method") if methods is None else methods
+    instances = charts.distinct(rows, "instance")
+    methods = charts.distinct(rows, "method") if methods is None else methods
     figure, axes = new_figure(height=1.2 + 0.62 * len(instances))
-    for method, places, shown, width in grouped(rows, instances, methods):
-        bars(axes, places, shown, width, start=1, label=method)
+    for method, places, shown, width in charts.grouped(rows, instances, methods):
+        charts.bars(axes, places, shown, width, start=1, label=method)
         for place, row in zip(places, shown):
-            write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
+            charts.write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
     axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)")
-    name_rows(axes, instances)
+    charts.name_rows(axes, instances)
     ticks = [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
@@ -168,12 +160,12 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
     """Throughput of each method's partition on silicon, without noise, over that of the static optimum."""
     rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
     figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
-    bars(axes, range(len(rows)), rows, 0.8)
+    charts.bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
-        write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place)
+        charts.write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place)
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
     axes.set(xlabel="throughput on silicon over the static optimum's", xlim=(0, 1.25))
-    name_rows(axes, [row["method"] for row in rows])
+    charts.name_rows(axes, [row["method"] for row in rows])
     return figure
 
 

@@ -7,18 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from learned_mapping.companion.figures.charts import (
-    bars,
-    curve,
-    distinct,
-    errors,
-    facets,
-    finish,
-    method_colour,
-    name_rows,
-    of,
-    plain_ticks,
-)
+from learned_mapping.companion.figures import charts
+from learned_mapping.companion.figures.charts import method_colour, of
 from learned_mapping.companion.table import by
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.draw import drawing
@@ -41,11 +31,11 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
     ours, theirs = (by(of(result[part], "gap_percent"), "instance") for part in ("rows", "paper"))
     shown = [m for m in methods if any(row["method"] == m for d in DATASET_TITLES for row in ours.get(d, ()))]
     panels = {title: (ours[d], theirs.get(d, ())) for d, title in DATASET_TITLES.items() if d in ours}
-    figure, drawn = facets(panels, 1.5, 0.36 * len(shown), 3, loc="left", sharey=True)
+    figure, drawn = charts.facets(panels, 1.5, 0.36 * len(shown), 3, loc="left", sharey=True)
     for panel, _, rows in drawn:
         known, paper = ({row["method"]: row for row in each} for each in rows)
         here = [known.get(m, {"method": m, "value": 0.0}) for m in shown]
-        bars(panel, range(len(shown)), here, 0.66, error_kw={"linewidth": 1, "ecolor": INK})
+        charts.bars(panel, range(len(shown)), here, 0.66, error_kw={"linewidth": 1, "ecolor": INK})
         marks = [(paper[m]["value"], i) for i, m in enumerate(shown) if m in paper]
         if marks:
             panel.plot(*zip(*marks), "D", **DIAMOND, markersize=5, clip_on=False, zorder=5)
@@ -53,7 +43,7 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
         for i, row in enumerate(here):
             said = f"{row['value']:.1f}" if "metric" in row else "–"
             panel.text(1.0, i, said, transform=panel.get_yaxis_transform(), ha="right", va="center")
-        name_rows(panel, shown)
+        charts.name_rows(panel, shown)
         panel.set(xlim=(0, 1.35 * reach), xlabel="gap to best known (%)")
     mark = Line2D([], [], marker="D", linestyle="", label="the paper, its graphs", **DIAMOND)
     figure.legend(handles=[mark], loc="outside lower right")
@@ -74,7 +64,7 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
             place = {"xycoords": ("axes fraction", "data"), "xytext": (0, 3), "textcoords": "offset points"}
             axes.annotate(label, (0.01, row["value"]), **place, fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="ops in the graph", ylabel="CPU seconds, one core")
-    plain_ticks(axes, sorted(set(distinct(rows, "ops"))))
+    charts.plain_ticks(axes, sorted(set(charts.distinct(rows, "ops"))))
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
@@ -91,7 +81,7 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
     of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")
     distances = list(dict.fromkeys(row["instance"].partition("/")[2] for row in rows))
     panels = {title: of_network[name] for name, title in NETWORK_TITLES.items() if name in of_network}
-    figure, drawn = facets(panels, 1.1, 0.42 * len(distances), loc="left", sharex=True, sharey=True)
+    figure, drawn = charts.facets(panels, 1.1, 0.42 * len(distances), loc="left", sharex=True, sharey=True)
     for panel, _, here in drawn:
         panel.axvline(0, color=INK, linewidth=0.9)
         for k, name in enumerate(methods):
@@ -100,14 +90,14 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
             dots = [(y, row) for y, row in sorted(mine, key=lambda each: each[0]) if row["metric"] != "refused"]
             values, shown = [row["value"] for _, row in dots], [row for _, row in dots]
             look = {"fmt": "o", "color": colour, "markersize": 5, "elinewidth": 1.2, "capsize": 2, "label": name}
-            panel.errorbar(values, [y for y, _ in dots], xerr=errors(shown), **look)
+            panel.errorbar(values, [y for y, _ in dots], xerr=charts.errors(shown), **look)
             for y, row in mine:
                 if row["metric"] == "refused":
                     look = {"ha": "right", "va": "center", "color": colour, "fontsize": 8}
                     panel.text(0.98, y, f"{name} refuses", transform=panel.get_yaxis_transform(), **look)
-        name_rows(panel, [each.replace("-", " ") for each in distances])
+        charts.name_rows(panel, [each.replace("-", " ") for each in distances])
         panel.set_xlabel("improvement over BRKGA (%)")
-    return finish(figure, loc="outside lower center", ncols=len(methods))
+    return charts.finish(figure, loc="outside lower center", ncols=len(methods))
 
 
 def improvement_histogram(result: dict[str, Any]) -> Figure:
@@ -119,7 +109,7 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
     edges = np.arange(first, max(everything) + HISTOGRAM_STEP, HISTOGRAM_STEP)
     panels = {f"{name}\n{min(v):+.1f} to {max(v):+.1f} %": (name, v) for name, v in gains.items()}
-    figure, drawn = facets(panels, 0.0, 3.0, 3, loc="left", sharey=True)
+    figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left", sharey=True)
     for panel, _, (name, values) in drawn:
         panel.hist(values, bins=edges, color=method_colour(name), edgecolor="white")
         panel.axvline(0, color=INK, linewidth=0.9)
@@ -134,18 +124,18 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset."""
     rows = of(result["rows"], "improvement_percent")
     limits = sorted({int(row["instance"]) for row in rows})
-    figure, panels = facets(by(rows, "dataset"), 0.0, 3.0, loc="left")
+    figure, panels = charts.facets(by(rows, "dataset"), 0.0, 3.0, loc="left")
     for panel, _, here in panels:
         for name, mine in by(here, "method").items():
             mine = sorted(mine, key=lambda row: int(row["instance"]))
             x, ends = [int(r["instance"]) for r in mine], [[r[end] for r in mine] for end in ("value", "low", "high")]
             style = "o--" if name.startswith("regal-imitation") else "o-"  # ours, not the paper's
-            curve(panel, x, *ends, colour=method_colour(name), style=style, markersize=5, label=name)
+            charts.curve(panel, x, *ends, colour=method_colour(name), style=style, markersize=5, label=name)
         panel.axhline(0, color=INK, linewidth=0.8)
         panel.set(xscale="log", xlabel="evaluations")
-        plain_ticks(panel, limits)
+        charts.plain_ticks(panel, limits)
     panels[0][0].set_ylabel(f"improvement over BRKGA\nwith {limits[0]:,} evaluations (%)")
-    return finish(figure, loc="outside lower center", ncols=3)
+    return charts.finish(figure, loc="outside lower center", ncols=3)
 
 
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
@@ -159,7 +149,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
         ("brkga", "gap_uniform", ":", "uniform mutants"),
     )
     panels = {title: trained[d] for d, title in DATASET_TITLES.items() if d in trained}
-    figure, drawn = facets(panels, 0.0, 3.0, 3, loc="left")
+    figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left")
     for panel, _, here in drawn:
         for record in here:
             watched = [row for row in record["curve"] if "gap" in row]
@@ -168,7 +158,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
                 panel.plot(x, y, style, color=method_colour(name), linewidth=1.3, label=words)
         panel.set_xlabel("CPU seconds of training")
     drawn[0][0].set_ylabel("gap to best known (%),\nvalidation graphs")
-    return finish(figure, loc="outside lower center", ncols=3)
+    return charts.finish(figure, loc="outside lower center", ncols=3)
 
 
 LAW_COLOURS = {
@@ -182,19 +172,19 @@ def effect_and_noise(result: dict[str, Any]) -> Figure:
     noise = by(of(result["rows"], "noise_percent"), "instance")
     found = by(of(result["rows"], "effect_percent"), "instance")
     panels = {title: (found[d], noise[d]) for d, title in DATASET_TITLES.items() if d in found}
-    figure, drawn = facets(panels, 0.0, 3.0, 3, loc="left")
+    figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left")
     for panel, _, (rows, spread) in drawn:
         x, width = ([row[key] for row in spread] for key in ("evaluations", "value"))
         panel.fill_between(x, np.negative(width), width, color=INK, alpha=0.12, linewidth=0, label="noise of a run")
         for law, colour in LAW_COLOURS.items():
             mine = [row for row in rows if row["method"] == law]
             y, low, high = ([-row[end] for row in mine] for end in ("value", "high", "low"))
-            curve(panel, x, y, low, high, colour=method_colour(colour), style="o-", markersize=4, label=law)
+            charts.curve(panel, x, y, low, high, colour=method_colour(colour), style="o-", markersize=4, label=law)
         panel.axhline(0, color=INK, linewidth=0.8)
         panel.set(xscale="log", xlabel="evaluations of a run")
-        plain_ticks(panel, x)
+        charts.plain_ticks(panel, x)
     drawn[0][0].set_ylabel("improvement over\nuniform mutants (%)")
-    return finish(figure, loc="outside lower center", ncols=3)
+    return charts.finish(figure, loc="outside lower center", ncols=3)
 
 
 def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:

@@ -3,7 +3,9 @@
 Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which `load_graph` returns.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
@@ -26,8 +28,7 @@ def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
 
 def chips(name: str) -> int:
     """How many chips a graph of a set is partitioned over, by a rule that looks at the graph alone."""
-    _, item = _found(name) or (PLAIN, manifest().item(name))
-    return int(item.facts["chips"])
+    return int(_facts(name)["chips"])
 
 
 def is_known(name: str) -> bool:
@@ -37,8 +38,12 @@ def is_known(name: str) -> bool:
 
 def family(name: str) -> str:
     """The architecture or the generator that a graph of a set is of."""
+    return str(_facts(name)["family"])
+
+
+def _facts(name: str) -> Mapping[str, Any]:
     _, item = _found(name) or (PLAIN, manifest().item(name))
-    return str(item.facts["family"])
+    return item.facts
 
 
 def _found(name: str) -> tuple[str, Item] | None:

@@ -5,6 +5,7 @@ And on sixteen others, on which the optimum is well above the careful greedy.
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,19 +126,11 @@ def plan_fig5(
     return runs
 
 
-def plan_headroom(profile: str, seeds: int) -> list[Run]:
-    """As `plan_fig5`; ``quick`` does not open the set. What starts from a policy trained before is in Figure 5."""
-    return plan_fig5(profile, seeds, graphs.HEADROOM, searches=UNTRAINED)
-
-
-def plan_fresh(profile: str, seeds: int) -> list[Run]:
-    """As `plan_headroom`, on the set that was opened once after everything was fixed on validation graphs."""
-    return plan_fig5(profile, seeds, graphs.FRESH, searches=UNTRAINED)
-
-
-def plan_credit(profile: str, seeds: int) -> list[Run]:
-    """As `plan_fig5`, on the validation graphs, without the policies that these graphs chose copies of."""
-    return plan_fig5(profile, seeds, split="validation", searches=UNTRAINED)
+plan_headroom = partial(plan_fig5, of=graphs.HEADROOM, searches=UNTRAINED)
+plan_fresh = partial(plan_fig5, of=graphs.FRESH, searches=UNTRAINED)
+plan_credit = partial(plan_fig5, split="validation", searches=UNTRAINED)
+"""Without what starts from a policy trained before, which is in Figure 5, and whose copies the
+validation graphs chose. ``quick`` opens no set; the fresh one was opened once, everything fixed."""
 
 
 def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:

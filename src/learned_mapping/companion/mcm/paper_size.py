@@ -27,16 +27,16 @@ BERT_SEEDS = 1
 def plan_size(profile: str, seeds: int) -> list[Run]:
     """Rules once, both sizes by seed; ``quick`` leaves BERT out, whose large network is a long run."""
     runs, samples = [], of_profile(SAMPLES, profile)
+    configs = [{"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()]
     for name in QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]:
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
-        for arm, network in SIZES.items():
-            runs += sweep("mcm.solve", ["rl"], [name], {"samples": samples, "network": network, "arm": arm}, seeds)
+        for config in configs:
+            runs += sweep("mcm.solve", ["rl"], [name], config, seeds)
     if profile != "quick":
         runs += sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
-        for arm, network in SIZES.items():
-            config = {"samples": samples, "network": network, "arm": arm}
+        for config in configs:
             on_bert = sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
-            runs += [replace(run, long=network == "paper") for run in on_bert]
+            runs += [replace(run, long=config["network"] == "paper") for run in on_bert]
     return runs
 
 

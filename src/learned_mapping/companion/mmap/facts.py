@@ -6,6 +6,7 @@ the agent in both sizes, light and the paper's.
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -159,19 +160,13 @@ def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     }
 
 
-def _plan_state(is_output: bool) -> list[Run]:
+def plan_fig2(profile: str, seeds: int, is_output: bool = True) -> list[Run]:
+    """A state in which an output is decided, or an input whose tensor had been in fast memory."""
     config = {"program": compiled.load(INSTANCE)[0].digest[:DIGEST_LENGTH], "is_output": is_output}
     return sweep("mmap.state", ["state"], [INSTANCE], config)
 
 
-def plan_fig2(profile: str, seeds: int) -> list[Run]:
-    """A state in which an output is decided."""
-    return _plan_state(True)
-
-
-def plan_fig3(profile: str, seeds: int) -> list[Run]:
-    """A state in which an input is decided whose tensor had been in fast memory."""
-    return _plan_state(False)
+plan_fig3 = functools.partial(plan_fig2, is_output=False)
 
 
 def assemble_fig2(profile: str, records: list[Record]) -> Record:

@@ -17,20 +17,13 @@ from typing import Any
 import numpy as np
 import pandas
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, statistics
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, family_of, graph_names, load_graph
 from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
-from learned_mapping.companion.statistics import (
-    drawn_families,
-    drawn_tasks,
-    geometric_mean,
-    percentiles,
-    probability_of_improvement,
-    resampled_means,
-)
+from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, summary_row
 from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.agent.policy import untrained
@@ -205,10 +198,11 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
         method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in best}
         for method, known in costs.items()
     }
-    tasks, families = drawn_tasks(len(best)), drawn_families([family_of(dataset, graph) for graph in best])
+    tasks = statistics.drawn_tasks(len(best))
+    families = statistics.drawn_families([family_of(dataset, graph) for graph in best])
     # The mean logarithm of a method's gaps, and the means of what is drawn anew.
     both = {
-        method: (float(np.mean(list(each.values()))), resampled_means(each, tasks, np.random.default_rng(1)))
+        method: (float(np.mean(list(each.values()))), statistics.resampled_means(each, tasks, np.random.default_rng(1)))
         for method, each in logs.items()
     }
     for method, (mean, drawn) in both.items():
@@ -239,7 +233,7 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
 
 
 def _ends(values: np.ndarray) -> dict[str, float]:
-    return dict(zip(("low", "high"), percentiles(values)))
+    return dict(zip(("low", "high"), statistics.percentiles(values)))
 
 
 def plan_limit(profile: str, seeds: int) -> list[Run]:
@@ -333,7 +327,7 @@ def _gap_rows(
         found.append(gap_row(instance, method, "gap_percent", ratios, **more))
         if compare and method not in ("brkga", "long-search"):
             ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
-            found.append(row(instance, method, "beats_brkga", probability_of_improvement(ours, theirs)))
+            found.append(row(instance, method, "beats_brkga", statistics.probability_of_improvement(ours, theirs)))
     return found
 
 
