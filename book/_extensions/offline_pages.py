@@ -68,15 +68,9 @@ LONGEST = 200
 """Letters of a description."""
 PICTURE = "learned-mapping.png"
 STAYS = (
-    (0, 7, 0, 2),
-    (0, 4, 2, 1),
-    (4, 5, 2, 2),
-    (7, 6, 0, 1),
-    (9, 8, 1, 2),
-    (13, 7, 0, 1),
-    (9, 3, 3, 2),
+    (0, 7, 0, 2), (0, 4, 2, 1), (4, 5, 2, 2), (7, 6, 0, 1), (9, 8, 1, 2), (13, 7, 0, 1), (9, 3, 3, 2),
     (12, 8, 3, 1),
-)
+)  # fmt: skip
 """Of the picture: first step, steps, offset and size."""
 AUTHOR = re.compile(r'<p class="component-author">.*?</p>', re.S)
 FOOTER = """<p class="component-author">Learned Mapping {version}, by its authors. Apache-2.0.

@@ -45,17 +45,7 @@ def record(file: str) -> Any:
     return json.loads((data_folder() / file).read_text(encoding="utf-8"))
 
 
-NAMES = {
-    "of": of,
-    "row": row,
-    "rows": rows,
-    "record": record,
-    "min": min,
-    "max": max,
-    "len": len,
-    "sum": sum,
-    "abs": abs,
-}
+NAMES = {known.__name__: known for known in (of, row, rows, record, min, max, len, sum, abs)}
 
 
 def text_of(words: str) -> str:

@@ -18,29 +18,6 @@ MAX_IDEALS = 50_000
 CP_SAT_EFFORT = 15.0
 """Limit of CP-SAT's work, in its own units: the same result everywhere."""
 IDEALS, CP_SAT = "ideals", "cp-sat"
-PRODUCTS = ("dot_general", "conv_general_dilated")
-
-
-def products_of_activations(graph: ComputationGraph) -> list[str]:
-    """Names of the products neither of whose operands is a parameter: attention has two a layer and head.
-
-    A product of a convolutional or of a recurrent network holds the weights of its layer.
-    """
-    return [
-        name
-        for name, kind, weights in zip(graph.op_names, graph.op_kinds, graph.op_weight_bytes)
-        if kind in PRODUCTS and not weights
-    ]
-
-
-def sources_of_parameters(graph: ComputationGraph) -> list[str]:
-    """Names of the ops that start from parameters alone and are not products: a parameter kept as an op, in effect.
-
-    A product without producers is the first step of a recurrent network, whose state of zeros is folded into it.
-    """
-    fed = set(graph.op_edges[:, 1].tolist())
-    own = (*PRODUCTS, "input")
-    return [graph.op_names[op] for op in range(graph.num_ops) if op not in fed and graph.op_kinds[op] not in own]
 
 
 def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Seeded generator of programs, for property tests and scaling studies."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +82,18 @@ def random_program(
         (parameters if parameter else alive).append(len(sizes) - 1)
         return len(sizes) - 1
 
+    def pick(taken: list[int]) -> int:
+        """A tensor that is not `taken`: a parameter, old or new, or a recent result."""
+        if alive and rng.random() >= parameter_fraction:
+            back = min(int(rng.exponential(locality)), len(alive) - 1)
+            if alive[-1 - back] not in taken:
+                return alive[-1 - back]
+        if parameters and rng.random() < 0.3:
+            choice = parameters[int(rng.integers(len(parameters)))]
+            if choice not in taken:
+                return choice
+        return new_tensor(True)
+
     num_groups, remaining = 0, num_buffers
     while remaining:
         num_outputs = 2 if rng.random() < 0.1 and remaining >= 5 else 1
@@ -91,7 +102,7 @@ def random_program(
             num_inputs += 1
         operands: list[int] = []
         while len(operands) < num_inputs:
-            operands.append(_pick_operand(rng, alive, parameters, operands, parameter_fraction, locality, new_tensor))
+            operands.append(pick(operands))
         group = NO_ALIAS
         if rng.random() < alias_fraction:
             group = group_of[operands[0]]
@@ -102,40 +113,6 @@ def random_program(
         results += [new_tensor(False) for _ in range(num_outputs - 1)]
         instructions.append((operands, results, group))
         remaining -= num_inputs + num_outputs
-    return _assemble(rng, sizes, is_parameter, instructions, compute_bound, fast_fraction, copy_ratio)
-
-
-def _pick_operand(
-    rng: np.random.Generator,
-    alive: list[int],
-    parameters: list[int],
-    taken: list[int],
-    parameter_fraction: float,
-    locality: float,
-    new_tensor: Callable[[bool], int],
-) -> int:
-    """A tensor that is not `taken`: a parameter, old or new, or a recent result."""
-    if alive and rng.random() >= parameter_fraction:
-        back = min(int(rng.exponential(locality)), len(alive) - 1)
-        choice = alive[-1 - back]
-        if choice not in taken:
-            return choice
-    if parameters and rng.random() < 0.3:
-        choice = parameters[int(rng.integers(len(parameters)))]
-        if choice not in taken:
-            return choice
-    return new_tensor(True)
-
-
-def _assemble(
-    rng: np.random.Generator,
-    sizes: list[int],
-    is_parameter: list[bool],
-    instructions: list[Drawn],
-    compute_bound: float,
-    fast_fraction: float,
-    copy_ratio: float,
-) -> Program:
     machine = SyntheticMachine()
     steps: list[Step] = []
     for t, (operands, results, group) in enumerate(instructions):
