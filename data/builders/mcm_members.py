@@ -8,6 +8,7 @@ topologies, enough chips to fill, and graphs narrow enough for an exact optimum;
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from learned_mapping.errors import InputError
@@ -98,173 +99,103 @@ def _unrolled(prefix: str, sizes: tuple[tuple[int, int], ...]) -> dict[str, dict
 
 
 ONE = {"batch": 1}
+_convolutional, _recurrent = (partial(Family, kind) for kind in (CONVOLUTIONAL, RECURRENT))
 SPLITS: dict[str, dict[str, Family]] = {
     "train": {
-        "lenet": Family(
-            CONVOLUTIONAL, "LeCun et al. 1998", "lenet_inference", {"lenet": {}}, {"batch": 64}
-        ),
-        "alexnet": Family(
-            CONVOLUTIONAL, "Krizhevsky et al. 2012", "alexnet_inference", {"alexnet": {}}, ONE
-        ),
-        "vgg": Family(
-            CONVOLUTIONAL, "Simonyan and Zisserman 2014", "vgg16_inference",
-            _by("depth", "vgg_{}", (11, 13, 16, 19)), ONE,
-        ),
-        "mobilenet": Family(
-            CONVOLUTIONAL, "Howard et al. 2017", "mobilenet_inference", {"mobilenet": {}}, {"batch": 4}
-        ),
-        "inverted_bottleneck": Family(
-            CONVOLUTIONAL, "Sandler et al. 2018, Tan et al. 2019", "mnasnet_inference",
-            {
-                "mnasnet_b1": {},
-                "mnasnet_long": {"stages": MNASNET_LONG},
-                "mobilenet_v2": {"stages": MOBILENET_V2},
-                "mobilenet_v2_short": {"stages": MOBILENET_V2_SHORT},
-            },
-            {"batch": 4},
-        ),
-        "efficientnet": Family(
-            CONVOLUTIONAL, "Tan and Le 2019", "efficientnet_inference",
-            {
-                "efficientnet_b0": {},
-                "efficientnet_short": {"stages": EFFICIENTNET_SHORT},
-                "efficientnet_b2": {"stages": EFFICIENTNET_LONG, "size": 256},
-            },
-            {"batch": 4},
-        ),
-        "shufflenet": Family(
-            CONVOLUTIONAL, "Ma et al. 2018", "shufflenet_inference",
-            {
-                "shufflenet_1x": {},
-                "shufflenet_short": {"stages": ((116, 2), (232, 4), (464, 2))},
-                "shufflenet_2x_long": {"stages": ((244, 5), (488, 9), (976, 5))},
-            },
-            {"batch": 8},
-        ),
-        "densenet": Family(
-            CONVOLUTIONAL, "Huang et al. 2017", "densenet121_inference",
-            {
-                "densenet_121": {},
-                "densenet_short": {"blocks": (4, 6, 8, 6)},
-                "densenet_shorter": {"blocks": (3, 5, 6, 4)},
-                "densenet_3_blocks": {"blocks": (12, 12, 12), "growth": 24, "size": 128},
-                "densenet_wide": {"blocks": (4, 8, 12, 8), "growth": 48},
-            },
-            ONE,
-        ),
-        "convnext": Family(
-            CONVOLUTIONAL, "Liu et al. 2022", "convnext_inference",
-            {
-                "convnext_tiny": {},
-                "convnext_pico": {"stages": ((64, 2), (128, 2), (256, 6), (512, 2))},
-                "convnext_short": {"stages": ((96, 1), (192, 1), (384, 3), (768, 1))},
-            },
-            ONE,
-        ),
-        "unet": Family(
-            CONVOLUTIONAL, "Ronneberger et al. 2015", "unet_inference",
-            _by("depth", "unet_{}", (2, 3, 4)), {**ONE, "size": 128},
-        ),
-        "ssd": Family(CONVOLUTIONAL, "Liu et al. 2016", "ssd_inference", {"ssd_300": {}}, ONE),
-        "autoencoder": Family(
-            CONVOLUTIONAL, "Mao et al. 2016, without skips", "denoising_autoencoder",
-            {
-                "autoencoder_3": {"levels": 3},
-                "autoencoder_4": {"levels": 4},
-                "autoencoder_3_long": {"levels": 3, "repeats": 4},
-            },
-            {**ONE, "size": 128},
-        ),
-        "tcn": Family(
-            CONVOLUTIONAL, "Bai et al. 2018", "tcn",
-            _by("levels", "tcn_{}", (4, 6, 8, 10)),
-        ),
-        "wavenet": Family(
-            CONVOLUTIONAL, "van den Oord et al. 2016", "wavenet_inference",
-            {
-                "wavenet_5": {"cycles": 1, "dilations": 5},
-                "wavenet_10": {"cycles": 1},
-                "wavenet_8": {"cycles": 2, "dilations": 4},
-            },
-        ),
-        "text_classifier": Family(
-            CONVOLUTIONAL, "Kim 2014", "text_classifier",
-            {"text_cnn": {"sizes": (2, 3, 4, 5, 6, 7)}},
-        ),
-        "very_deep_text_classifier": Family(
-            CONVOLUTIONAL, "Conneau et al. 2016",
-            "very_deep_text_classifier",
-            _by("depth", "vdcnn_{}", (9, 17, 29)), {"batch": 2},
-        ),
-        "lstm": Family(
-            RECURRENT, "Hochreiter and Schmidhuber 1997", "lstm",
+        "lenet": _convolutional("LeCun et al. 1998", "lenet_inference",
+            {"lenet": {}}, {"batch": 64}),
+        "alexnet": _convolutional("Krizhevsky et al. 2012", "alexnet_inference",
+            {"alexnet": {}}, ONE),
+        "vgg": _convolutional("Simonyan and Zisserman 2014", "vgg16_inference",
+            _by("depth", "vgg_{}", (11, 13, 16, 19)), ONE),
+        "mobilenet": _convolutional("Howard et al. 2017", "mobilenet_inference",
+            {"mobilenet": {}}, {"batch": 4}),
+        "inverted_bottleneck": _convolutional("Sandler et al. 2018, Tan et al. 2019", "mnasnet_inference", {
+            "mnasnet_b1": {},
+            "mnasnet_long": {"stages": MNASNET_LONG},
+            "mobilenet_v2": {"stages": MOBILENET_V2},
+            "mobilenet_v2_short": {"stages": MOBILENET_V2_SHORT},
+        }, {"batch": 4}),
+        "efficientnet": _convolutional("Tan and Le 2019", "efficientnet_inference", {
+            "efficientnet_b0": {},
+            "efficientnet_short": {"stages": EFFICIENTNET_SHORT},
+            "efficientnet_b2": {"stages": EFFICIENTNET_LONG, "size": 256},
+        }, {"batch": 4}),
+        "shufflenet": _convolutional("Ma et al. 2018", "shufflenet_inference", {
+            "shufflenet_1x": {},
+            "shufflenet_short": {"stages": ((116, 2), (232, 4), (464, 2))},
+            "shufflenet_2x_long": {"stages": ((244, 5), (488, 9), (976, 5))},
+        }, {"batch": 8}),
+        "densenet": _convolutional("Huang et al. 2017", "densenet121_inference", {
+            "densenet_121": {},
+            "densenet_short": {"blocks": (4, 6, 8, 6)},
+            "densenet_shorter": {"blocks": (3, 5, 6, 4)},
+            "densenet_3_blocks": {"blocks": (12, 12, 12), "growth": 24, "size": 128},
+            "densenet_wide": {"blocks": (4, 8, 12, 8), "growth": 48},
+        }, ONE),
+        "convnext": _convolutional("Liu et al. 2022", "convnext_inference", {
+            "convnext_tiny": {},
+            "convnext_pico": {"stages": ((64, 2), (128, 2), (256, 6), (512, 2))},
+            "convnext_short": {"stages": ((96, 1), (192, 1), (384, 3), (768, 1))},
+        }, ONE),
+        "unet": _convolutional("Ronneberger et al. 2015", "unet_inference",
+            _by("depth", "unet_{}", (2, 3, 4)), {**ONE, "size": 128}),
+        "ssd": _convolutional("Liu et al. 2016", "ssd_inference", {"ssd_300": {}}, ONE),
+        "autoencoder": _convolutional("Mao et al. 2016, without skips", "denoising_autoencoder", {
+            "autoencoder_3": {"levels": 3},
+            "autoencoder_4": {"levels": 4},
+            "autoencoder_3_long": {"levels": 3, "repeats": 4},
+        }, {**ONE, "size": 128}),
+        "tcn": _convolutional("Bai et al. 2018", "tcn", _by("levels", "tcn_{}", (4, 6, 8, 10))),
+        "wavenet": _convolutional("van den Oord et al. 2016", "wavenet_inference", {
+            "wavenet_5": {"cycles": 1, "dilations": 5},
+            "wavenet_10": {"cycles": 1},
+            "wavenet_8": {"cycles": 2, "dilations": 4},
+        }),
+        "text_classifier": _convolutional("Kim 2014", "text_classifier",
+            {"text_cnn": {"sizes": (2, 3, 4, 5, 6, 7)}}),
+        "very_deep_text_classifier": _convolutional("Conneau et al. 2016", "very_deep_text_classifier",
+            _by("depth", "vdcnn_{}", (9, 17, 29)), {"batch": 2}),
+        "lstm": _recurrent("Hochreiter and Schmidhuber 1997", "lstm",
             _unrolled("lstm", ((1, 6), (1, 10), (1, 16), (1, 24), (1, 32), (2, 4), (2, 8))),
-            {"features": 128, "batch": 32},
-        ),
-        "lstm_writer": Family(
-            RECURRENT, "Graves 2013", "character_generator",
-            _unrolled("lstm_writer", ((1, 6), (1, 12), (1, 20), (2, 4), (2, 8), (3, 6))), {"width": 1024},
-        ),
-        "captioner": Family(
-            RECURRENT, "Venugopalan et al. 2015", "captioner",
-            {
-                "captioner_4_to_4": {"frames": 4, "words": 4},
-                "captioner_6_to_8": {"frames": 6, "words": 8},
-                "captioner_12_to_10": {"frames": 12, "words": 10},
-                "captioner_2_layers": {"frames": 4, "words": 5, "layers": 2},
-            },
-            {"width": 1024},
-        ),
-        "weather_forecaster": Family(
-            RECURRENT, "Shi et al. 2015, convolutional LSTM", "weather_forecaster",
-            _unrolled("convlstm", ((1, 4), (1, 8), (1, 14), (2, 4))),
-        ),
-        "text_reader": Family(
-            RECURRENT, "Shi et al. 2015, CRNN", "text_reader", {"crnn_8": {}, "crnn_16": {"length": 256}}
-        ),
+            {"features": 128, "batch": 32}),
+        "lstm_writer": _recurrent("Graves 2013", "character_generator",
+            _unrolled("lstm_writer", ((1, 6), (1, 12), (1, 20), (2, 4), (2, 8), (3, 6))),
+            {"width": 1024}),
+        "captioner": _recurrent("Venugopalan et al. 2015", "captioner", {
+            "captioner_4_to_4": {"frames": 4, "words": 4},
+            "captioner_6_to_8": {"frames": 6, "words": 8},
+            "captioner_12_to_10": {"frames": 12, "words": 10},
+            "captioner_2_layers": {"frames": 4, "words": 5, "layers": 2},
+        }, {"width": 1024}),
+        "weather_forecaster": _recurrent("Shi et al. 2015, convolutional LSTM", "weather_forecaster",
+            _unrolled("convlstm", ((1, 4), (1, 8), (1, 14), (2, 4)))),
+        "text_reader": _recurrent("Shi et al. 2015, CRNN", "text_reader",
+            {"crnn_8": {}, "crnn_16": {"length": 256}}),
     },
     "validation": {
-        "squeezenet": Family(
-            CONVOLUTIONAL, "Iandola et al. 2016", "squeezenet_inference", {"squeezenet": {}}, ONE
-        ),
-        "xception": Family(
-            CONVOLUTIONAL, "Chollet 2016", "xception",
-            {"xception": {}, "xception_short": {"middle": 3}}, ONE,
-        ),
-        "rnn_writer": Family(
-            RECURRENT, "Elman 1990, Graves 2013", "character_generator",
-            _unrolled("rnn_writer", ((1, 12), (2, 8))), {"core": "rnn", "width": 1024},
-        ),
+        "squeezenet": _convolutional("Iandola et al. 2016", "squeezenet_inference",
+            {"squeezenet": {}}, ONE),
+        "xception": _convolutional("Chollet 2016", "xception",
+            {"xception": {}, "xception_short": {"middle": 3}}, ONE),
+        "rnn_writer": _recurrent("Elman 1990, Graves 2013", "character_generator",
+            _unrolled("rnn_writer", ((1, 12), (2, 8))), {"core": "rnn", "width": 1024}),
     },
     "test": {
-        "resnet": Family(
-            CONVOLUTIONAL, "He et al. 2015, bottleneck blocks", "resnet50_inference",
-            _by("depth", "resnet_{}", (14, 50, 101)), ONE,
-        ),
-        "resnet_plain": Family(
-            CONVOLUTIONAL, "He et al. 2015, plain blocks", "plain_block_resnet",
-            {"resnet_18": {}, "resnet_34": {"blocks": (3, 4, 6, 3)}}, ONE,
-        ),
-        "inception": Family(
-            CONVOLUTIONAL, "Szegedy et al. 2014", "inception_inference",
-            {"googlenet": {}, "googlenet_5_blocks": {"blocks": INCEPTION_BLOCKS[:5]}}, ONE,
-        ),
-        "darknet": Family(
-            CONVOLUTIONAL, "Redmon and Farhadi 2016", "darknet_19",
-            {"darknet_19": {}}, ONE,
-        ),
-        "darknet_residual": Family(
-            CONVOLUTIONAL, "Redmon and Farhadi 2018", "darknet_53",
-            {"darknet_53": {}, "darknet_tiny": {"blocks": (1, 1, 2, 2, 1)}}, ONE,
-        ),
-        "gru_writer": Family(
-            RECURRENT, "Cho et al. 2014, Graves 2013", "character_generator",
-            _unrolled("gru_writer", ((1, 6), (1, 12), (1, 20), (2, 6))), {"core": "gru", "width": 1024},
-        ),
-        "highway_forecaster": Family(
-            RECURRENT, "Zilly et al. 2016", "highway_forecaster",
-            {"highway_4x4": {"steps": 4, "depth": 4}, "highway_5x10": {"steps": 5, "depth": 10}},
-        ),
+        "resnet": _convolutional("He et al. 2015, bottleneck blocks", "resnet50_inference",
+            _by("depth", "resnet_{}", (14, 50, 101)), ONE),
+        "resnet_plain": _convolutional("He et al. 2015, plain blocks", "plain_block_resnet",
+            {"resnet_18": {}, "resnet_34": {"blocks": (3, 4, 6, 3)}}, ONE),
+        "inception": _convolutional("Szegedy et al. 2014", "inception_inference",
+            {"googlenet": {}, "googlenet_5_blocks": {"blocks": INCEPTION_BLOCKS[:5]}}, ONE),
+        "darknet": _convolutional("Redmon and Farhadi 2016", "darknet_19", {"darknet_19": {}}, ONE),
+        "darknet_residual": _convolutional("Redmon and Farhadi 2018", "darknet_53",
+            {"darknet_53": {}, "darknet_tiny": {"blocks": (1, 1, 2, 2, 1)}}, ONE),
+        "gru_writer": _recurrent("Cho et al. 2014, Graves 2013", "character_generator",
+            _unrolled("gru_writer", ((1, 6), (1, 12), (1, 20), (2, 6))),
+            {"core": "gru", "width": 1024}),
+        "highway_forecaster": _recurrent("Zilly et al. 2016", "highway_forecaster",
+            {"highway_4x4": {"steps": 4, "depth": 4}, "highway_5x10": {"steps": 5, "depth": 10}}),
     },
 }  # fmt: skip
 """Split -> family -> what it is."""

@@ -15,6 +15,7 @@ a good part of them in HBM. No method of this project was run to choose anything
 fuses differently and gives other numbers.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,14 +45,11 @@ class Workload:
     """Number of buffers that the paper reports for the program of this name, where it does (table 2)."""
 
 
-def _benchmark(name: str, model: str, paper_buffers: int | None = None, **options: Any) -> Workload:
-    return Workload(name, BENCHMARK, model, MappingProxyType(options), paper_buffers)
+def _workload(kind: str, name: str, model: str, paper_buffers: int | None = None, **options: Any) -> Workload:
+    return Workload(name, kind, model, MappingProxyType(options), paper_buffers)
 
 
-def _fleet(name: str, model: str, paper_buffers: int | None = None, **options: Any) -> Workload:
-    return Workload(name, FLEET, model, MappingProxyType(options), paper_buffers)
-
-
+_benchmark, _fleet = (functools.partial(_workload, kind) for kind in (BENCHMARK, FLEET))
 _TABLE = (
     # Named in the paper.
     _benchmark("alexnet_train_batch_32", "alexnet_train_batch_32", 300),
