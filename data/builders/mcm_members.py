@@ -47,31 +47,22 @@ MODELS: dict[str, Model] = ZOO | {
     "darknet_53": model("Redmon and Farhadi 2018", mcm_models.darknet_53, images()),
     "xception": model("Chollet 2016", mcm_models.xception, images(299)),
     "denoising_autoencoder": model("Mao et al. 2016", mcm_models.denoising_autoencoder, images()),
-    "tcn": model(
-        "Bai et al. 2018", temporal_convolution,
-        lambda f, batch=4, steps=512, features=64: (f(batch, steps, features),),
-    ),
+    "tcn": model("Bai et al. 2018", temporal_convolution,
+        lambda f, batch=4, steps=512, features=64: (f(batch, steps, features),)),
     "text_classifier": model("Kim 2014", mcm_models.text_classifier, tokens(16, 64)),
-    "very_deep_text_classifier": model(
-        "Conneau et al. 2016", mcm_models.very_deep_text_classifier, tokens(16, 1024)
-    ),
-    "character_generator": model(
-        "Graves 2013", mcm_models.character_generator, lambda f, batch=32: (integers(batch),)
-    ),
-    "captioner": model(
-        "Venugopalan et al. 2015", mcm_models.captioner,
-        lambda f, batch=32, frames=6, features=128: (f(frames, batch, features), integers(batch)),
-    ),
-    "highway_forecaster": model(
-        "Zilly et al. 2016", mcm_models.highway_forecaster, lambda f, batch=32: (f(batch, 128),)
-    ),
+    "very_deep_text_classifier": model("Conneau et al. 2016", mcm_models.very_deep_text_classifier,
+        tokens(16, 1024)),
+    "character_generator": model("Graves 2013", mcm_models.character_generator,
+        lambda f, batch=32: (integers(batch),)),
+    "captioner": model("Venugopalan et al. 2015", mcm_models.captioner,
+        lambda f, batch=32, frames=6, features=128: (f(frames, batch, features), integers(batch))),
+    "highway_forecaster": model("Zilly et al. 2016", mcm_models.highway_forecaster,
+        lambda f, batch=32: (f(batch, 128),)),
     # Maps of 64 squared, each 4 by 4 patch a channel vector, as in section 4.2 of the paper.
-    "weather_forecaster": model(
-        "Shi et al. 2015, convolutional LSTM", mcm_models.weather_forecaster, lambda f, batch=4: (f(batch, 16, 16, 16),)
-    ),
-    "text_reader": model(
-        "Shi et al. 2015, CRNN", mcm_models.text_reader, lambda f, batch=4, length=128: (f(batch, 32, length, 1),)
-    ),
+    "weather_forecaster": model("Shi et al. 2015, convolutional LSTM",
+        mcm_models.weather_forecaster, lambda f, batch=4: (f(batch, 16, 16, 16),)),
+    "text_reader": model("Shi et al. 2015, CRNN", mcm_models.text_reader,
+        lambda f, batch=4, length=128: (f(batch, 32, length, 1),)),
 }  # fmt: skip
 """The zoo, and the models that this set alone has."""
 

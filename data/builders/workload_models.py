@@ -216,26 +216,19 @@ def motion_loss(*inputs: Any, **options: Any) -> Any:
 
 
 MODELS: dict[str, Model] = ZOO | {
-    "mixture_of_experts_train": model(
-        "Fedus et al. 2021, Switch Transformer", mixture_of_experts_loss, tokens(4, 256, 1), ADAM, bf16=True
-    ),
-    "dcgan_train": model(
-        "Radford et al. 2015, DCGAN", adversarial_loss,
-        lambda f, batch=128, noise=100: (f(batch, 64, 64, 3), f(batch, noise)), optax.adam(2e-4, b1=0.5),
-    ),
-    "nmt_train": model(
-        "Wu et al. 2016, GNMT with attention", translation_by_lstm_loss, sequence_pair, ADAM
-    ),
-    "tabnet_train": model(
-        "Arik and Pfister 2019, TabNet", trained(tabnet),
-        lambda f, batch=4096, features=512: (f(batch, features), integers(batch)), optax.adam(1e-2),
-    ),
-    "pointnet_train": model(
-        "Qi et al. 2017, PointNet", trained(pointnet),
-        lambda f, batch=32, points=1024: (f(batch, points, 3), integers(batch)), ADAM,
-    ),
-    "graph_network_train": model(
-        "Sanchez-Gonzalez et al. 2020, graph network simulator", motion_loss, simulation, optax.adam(1e-4)
-    ),
+    "mixture_of_experts_train": model("Fedus et al. 2021, Switch Transformer",
+        mixture_of_experts_loss, tokens(4, 256, 1), ADAM, bf16=True),
+    "dcgan_train": model("Radford et al. 2015, DCGAN", adversarial_loss,
+        lambda f, batch=128, noise=100: (f(batch, 64, 64, 3), f(batch, noise)),
+        optax.adam(2e-4, b1=0.5)),
+    "nmt_train": model("Wu et al. 2016, GNMT with attention", translation_by_lstm_loss,
+        sequence_pair, ADAM),
+    "tabnet_train": model("Arik and Pfister 2019, TabNet", trained(tabnet),
+        lambda f, batch=4096, features=512: (f(batch, features), integers(batch)),
+        optax.adam(1e-2)),
+    "pointnet_train": model("Qi et al. 2017, PointNet", trained(pointnet),
+        lambda f, batch=32, points=1024: (f(batch, points, 3), integers(batch)), ADAM),
+    "graph_network_train": model("Sanchez-Gonzalez et al. 2020, graph network simulator",
+        motion_loss, simulation, optax.adam(1e-4)),
 }  # fmt: skip
 """The zoo, and the models that this set alone has."""

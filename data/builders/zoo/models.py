@@ -167,77 +167,57 @@ IMAGE_MODELS = {
 
 ZOO: dict[str, Model] = {
     # The first four bear the names of the programs of paper 1, table 2.
-    "alexnet_train_batch_32": model(
-        "Krizhevsky et al. 2012, ImageNet classification with deep CNNs", trained(plain.alexnet), labelled_images,
-        optax.sgd(0.01, momentum=0.9), bf16=True, random=True,
-    ),
-    "wavenet_coherent_batch32": model(
-        "van den Oord et al. 2016, WaveNet", temporal.wavenet_loss,
-        lambda f, batch=32, samples=256: (integers(batch, samples + 1),), ADAM, bf16=True, dilations=9,
-    ),
-    "AlphaTensor": model(
-        "Fawzi et al. 2022, Discovering faster matrix multiplication algorithms", games.alphatensor_loss, tensor_game,
-        optax.adamw(1e-4), iterations=6, channels=256, policy_width=512,
-    ),
+    "alexnet_train_batch_32": model("Krizhevsky et al. 2012, ImageNet classification with deep CNNs",
+        trained(plain.alexnet), labelled_images, optax.sgd(0.01, momentum=0.9), bf16=True,
+        random=True),
+    "wavenet_coherent_batch32": model("van den Oord et al. 2016, WaveNet", temporal.wavenet_loss,
+        lambda f, batch=32, samples=256: (integers(batch, samples + 1),), ADAM, bf16=True,
+        dilations=9),
+    "AlphaTensor": model("Fawzi et al. 2022, Discovering faster matrix multiplication algorithms",
+        games.alphatensor_loss, tensor_game, optax.adamw(1e-4), iterations=6, channels=256,
+        policy_width=512),
     "tensor2tensor_transformer_bf16": Model(translation, "Vaswani et al. 2017, Attention is all you need"),
-    "transformer_train": model(
-        "Vaswani et al. 2017, decoder only, 6 layers", transformer.language_model_loss, tokens(2, 256, 1), ADAM,
-        vocabulary=8192,
-    ),
+    "transformer_train": model("Vaswani et al. 2017, decoder only, 6 layers",
+        transformer.language_model_loss, tokens(2, 256, 1), ADAM, vocabulary=8192),
     "bert_large_inference": model("Devlin et al. 2018, BERT", transformer.bert_question_answering, question),
-    "bert_train": model(
-        "Devlin et al. 2018, BERT, fine-tuning", answer_loss, answered_question, optax.adamw(3e-5), bf16=True
-    ),
+    "bert_train": model("Devlin et al. 2018, BERT, fine-tuning", answer_loss, answered_question,
+        optax.adamw(3e-5), bf16=True),
     "decoder_inference": Model(decoding, "Radford et al. 2019, GPT-2, one step with cached keys and values"),
     "mlp_mixer_inference": model("Tolstikhin et al. 2021, Mixer-S/16", transformer.mlp_mixer, images()),
     "alexnet_inference": model("Krizhevsky et al. 2012", plain.alexnet, images()),
     "lenet_inference": model("LeCun et al. 1998, LeNet-5", plain.lenet, images(28, channels=1)),
     "ssd_inference": model("Liu et al. 2016, SSD300", plain.ssd, images(300)),
     "unet_inference": model("Ronneberger et al. 2015, U-Net", pixels.unet, images(256, batch=1)),
-    "unet_train": model(
-        "Ronneberger et al. 2015, U-Net", classified(pixels.unet),
+    "unet_train": model("Ronneberger et al. 2015, U-Net", classified(pixels.unet),
         lambda f, batch=4, size=256: (f(batch, size, size, 3), integers(batch, size, size)),
-        optax.adam(1e-4),
-    ),
+        optax.adam(1e-4)),
     "super_resolution_inference": model("Lim et al. 2017, EDSR, baseline size", pixels.super_resolution, images(128)),
-    "super_resolution_train": model(
-        "Lim et al. 2017, EDSR, baseline size", pixel_loss,
-        lambda f, batch=16, size=48: (f(batch, size, size, 3), f(batch, 2 * size, 2 * size, 3)), optax.adam(1e-4),
-    ),
-    "autoencoder_train": model(
-        "Kingma and Welling 2013, variational autoencoder", pixels.autoencoder_loss, images(64, 64), ADAM, random=True
-    ),
-    "wavenet_inference": model(
-        "van den Oord et al. 2016, WaveNet", temporal.wavenet,
-        lambda f, batch=1, samples=4096: (integers(batch, samples),),
-    ),
-    "tcn_train": model(
-        "Bai et al. 2018, TCN", trained(temporal.temporal_convolution),
+    "super_resolution_train": model("Lim et al. 2017, EDSR, baseline size", pixel_loss,
+        lambda f, batch=16, size=48: (f(batch, size, size, 3), f(batch, 2 * size, 2 * size, 3)),
+        optax.adam(1e-4)),
+    "autoencoder_train": model("Kingma and Welling 2013, variational autoencoder",
+        pixels.autoencoder_loss, images(64, 64), ADAM, random=True),
+    "wavenet_inference": model("van den Oord et al. 2016, WaveNet", temporal.wavenet,
+        lambda f, batch=1, samples=4096: (integers(batch, samples),)),
+    "tcn_train": model("Bai et al. 2018, TCN", trained(temporal.temporal_convolution),
         lambda f, batch=16, steps=1024, features=64: (f(batch, steps, features), integers(batch, steps)),
-        ADAM,
-    ),
-    "lstm": model(
-        "Hochreiter and Schmidhuber 1997, stacked", recurrent.recurrent_classifier, steps(), core="lstm"
-    ),
+        ADAM),
+    "lstm": model("Hochreiter and Schmidhuber 1997, stacked", recurrent.recurrent_classifier,
+        steps(), core="lstm"),
     "gru": model("Cho et al. 2014, stacked", recurrent.recurrent_classifier, steps(), core="gru"),
     "vanilla_rnn": model("Elman 1990, stacked", recurrent.recurrent_classifier, steps(), core="rnn"),
-    "bidirectional_tagger": model(
-        "Graves and Schmidhuber 2005, bidirectional LSTM", recurrent.bidirectional_tagger, steps(256, 12)
-    ),
-    "language_model_train": model(
-        "Zaremba et al. 2014, LSTM language model; also GRU, simple RNN", recurrent.recurrent_language_model_loss,
-        lambda f, batch=64, steps=35: (integers(steps + 1, batch),), optax.sgd(1.0),
-    ),
+    "bidirectional_tagger": model("Graves and Schmidhuber 2005, bidirectional LSTM",
+        recurrent.bidirectional_tagger, steps(256, 12)),
+    "language_model_train": model("Zaremba et al. 2014, LSTM language model; also GRU, simple RNN",
+        recurrent.recurrent_language_model_loss,
+        lambda f, batch=64, steps=35: (integers(steps + 1, batch),), optax.sgd(1.0)),
     "seq2seq_train": model("Sutskever et al. 2014, seq2seq", recurrent.seq2seq_loss, sequence_pair, ADAM),
-    "alphazero_train": model(
-        "Silver et al. 2017, AlphaZero", games.alphazero_loss,
+    "alphazero_train": model("Silver et al. 2017, AlphaZero", games.alphazero_loss,
         lambda f, batch=64, planes=17: (f(batch, 19, 19, planes), array(batch, 362), array(batch)),
-        optax.sgd(0.01, momentum=0.9),
-    ),
-    "dlrm_train": model(
-        "Naumov et al. 2019, DLRM", tabular.dlrm_loss,
-        lambda f, batch=2048, tables=26: (f(batch, 13), integers(batch, tables), f(batch)), optax.sgd(0.1),
-    ),
+        optax.sgd(0.01, momentum=0.9)),
+    "dlrm_train": model("Naumov et al. 2019, DLRM", tabular.dlrm_loss,
+        lambda f, batch=2048, tables=26: (f(batch, 13), integers(batch, tables), f(batch)),
+        optax.sgd(0.1)),
 }  # fmt: skip
 """Members by name."""
 for _name, (_source, _forward) in IMAGE_MODELS.items():
