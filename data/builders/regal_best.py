@@ -16,14 +16,8 @@ import zlib
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.graphs import (
-    BEST_SCHEMA,
-    DATASETS,
-    best_entries,
-    best_path,
-    graph_names,
-    load_graph,
-)
+from learned_mapping.companion.regal import graphs
+from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.bounds.cp_sat import cp_sat
@@ -81,12 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
     for name in chosen.sets or SETS:
         kind, dataset = SETS[name]
         objective = DATASETS[dataset][1]
-        known = dict(best_entries(kind, objective))
-        for graph_name in graph_names(kind):
+        known = dict(graphs.best_entries(kind, objective))
+        for graph_name in graphs.graph_names(kind):
             old = known.get(graph_name)
             if old is not None and (chosen.seed in old["seeds"] or old["cost"] <= old["bound"]):
                 continue
-            problem = Instance(load_graph(kind, graph_name), objective=objective)
+            problem = Instance(graphs.load_graph(kind, graph_name), objective=objective)
             seed = zlib.crc32(f"{chosen.seed} {graph_name}".encode()) & 0x7FFFFFFF
             new, bound = search(problem, dataset, seed)
             if old is not None and old["digest"] == new["digest"]:
@@ -94,8 +88,11 @@ def main(arguments: list[str] | None = None) -> int:
                 new = new if new["cost"] < old["cost"] else old
             seeds = sorted({*(old["seeds"] if old else ()), chosen.seed})
             known[graph_name] = new | {"bound": bound, "seeds": seeds}
-            best_path(kind, objective).parent.mkdir(parents=True, exist_ok=True)
-            write_json(best_path(kind, objective), {"schema": f"learned-mapping/{BEST_SCHEMA}/1", "graphs": known})
+            graphs.best_path(kind, objective).parent.mkdir(parents=True, exist_ok=True)
+            write_json(
+                graphs.best_path(kind, objective),
+                {"schema": f"learned-mapping/{graphs.BEST_SCHEMA}/1", "graphs": known},
+            )
             print(f"{name} {graph_name} {new['cost']:.6g} {bound:.6g} {new['method']}", file=sys.stderr, flush=True)
     return 0
 

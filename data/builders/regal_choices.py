@@ -22,24 +22,13 @@ from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from, variant_to
 from learned_mapping.regal.methods import EVALUATIONS, checkpoint_folder
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
+from learned_mapping.regal.searches import proposals
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
-from learned_mapping.regal.searches.proposals import (
-    FREED_LATE,
-    RULES,
-    constant_law,
-    ordered_law,
-    priority_law,
-    spectral_law,
-)
 
 from .training.command import say, write_tuning
 from .training.regal_networks import gap_percent, search
-from .training.regal_sets import (
-    examples,
-    references,
-    validation_instances,
-)
+from .training.regal_sets import examples, references, validation_instances
 
 LAW_GRAPHS = 8  # Training graphs of each dataset for the grids of laws without a network.
 VALIDATION = {"traced": 77, "synthetic": 24}
@@ -81,13 +70,13 @@ SPECTRAL_GRID = [
     for vector, strength in itertools.product(("eigenvector_2", "balanced_4_1", "balanced_16_1"), (1.5, 3.0, 8.0))
 ]
 PRIORITY_GRID = [
-    *({"rule": rule, "strength": strength} for rule, strength in itertools.product(RULES, (2.0, 4.0, 8.0))),
+    *({"rule": rule, "strength": strength} for rule, strength in itertools.product(proposals.RULES, (2.0, 4.0, 8.0))),
     {"rule": "height", "strength": 16.0},
-    *({"rule": r, "strength": s, "transfers": 60.0} for r, s in itertools.product(RULES, (4.0, 16.0))),
+    *({"rule": r, "strength": s, "transfers": 60.0} for r, s in itertools.product(proposals.RULES, (4.0, 16.0))),
 ]
 LATE_GRID = [
-    *({"rule": FREED_LATE, "strength": strength} for strength in (2.0, 4.0, 8.0)),
-    *({"rule": FREED_LATE, "strength": strength, "transfers": 60.0} for strength in (4.0, 16.0)),
+    *({"rule": proposals.FREED_LATE, "strength": strength} for strength in (2.0, 4.0, 8.0)),
+    *({"rule": proposals.FREED_LATE, "strength": strength, "transfers": 60.0} for strength in (4.0, 16.0)),
 ]
 """Of priorities, for peak memory alone."""
 TURNS_2, TURNS_3 = (1.0, 4.0), (0.5, 2.0, 8.0)
@@ -177,7 +166,7 @@ def _law(instance: Instance, make: Callable[..., MutantLaw], point: dict[str, An
     """The law at a point of a grid, with the order the point asks for."""
     order = {name: point.get(name, 0.0) for name in ORDER}
     law = make(instance, *rest, **{name: value for name, value in point.items() if name not in ORDER})
-    return ordered_law(instance, law, **order) if order["transfers"] else law
+    return proposals.ordered_law(instance, law, **order) if order["transfers"] else law
 
 
 def choose_laws(record: dict[str, Any]) -> None:
@@ -193,12 +182,13 @@ def choose_laws(record: dict[str, Any]) -> None:
         further = {id(each.instance): (each.seen,) for each in picked}
         late = LATE_GRID if objective == "memory" else []
         for name, make, points in (
-            ("constant-law", constant_law, CONSTANT_GRID), ("spectral-law", spectral_law, SPECTRAL_GRID),
-            ("priority-law", priority_law, PRIORITY_GRID + late),
+            ("constant-law", proposals.constant_law, CONSTANT_GRID),
+            ("spectral-law", proposals.spectral_law, SPECTRAL_GRID),
+            ("priority-law", proposals.priority_law, PRIORITY_GRID + late),
         ):  # fmt: skip
 
             def law(instance: Instance, seed: int, make=make, further=further, **point: Any) -> MutantLaw:
-                return _law(instance, make, point, *(further[id(instance)] if make is spectral_law else ()))
+                return _law(instance, make, point, *(further[id(instance)] if make is proposals.spectral_law else ()))
 
             rows = grid(points, instances, best, law)
             record.setdefault(name, {})[objective] = finals(rows, instances, best, [law], 1)

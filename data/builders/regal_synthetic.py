@@ -27,20 +27,8 @@ from learned_mapping.programs.json_io import file_sha256, write_json
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
 
-from .regal_synthetic_graphs import (
-    ACCEPTED,
-    FAMILIES,
-    FASTER,
-    FITS,
-    LARGEST,
-    SEED,
-    SHORT,
-    SMALLEST,
-    Accepted,
-    candidate,
-    graph_name,
-    read_accepted,
-)
+from . import regal_synthetic_graphs as graphs
+from .regal_synthetic_graphs import SEED, candidate
 from .topology import topology_digest
 
 NAME = "regal-synthetic"
@@ -60,7 +48,7 @@ TOO_LARGE, NO_ROOM = "too large", "no room"
 """Verdicts that keep no graph: neither search fits the memory; both fit and the long one is not faster by 20%."""
 SAME_TOPOLOGY = "same topology"
 """Outcome of a candidate that is shaped as one kept before; any other outcome is a verdict."""
-KEPT = (FITS, FASTER)
+KEPT = (graphs.FITS, graphs.FASTER)
 JOURNAL = 1
 """Raised by hand when the generator or the filter changes, so that no build goes on from verdicts of before."""
 
@@ -111,8 +99,8 @@ def room(graph: ComputationGraph, rng: np.random.Generator) -> Room:
     if high >= INFEASIBLE:
         return Room(TOO_LARGE, low, high)
     if low >= INFEASIBLE:
-        return Room(FITS, low, high)
-    return Room(FASTER if high <= RUNTIME_RATIO * low else NO_ROOM, low, high)
+        return Room(graphs.FITS, low, high)
+    return Room(graphs.FASTER if high <= RUNTIME_RATIO * low else NO_ROOM, low, high)
 
 
 def search_rng(seed: int) -> np.random.Generator:
@@ -171,34 +159,35 @@ def write(folder: Path, judged: list[Outcome], counts: Mapping[str, int]) -> Man
     """Writes the set of those candidates that passed, so many a split, of all in order of their seeds."""
     kept = [each for each in judged if each.outcome in KEPT]
     items: list[Item] = []
-    stored: dict[str, Any] = {"schema": "learned-mapping/accepted/1", "columns": list(Accepted._fields)}
+    stored: dict[str, Any] = {"schema": "learned-mapping/accepted/1", "columns": list(graphs.Accepted._fields)}
     for split in SPLITS:
         start = len(items)
         part = kept[start : start + counts[split]]
-        stored[split] = [[o.seed, _family(o), o.ops, o.outcome, o.digest[:SHORT]] for o in part]
+        stored[split] = [[o.seed, _family(o), o.ops, o.outcome, o.digest[: graphs.SHORT]] for o in part]
         for index, outcome in enumerate(part):
-            name, file, sha256 = graph_name(split, index), None, None
+            name, file, sha256 = graphs.graph_name(split, index), None, None
             if split == "test":
                 file = f"test/{index:04d}.json.gz"
                 write_graph(folder / file, candidate(outcome.seed, name=name))
                 sha256 = file_sha256(folder / file)
             facts = {"family": _family(outcome), "ops": outcome.ops, "edges": outcome.edges}
             items.append(Item(name, outcome.digest, split, file, sha256, facts))
-    write_json(folder / ACCEPTED, stored)
-    read_accepted.cache_clear()
-    facts = _facts(judged, counts) | {"accepted_file": ACCEPTED, "accepted_sha256": file_sha256(folder / ACCEPTED)}
+    write_json(folder / graphs.ACCEPTED, stored)
+    graphs.read_accepted.cache_clear()
+    facts = _facts(judged, counts)
+    facts |= {"accepted_file": graphs.ACCEPTED, "accepted_sha256": file_sha256(folder / graphs.ACCEPTED)}
     return Manifest(NAME, SETS[NAME].about, SEED, tuple(items), facts)
 
 
 def _family(outcome: Outcome) -> str:
-    return FAMILIES[outcome.seed % len(FAMILIES)]
+    return graphs.FAMILIES[outcome.seed % len(graphs.FAMILIES)]
 
 
 def _facts(judged: list[Outcome], counts: Mapping[str, int]) -> dict[str, Any]:
     """The filter and what it did, by family."""
     what = (*KEPT, NO_ROOM, TOO_LARGE, SAME_TOPOLOGY)
     tally = Counter((_family(each), each.outcome) for each in judged)
-    table = {family: {outcome: tally[family, outcome] for outcome in what} for family in FAMILIES}
+    table = {family: {outcome: tally[family, outcome] for outcome in what} for family in graphs.FAMILIES}
     table["all"] = {outcome: sum(row[outcome] for row in table.values()) for outcome in what}
     for row in table.values():
         total = sum(row.values())
@@ -206,8 +195,8 @@ def _facts(judged: list[Outcome], counts: Mapping[str, int]) -> dict[str, Any]:
         row["kept_percent"] = round(100 * sum(row[condition] for condition in KEPT) / max(total, 1), 1)
     return {
         "graphs": dict(counts),
-        "ops_smallest": SMALLEST,
-        "ops_largest": LARGEST,
+        "ops_smallest": graphs.SMALLEST,
+        "ops_largest": graphs.LARGEST,
         "low_evaluations": LOW_EVALUATIONS,
         "high_evaluations": HIGH_EVALUATIONS,
         "runtime_ratio_at_most": RUNTIME_RATIO,

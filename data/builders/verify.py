@@ -7,15 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from learned_mapping.companion import results
+from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Item
-from learned_mapping.companion.datasets.registry import (
-    CARD,
-    READERS,
-    DataSet,
-    bytes_of,
-    files_of,
-    find_sets,
-)
+from learned_mapping.companion.datasets.registry import DataSet, bytes_of, files_of
 from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
@@ -55,7 +49,7 @@ def verify_set(chosen: DataSet) -> Verdict:
         if fault:
             faults.append(f"{chosen.folder}/{file}: {fault}")
     present = files_of(chosen.path)
-    expected = {chosen.path / file for file in (FILE_NAME, CARD, *chosen.records, *manifest.files)}
+    expected = {chosen.path / file for file in (FILE_NAME, registry.CARD, *chosen.records, *manifest.files)}
     faults += _json_faults(path for path in present if path.name in chosen.records)
     faults += [f"{_name(path)}: is not in the manifest" for path in present if path not in expected]
     return Verdict(chosen.name, len(manifest.items), len(present), bytes_of(present), tuple(faults))
@@ -73,9 +67,9 @@ def _file_fault(path: Path, sha256: str, item: Item | None) -> str:
         kind = schema_name(node)
         if item is None:
             return ""
-        if kind not in READERS:
-            return f"is a {kind}, expected one of {', '.join(READERS)}"
-        instance = READERS[kind](node)
+        if kind not in registry.READERS:
+            return f"is a {kind}, expected one of {', '.join(registry.READERS)}"
+        instance = registry.READERS[kind](node)
     except InputError as error:
         return ": ".join(part for part in (error.field, error.fault) if part)
     if instance.name != item.name:
@@ -103,9 +97,10 @@ def verify_results() -> Verdict:
 
 def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
-    taken = [results.results_folder("full"), data_folder() / "builders", *(each.path for each in find_sets(()))]
+    sets = (each.path for each in registry.SETS.values())
+    taken = [results.results_folder("full"), data_folder() / "builders", *sets]
     present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
-    faults = _json_faults(path for path in present if path.name != CARD)
+    faults = _json_faults(path for path in present if path.name != registry.CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
 
 

@@ -24,7 +24,7 @@ OF_CODE = ("mcm.fig1", "mcm.fig3", "mcm.fig4")
 def test_plans_ask_for_what_exists(name):
     """Catches a renamed method or graph."""
     artifact = find_artifact(name)
-    known = {*PROBLEM.methods(), *classical.ENGINES, *classical.EXAMPLE_PARTITIONS}
+    known = {*PROBLEM.methods(), *classical.ENGINES, *classical.constraints.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
     known |= set(classical.UNSOLVED.values())
     known |= {*cp_sat.REPAIRS, *(f"{repair}-{mode}" for repair in ("engine", "cp-sat") for mode in cp_sat.MODES)}

@@ -19,20 +19,12 @@ from typing import Any
 
 from learned_mapping.errors import LearnedMappingError
 
+from . import latency_tables as tables
 from .compiler import GENERATIONS, V4, Generation, compiler_environment
 from .hlo import Module, parse_module
 from .hlo_probe import Probe, ProbeModule, Unprobeable
 from .hlo_program import HloProgram
-from .latency_tables import (
-    ALONE_SHARE,
-    OTHERS_SHARE,
-    Priceable,
-    Prices,
-    Subset,
-    subset_key,
-    worth_a_price,
-    worth_detail,
-)
+from .latency_tables import Priceable, Prices
 
 BATCH = 24  # Probes in one compilation.
 BATCH_SECONDS = 600.0  # Wall-clock limit of one; what runs past it counts as refused.
@@ -62,17 +54,17 @@ def price_in_stages(
       known: prices found earlier; they are not computed again.
       progress: called with (probes done, probes of this stage).
     """
-    ends = [(p, p.ends) for p in worth_a_price(planned)]
+    ends = [(p, p.ends) for p in tables.worth_a_price(planned)]
     prices = price(module_text, program, ends, generation=generation, known=known, progress=progress)
-    alone = [(p, p.alone) for p in worth_detail(planned, prices, ALONE_SHARE)]
-    others = [(p, p.others) for p in worth_detail(planned, prices, OTHERS_SHARE)]
+    alone = [(p, p.alone) for p in tables.worth_detail(planned, prices, tables.ALONE_SHARE)]
+    others = [(p, p.others) for p in tables.worth_detail(planned, prices, tables.OTHERS_SHARE)]
     return price(module_text, program, [*alone, *others], generation=generation, known=prices, progress=progress)
 
 
 def price(
     module_text: str,
     program: HloProgram,
-    wanted: Iterable[tuple[Priceable, Iterable[Subset]]],
+    wanted: Iterable[tuple[Priceable, Iterable[tables.Subset]]],
     *,
     generation: Generation = V4,
     known: Mapping[str, Mapping[str, int | None]] | None = None,
@@ -85,12 +77,12 @@ def price(
     for item, subsets in wanted:
         have = prices.setdefault(item.signature, {})
         for subset in subsets:
-            if subset_key(subset) not in have:
+            if tables.subset_key(subset) not in have:
                 positions = [program.buffer_position[b] for u in subset for b in item.units[u]]
                 todo.append(
                     {
                         "signature": item.signature,
-                        "subset": subset_key(subset),
+                        "subset": tables.subset_key(subset),
                         "instruction": program.instructions[item.instruction].name,
                         "operands": [place for place, _ in positions if place >= 0],
                         "results": [list(index) for place, index in positions if place < 0],

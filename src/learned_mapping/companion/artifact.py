@@ -126,10 +126,3 @@ def reported(artifact_id: str) -> list[dict[str, Any]]:
         for entry in read_table("papers.yml").get(artifact_id, ())
         for key, value in entry["values"].items()
     ]
-
-
-def check_profile(profile: str) -> str:
-    """The profile itself; raises `InputError` where it is none of `PROFILES`."""
-    if profile not in PROFILES:
-        raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
-    return profile

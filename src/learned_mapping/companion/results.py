@@ -10,16 +10,7 @@ from typing import Any
 
 from learned_mapping import clock
 from learned_mapping.companion import fingerprints
-from learned_mapping.companion.artifact import (
-    DEFAULT_SEEDS,
-    PROFILES,
-    RUN,
-    Artifact,
-    Run,
-    check_profile,
-    find_artifact,
-    reported,
-)
+from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, RUN, Artifact, Run, find_artifact, reported
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
@@ -39,8 +30,10 @@ class InvalidSolutionsError(LearnedMappingError):
 
 
 def results_folder(profile: str) -> Path:
-    """Where the results of a profile are; the ``full`` ones are part of the project."""
-    return (data_folder() if profile == "full" else build_folder() / check_profile(profile)) / "results"
+    """Where the results of a profile are; the ``full`` ones are part of the project. Raises `InputError` for none."""
+    if profile not in PROFILES:
+        raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
+    return (data_folder() if profile == "full" else build_folder() / profile) / "results"
 
 
 def result_path(artifact_id: str, profile: str = "full") -> Path:
@@ -83,7 +76,7 @@ def make(
       RunsMissingError: by `only`, `instances` or `limit` not all runs are there yet; nothing is assembled.
       InvalidSolutionsError: a validator refused a solution; nothing is stored.
     """
-    check_profile(profile)
+    results_folder(profile)  # which has to be one
     if isinstance(artifact, str):
         artifact = find_artifact(artifact)
     seeds = DEFAULT_SEEDS[profile] if seeds is None else seeds

@@ -98,13 +98,13 @@ def test_synthetic_topologies_are_distinct():
 def test_verdicts_of_stored_graphs():
     """Catches a filter, a search or a memory limit that changed: verdicts of accepted graphs, both conditions."""
     rows = sorted(stored_synthetic.accepted("validation"), key=lambda row: row.ops)
-    fits = [row for row in rows if row.condition == regal_synthetic.FITS]
-    faster = [row for row in rows if row.condition == regal_synthetic.FASTER]
+    fits = [row for row in rows if row.condition == stored_synthetic.FITS]
+    faster = [row for row in rows if row.condition == stored_synthetic.FASTER]
     for row in (fits[0], faster[0], faster[5]):
         room = regal_synthetic.room(stored_synthetic.candidate(row.seed), regal_synthetic.search_rng(row.seed))
         assert room.verdict == row.condition
         assert room.high < regal_synthetic.INFEASIBLE
-        few_fail = row.condition == regal_synthetic.FITS
+        few_fail = row.condition == stored_synthetic.FITS
         assert room.low >= regal_synthetic.INFEASIBLE if few_fail else room.high <= 0.8 * room.low
 
 
@@ -139,7 +139,7 @@ def test_filter_goes_on_where_it_stopped(monkeypatch, tmp_path):
 
     def cheap(graph, rng):
         calls.append(graph.name)
-        return regal_synthetic.Room(regal_synthetic.FITS if graph.num_ops % 2 else regal_synthetic.NO_ROOM, 0.0, 0.0)
+        return regal_synthetic.Room(stored_synthetic.FITS if graph.num_ops % 2 else regal_synthetic.NO_ROOM, 0.0, 0.0)
 
     monkeypatch.setattr(regal_synthetic, "room", cheap)
     journal = tmp_path / "journal.jsonl"

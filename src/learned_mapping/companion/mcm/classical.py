@@ -17,13 +17,8 @@ from learned_mapping.mcm.bounds.optimum import lower_bound
 from learned_mapping.mcm.methods import Task, solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-from learned_mapping.mcm.rules.constraints import (
-    EXAMPLE_PACKAGE,
-    EXAMPLE_PARTITIONS,
-    example_graph,
-    is_valid,
-    valid_count,
-)
+from learned_mapping.mcm.rules import constraints
+from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
 
@@ -74,12 +69,13 @@ def _compile() -> None:
 def example_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """The validator's verdict over one of the example's partitions."""
     graph, chips = example_graph(), EXAMPLE_PACKAGE.chips
-    verdict = validate(graph, make_partition(EXAMPLE_PARTITIONS[method], chips), EXAMPLE_PACKAGE, memory=True)
-    return {"assignment": list(EXAMPLE_PARTITIONS[method]), **verdict.to_json()}
+    assignment = constraints.EXAMPLE_PARTITIONS[method]
+    verdict = validate(graph, make_partition(assignment, chips), EXAMPLE_PACKAGE, memory=True)
+    return {"assignment": list(assignment), **verdict.to_json()}
 
 
 def plan_fig2(profile: str, seeds: int) -> list[Run]:
-    return sweep("mcm.example", EXAMPLE_PARTITIONS, ["six-ops"])
+    return sweep("mcm.example", constraints.EXAMPLE_PARTITIONS, ["six-ops"])
 
 
 def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
@@ -100,7 +96,8 @@ def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: 
     samples, valid = int(config["samples"]), 0
     for start in range(0, samples, 500):
         count = min(500, samples - start)
-        valid += valid_count(rng.integers(0, config["chips"], (count, graph.num_ops), dtype=np.int16), graph.op_edges)
+        drawn = rng.integers(0, config["chips"], (count, graph.num_ops), dtype=np.int16)
+        valid += constraints.valid_count(drawn, graph.op_edges)
     return {"samples": samples, "valid": int(valid), "ops": graph.num_ops}
 
 
@@ -200,7 +197,7 @@ def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
     repaired = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
     seconds = time.process_time() - begin
     judged = [validate(graph, make_partition(each, chips)).valid for each in repaired[:VALIDATED]]
-    valid = sum(judged) + sum(is_valid(each, graph.op_edges) for each in repaired[VALIDATED:])
+    valid = sum(judged) + sum(constraints.is_valid(each, graph.op_edges) for each in repaired[VALIDATED:])
     return {
         "ops": graph.num_ops,
         "repairs": count,

@@ -12,16 +12,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    of_profile,
-    summaries,
-    summary_row,
-    sweep,
-)
+from learned_mapping.companion.table import Record, Row, assembled, grouped, of_profile, summaries, summary_row, sweep
 from learned_mapping.hardware.chip_package import MIB, ChipModel
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.bounds.optimum import optimum
