@@ -1,7 +1,5 @@
 """Programs and finished games that several tests share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

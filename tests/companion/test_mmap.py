@@ -1,7 +1,5 @@
 """Paper 1's artifacts: plans that are complete, rows that say what the records say, a record of every kind of run."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

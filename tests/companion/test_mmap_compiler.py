@@ -1,7 +1,5 @@
 """Mappings priced by the compiler: what is planned, a search on its prices, and the figures."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figure 9: its numbers are those of the stored programs, and every workload is in it once."""
 
-from __future__ import annotations
-
 import pytest
 from learned_mapping_builders.building import write_manifest
 

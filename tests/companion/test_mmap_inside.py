@@ -1,7 +1,5 @@
 """Inside the agent, and what it is made of: plans, and figures of the stored trainings."""
 
-from __future__ import annotations
-
 from learned_mapping.companion import results
 from learned_mapping.companion.figures import mmap_inside as figures
 from learned_mapping.companion.mmap import inside, model

@@ -1,7 +1,5 @@
 """Figure 8: which program and tensor are shown follows from the rules, and what is said of them from the mappings."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

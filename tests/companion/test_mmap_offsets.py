@@ -1,7 +1,5 @@
 """MiniMalloc's instances as a table: CP-SAT's mappings are the judge's, and the stored rows are of all eleven."""
 
-from __future__ import annotations
-
 import pytest
 
 from learned_mapping.companion import results

@@ -1,7 +1,5 @@
 """Paper 1's further tables and figures: rows worked out by hand from small records, and tiny runs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

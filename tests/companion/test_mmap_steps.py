@@ -1,7 +1,5 @@
 """Table 1 and figures 2 and 3: the state shown is one of the game, and all of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from learned_mapping.companion import results

@@ -1,7 +1,5 @@
 """The linear relaxation holds every game, and so its bound is one."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

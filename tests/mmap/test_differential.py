@@ -1,8 +1,6 @@
 """The JAX environment against the compiled kernel, move by move, on programs made to be awkward: the rules of the game
 are written twice, as an undo log and as functions of a state, and neither knows of the other."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

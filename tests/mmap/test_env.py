@@ -1,7 +1,5 @@
 """The JAX environment's own contract; that it plays by the rules is for test_differential to say."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """The compiler's heuristic under the game's rules, and the two books it keeps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Methods: valid, repeatable, and better the more they may play."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

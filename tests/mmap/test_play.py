@@ -1,7 +1,5 @@
 """Whole games: the policies do what they say, games repeat, rewinding leads back, solutions pass the validator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Packing: against all orders on small sets, and on mappings of whole games."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

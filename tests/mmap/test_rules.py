@@ -1,7 +1,5 @@
 """The rules of the MMapGame on instances worked by hand, played on the kernel."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The validator against the game, and against mappings broken on purpose, one rule at a time."""
 
-from __future__ import annotations
-
 import time
 from importlib import import_module
 

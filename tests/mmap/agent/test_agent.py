@@ -1,7 +1,5 @@
 """The agent as a whole: the same seed gives the same training, a killed one resumes to the same bits, and it learns."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """The JAX environment behind the agent's interface plays the kernel's games and sees what the kernel sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

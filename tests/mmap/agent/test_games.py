@@ -1,7 +1,5 @@
 """The batched games against the single one, and the observation against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

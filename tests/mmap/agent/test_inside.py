@@ -1,7 +1,5 @@
 """What is said of a trained network, against games played out one by one."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

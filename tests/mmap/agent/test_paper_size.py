@@ -1,7 +1,5 @@
 """The agent in the paper's size, at tiny widths: it learns, plays legally, resumes to the same bits; its settings."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

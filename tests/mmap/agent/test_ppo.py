@@ -1,7 +1,5 @@
 """PPO: what it says of its best game is what that game is, and it learns."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """TD(lambda), unrolls and the loss against closed forms."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
