@@ -43,7 +43,7 @@ class Scripted:
         found = self.game.outcomes[action]
         return (int(found["start"]), int(found["end"]), int(found["offset"])) if self.game.legal[action] else None
 
-    def play(self, *actions: int) -> Scripted:
+    def play(self, *actions: int) -> "Scripted":
         for action in actions:
             self.game.step(action)
         return self
