@@ -9,7 +9,6 @@ interrupted run goes on with the programs that lack.
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from learned_mapping.mmap.bounds.upper import upper_bound
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS, solve
 from learned_mapping.programs.program import Program
+
+from .training.command import say
 
 SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig5", "mmap.fig8")
 """Artifacts with games of the agent."""
@@ -73,11 +74,11 @@ def improved(program: Program, mapping: Mapping, by: str, seconds: float) -> tup
     return mapping, by
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Build MMapBench's folder.")
     parser.add_argument("--seconds", type=float, default=20.0, help="of edit-search and of packing, a program")
     parser.add_argument("--out", type=Path, required=True, help="folder")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     table = standings(chosen.out) if (chosen.out / "table.json").exists() else {}
     records = games()
@@ -88,10 +89,9 @@ def main(arguments: list[str] | None = None) -> int:
         table[name] = Standing(name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY)
         mapping, by = improved(program, *first_mapping(program, records.get(name, [])), chosen.seconds)
         enter(chosen.out, table, program, mapping, score(program, mapping), by)
-        print(f"{name}: {table[name].best:.6f} of {table[name].bound:.6f} by {by}", file=sys.stderr, flush=True)
+        say(f"{name}: {table[name].best:.6f} of {table[name].bound:.6f} by {by}")
     write_standings((table[name] for name in compiled.names()), chosen.out)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

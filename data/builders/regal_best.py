@@ -10,7 +10,6 @@ cheap as its bound is not searched again. An interrupted search goes on where it
 """
 
 import argparse
-import sys
 import zlib
 
 import numpy as np
@@ -25,6 +24,8 @@ from learned_mapping.regal.methods import schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
+
+from .training.command import say
 
 EVALUATIONS = 50_000
 SOLVED_OPS, SOLVER_TIME = 120, 1.0
@@ -67,11 +68,11 @@ def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
     }, min(bound, judged["cost"])  # fmt: skip
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Search for the best schedules of test graphs.")
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}")
     parser.add_argument("--seed", type=int, default=0, help="a new one searches graphs that have an entry again")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     for name in chosen.sets or SETS:
         kind, dataset = SETS[name]
         objective = DATASETS[dataset][1]
@@ -93,9 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
                 graphs.best_path(kind, objective),
                 {"schema": f"learned-mapping/{graphs.BEST_SCHEMA}/1", "graphs": known},
             )
-            print(f"{name} {graph_name} {new['cost']:.6g} {bound:.6g} {new['method']}", file=sys.stderr, flush=True)
-    return 0
+            say(f"{name} {graph_name} {new['cost']:.6g} {bound:.6g} {new['method']}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

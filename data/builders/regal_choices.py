@@ -221,11 +221,11 @@ def siblings(path: Path) -> list[Path]:
     return sorted(path.parent.glob(path.stem.rpartition("-")[0] + "-[0-9].npz"))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    wanted = sys.argv[1:] if arguments is None else arguments
+def main() -> None:
+    wanted = sys.argv[1:]
     if wanted == ["parameters"]:
         write_tuning("regal/tuning.json", choose_parameters())
-        return 0
+        return
     path = checkpoint_folder() / "chosen.json"
     record = json.loads(path.read_text()) if path.exists() else {"schema": "learned-mapping/choices/1"}
     for each in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
@@ -234,8 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             choose_variant(record, each)
         write_json(path, record, indent=1)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

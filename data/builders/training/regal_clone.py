@@ -10,7 +10,6 @@ that begins at a rule is *REGAL from a cloned rule*, and not the paper's, which 
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import jax
@@ -62,13 +61,13 @@ def softened(parameters, factor: float):
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Clone a rule into a policy.")
     parser.add_argument("--data", choices=tuple(DATASETS), default="traced-memory")
     parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     recipe = RECIPES[chosen.data] | {"batch_graphs": 12, "batch_ops": 3072}
     config = ReinforceConfig(**recipe, seconds=1.0, seed=chosen.seed, model=chosen.model)
@@ -77,8 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     objective = DATASETS[chosen.data][1]
     trained = Policy(softened(clone(agent), SOFTENED[objective]), objective, chosen.data, chosen.seed, chosen.model)
     write_policy(chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)})
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

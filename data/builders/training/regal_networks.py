@@ -7,7 +7,6 @@ The same command goes on where an interrupted one stopped.
 """
 
 import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
     return budget.best
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Train REGAL's network by imitation.")
     parser.add_argument("--dataset", choices=tuple(DATASETS), required=True)
     parser.add_argument("--seed", type=int, default=0)
@@ -52,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
     )
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     config = TrainConfig(
         seed=chosen.seed, imitation_iterations=chosen.imitation, batch_nodes=chosen.batch,
@@ -65,8 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
     objective = DATASETS[chosen.dataset][1]
     write_learner(chosen.out, Learner(agent.parameters, "gnn", ROUNDS, objective, chosen.dataset, config.seed))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,7 +12,6 @@ lies beside them; the same command goes on where an interrupted one stopped, to 
 
 import argparse
 import hashlib
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
 
+from .command import say
 from .regal_sets import references, training_graphs, watched_graphs
 
 EVALUATIONS = 5000
@@ -97,7 +97,7 @@ class Watch:
         }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Train REGAL by REINFORCE from random weights.")
     parser.add_argument("--data", choices=tuple(DATASETS), required=True)
     parser.add_argument("--seed", type=int, default=0)
@@ -107,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone")
     parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
     parser.add_argument("--out", type=Path, required=True, help="folder")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     if (chosen.model, chosen.attributes) == ("gas", "printed"):
         parser.error("--attributes printed is for the graph network")
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
@@ -139,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
         append(row)
         if len(row) > 11 or agent.iterations % 20 == 0:
             words = " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
-            print(f"{time.process_time():.0f} s {words}", file=sys.stderr, flush=True)
+            say(f"{time.process_time():.0f} s {words}")
 
     log.append = append_and_watch
     train(agent, lambda: False, log=log, checkpoint=state, every=10)
@@ -171,4 +171,4 @@ def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

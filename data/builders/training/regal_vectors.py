@@ -8,7 +8,6 @@ Validation graphs are scored beside the race and the vector that training graphs
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +111,12 @@ def compared(policy: VectorPolicy, instances: list[Instance], seed: int) -> dict
     return said
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Train the choice of a smooth vector.")
     parser.add_argument("--data", choices=tuple(DATA), required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoint and record")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     graphs = training_graphs(options.data, DATA[options.data])
     say(f"{len(graphs)} training graphs")
     facts = np.stack([cut_facts(instance, features(instance)) for instance in graphs])
@@ -133,8 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
     write_checkpoint(stem.with_suffix(".npz"), policy.parameters | {"mean": policy.mean, "scale": policy.scale}, header)
     write_json(stem.with_suffix(".json"), {"schema": "learned-mapping/regal-training/1", **header, "curve": curve})
     say(str(header["over_chosen_percent"]))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -4,11 +4,8 @@
 steps=20)`` gives its function and arguments with other options than the defaults.
 """
 
-from learned_mapping.programs.trace.user_function import Example as Example
+from learned_mapping.programs.trace.user_function import Example
 
-from .models import ZOO as ZOO
-from .models import Model as Model
-from .models import example as example
-from .models import frozen_trace as frozen_trace
-from .models import graph as graph
-from .models import program as program
+from .models import ZOO, Model, example, frozen_trace, graph, program
+
+__all__ = ["ZOO", "Example", "Model", "example", "frozen_trace", "graph", "program"]

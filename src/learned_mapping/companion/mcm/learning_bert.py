@@ -12,6 +12,7 @@ from learned_mapping.companion.table import (
     Record,
     Row,
     assembled,
+    by,
     frame,
     from_part,
     ratio_rows,
@@ -62,13 +63,8 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     """Throughput without noise, over the naive greedy and over the static optimum; curves are of measurements."""
-    by_method: dict[str, list[Record]] = {}
-    early: dict[str, list[float]] = {}
-    for record in records:
-        if record["method"] not in RULES and record["config"].get("samples") == EARLY_SAMPLES:
-            early.setdefault(record["method"], []).append(record["result"]["throughput"])
-        else:
-            by_method.setdefault(record["method"], []).append(record)
+    short = [r for r in records if r["method"] not in RULES and r["config"].get("samples") == EARLY_SAMPLES]
+    by_method = by((r for r in records if r not in short), "method")
     naive = records[0]["result"]["naive"]
     best = by_method["optimum"][0]["result"]["throughput"]
     plain = [(level, f"{level:.2f}") for level in LEVELS]
@@ -96,7 +92,10 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
         measured = np.exp(logs[0, :, -1])
         found.append(summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
-    whole = {method: [r["result"]["throughput"] for r in here] for method, here in by_method.items()}
+    whole, early = (
+        {method: [r["result"]["throughput"] for r in here] for method, here in groups.items()}
+        for groups in (by_method, by(short, "method"))
+    )
     curves = {method: [r["result"]["curve"] for r in here] for method, here in by_method.items() if method not in RULES}
     soon = {method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here] for method, here in curves.items()}
     for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):

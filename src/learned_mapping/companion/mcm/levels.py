@@ -9,7 +9,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import find_artifact
 from learned_mapping.companion.display import Html, grid, provenance_line
 from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
-from learned_mapping.companion.table import Record, Row, row
+from learned_mapping.companion.table import Record, Row, by, row
 
 LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
 
@@ -22,12 +22,11 @@ def best_so_far(curve: Record, samples: int) -> np.ndarray:
 
 def log_curves(records: Sequence[Record], unit: Mapping[str, float], samples: int) -> np.ndarray:
     """[G, S, samples] logarithms of throughput over `unit`, by graph and seed; every graph needs as many seeds."""
-    by_graph: dict[str, list[np.ndarray]] = {}
-    for record in records:
-        name = record["instance"]
-        value = best_so_far(record["result"]["curve"], samples) / unit[name]
-        by_graph.setdefault(name, []).append(np.log(np.maximum(value, LEAST)))
-    return np.array(list(by_graph.values()))
+    curves = {
+        name: [best_so_far(record["result"]["curve"], samples) / unit[name] for record in here]
+        for name, here in by(records, "instance").items()
+    }
+    return np.log(np.maximum(np.array(list(curves.values())), LEAST))
 
 
 def reached(mean: np.ndarray, level: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
@@ -116,7 +117,8 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
     for method in ("near-balanced", "uniform"):
         samples = by_method[method]
         extra = {"chips": CHIPS, "ops": samples[0]["ops"], "partitions": len(samples[0]["predicted_ms"])}
-        numbers = _columns([_correlated(np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples])
+        pairs = ((np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples)
+        numbers = pandas.DataFrame([_correlated(*pair) for pair in pairs])
         found += summaries(INSTANCE, method, numbers, **extra)
     first = by_method["near-balanced"][0]
     found[0]["scatter"] = {name: first[f"{name}_ms"] for name in ("predicted", "measured")}
@@ -127,7 +129,7 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
             found.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
     optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
-        runs = _columns(by_method[method])
+        runs = pandas.DataFrame(by_method[method])
         columns = {"throughput": runs["throughput"]}
         columns |= {"over_optimum": runs["throughput"] / optimal} if optimal > 0 else {}
         columns |= {"fits_percent": 100.0 * runs["fits"]}
@@ -136,12 +138,6 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
     solved = [r["valid"] for m in (*RULES, *SEARCHES) for r in by_method[m]]
     result = assembled(found, valid=solved)
     return result | {"invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])}
-
-
-def _columns(results: Sequence[Record]) -> dict[str, np.ndarray]:
-    """The numbers of some results by name: [runs] each."""
-    names = [name for name, cell in results[0].items() if isinstance(cell, int | float)]
-    return {name: np.array([r[name] for r in results], float) for name in names}
 
 
 def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]:
