@@ -11,6 +11,29 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping import mcm, mmap, regal
+from learned_mapping.companion import results
+from learned_mapping.companion.claims import judge_all
+from learned_mapping.companion.mmap.runs import load
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
+from learned_mapping.hardware.copy_engines import shared_copy_latency
+from learned_mapping.hardware.device_pair import op_seconds
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
+from learned_mapping.mcm.agent.credit import flow_gains
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.searches.moves import move_arrays, single_moves
+from learned_mapping.mmap.bounds.upper import upper_bound
+from learned_mapping.mmap.mapping import make_mapping
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.schedule import schedule
+from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.policy import policy_for
+from learned_mapping.regal.searches.brkga import BrkgaParameters, populations
+from learned_mapping.regal.searches.proposals import spectral_law
+
 BOOK = Path(__file__).resolve().parents[1]
 MIB = 2**20
 CAPACITIES_MIB = (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
@@ -30,8 +53,6 @@ FIELDS = ("instruction", "tensor", "is_output", "alias", "bit", "bytes", "live_e
 
 def program_json(program: Any) -> dict[str, Any]:
     """A program as ``game_rules.js`` takes it."""
-    from learned_mapping.mmap.rules.play import Game
-
     game = Game(program)
     arrays = game.program
     columns = {name: arrays.buffers[name].tolist() for name in (*FIELDS, "benefit_s", "benefit_left_s")}
@@ -57,9 +78,6 @@ def perceptron() -> Any:
     """A training step of a perceptron with three layers, scheduled for 3 MiB of fast memory."""
     import jax
     import jax.numpy as jnp
-
-    from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-    from learned_mapping.programs.trace.schedule import schedule
 
     def loss(weights, x, y):
         for w in weights[:-1]:
@@ -134,10 +152,6 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
 
 def game() -> dict[str, Any]:
     """A small real program; for each setting the best game of edit-search and the proven bound; the agent's game."""
-    from learned_mapping import mmap
-    from learned_mapping.mmap.bounds.upper import upper_bound
-    from learned_mapping.mmap.rules.actions import toy_program
-
     program, best = perceptron(), {}
     for capacity in CAPACITIES_MIB:
         for speed in BANDWIDTHS:
@@ -164,10 +178,6 @@ def _layout(program: Any, mapping: Any) -> list[list[int]]:
 
 def _alexnet() -> tuple[Any, Any, Any, float]:
     """The program, the compiler's mapping, the best one stored, and its return."""
-    from learned_mapping.companion import results
-    from learned_mapping.companion.mmap.runs import load
-    from learned_mapping.mmap.mapping import make_mapping
-
     program, own = load("alexnet_train_batch_32")
     (row,) = [row for row in results.stored("mmap.fig1")["rows"] if "mapping" in row]
     return program, own, make_mapping(program, **row["mapping"]), row["value"]
@@ -176,9 +186,6 @@ def _alexnet() -> tuple[Any, Any, Any, float]:
 def _clock(program: Any, mapping: Any) -> list[float]:
     """Seconds by the latency model when each instruction ends, with waits for copies, by the better
     of its two models of copying; the last is the program's time."""
-    from learned_mapping.hardware.copy_engines import shared_copy_latency
-    from learned_mapping.hardware.memory_hierarchy import program_latency
-
     found = min((model(program, mapping) for model in (program_latency, shared_copy_latency)), key=lambda x: x.total_s)
     return [round(float(end), 9) for end in (*found.instruction_end_s[:-1], found.total_s)]
 
@@ -195,10 +202,6 @@ def layouts() -> dict[str, Any]:
 
 def alexnet() -> dict[str, Any]:
     """AlexNet's buffers for the greedy rule, and for each capacity the best mapping found and a bound."""
-    from learned_mapping import mmap
-    from learned_mapping.companion import results
-    from learned_mapping.mmap.bounds.upper import upper_bound
-
     program, _, best, value = _alexnet()
     bound = [
         row["value"]
@@ -244,8 +247,6 @@ def three_branches() -> Any:
     import jax
     import jax.numpy as jnp
 
-    from learned_mapping.programs.trace.graph import trace
-
     def block(weights, x):
         x = x @ weights["stem"]
         left = jax.nn.relu(x @ weights["left"])
@@ -263,9 +264,6 @@ def three_branches() -> Any:
 
 def chips() -> dict[str, Any]:
     """A small real graph, and what the pre-trained policy and a greedy rule make of it."""
-    from learned_mapping import mcm
-    from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-
     graph, package = three_branches(), ChipPackage(chips=CHIPS)
     found = {}
     for method, samples in (("zeroshot", CHIP_SAMPLES), ("greedy-careful", 1), ("optimum", 1)):
@@ -281,12 +279,6 @@ def chips() -> dict[str, Any]:
 
 def credits() -> dict[str, Any]:
     """The same graph, its optimum, and the first of the partitions SAMPLE draws from which the flow credit leads on."""
-    from learned_mapping import mcm
-    from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-    from learned_mapping.mcm.agent.credit import flow_gains
-    from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
-    from learned_mapping.mcm.searches.moves import move_arrays, single_moves
-
     graph = three_branches()
     model = ChipModel(graph, ChipPackage(chips=CHIPS))
     moves = move_arrays(model)
@@ -312,14 +304,6 @@ def credits() -> dict[str, Any]:
 
 def race() -> dict[str, Any]:
     """A graph of each family with REGAL's laws and the eigenvector's, and how thirty races of each search end."""
-    from learned_mapping import regal
-    from learned_mapping.hardware.device_pair import op_seconds
-    from learned_mapping.programs.synthetic import random_graph
-    from learned_mapping.regal.agent.features import features
-    from learned_mapping.regal.agent.policy import policy_for
-    from learned_mapping.regal.searches.brkga import BrkgaParameters, populations
-    from learned_mapping.regal.searches.proposals import spectral_law
-
     usual, graphs = BrkgaParameters(), []
     generations = (RACE_EVALUATIONS - usual.population) // (usual.population - usual.elites)
     for family, shape in RACE_FAMILIES.items():
@@ -355,7 +339,6 @@ def race() -> dict[str, Any]:
 
 def claims() -> dict[str, Any]:
     """Each claim with the paper's number, ours and the thresholds, all by the claim's own rule."""
-    from learned_mapping.companion.claims import judge_all
 
     def ends(value: Any) -> list[float] | None:
         return None if value is None else [value.value, value.low, value.high]
