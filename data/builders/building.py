@@ -45,6 +45,11 @@ class Items(list[Item]):
             self.progress(len(self), self.total)
 
 
+def as_json(value: Any) -> Any:
+    """A value with its tuples as lists, as JSON has them."""
+    return json.loads(json.dumps(value))
+
+
 def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:
     """Writes a manifest, an item a line, whole or not at all.
 

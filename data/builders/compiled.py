@@ -22,8 +22,8 @@ from .tpu.compiler import V4, Compilation, compile_for_tpu
 from .tpu.extract import Extracted, assemble
 from .tpu.hlo_program import HloProgram, hlo_program
 from .tpu.latency_tables import Priceable, Prices, plan
-from .tpu.mapping import mapping_of_compiler
 from .tpu.pricing import price_in_stages
+from .tpu.stays import mapping_of_compiler
 from .workloads import WORKLOADS, function_and_arguments
 
 PRICES = "prices.json.gz"

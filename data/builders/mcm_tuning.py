@@ -86,8 +86,7 @@ def annealing_parameters() -> dict[str, Any]:
             say(rows[-1])
         best[kind] = max(rows, key=lambda row: row["over_optimum"])
         grid += rows
-    facts = {"graphs": list(names("validation")), "samples": POLICY_SAMPLES, "seeds": SEEDS}
-    return {**facts, "best": best, "grid": grid}
+    return {**_facts(), "best": best, "grid": grid}
 
 
 UNIFORM, BEGUN = "uniform", "begun"
@@ -122,8 +121,11 @@ def policy_parameters() -> dict[str, Any]:
         shown = {name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")}
         grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **found})
         say(grid[-1])
-    facts = {"graphs": list(names("validation")), "samples": POLICY_SAMPLES, "seeds": SEEDS}
-    return {**facts, "grid": grid}
+    return {**_facts(), "grid": grid}
+
+
+def _facts() -> dict[str, Any]:
+    return {"graphs": list(names("validation")), "samples": POLICY_SAMPLES, "seeds": SEEDS}
 
 
 def silicon_parameters() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.programs.graph import ComputationGraph
 
 from . import zoo
-from .building import Items
+from .building import Items, as_json
 
 MEMBERS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "test": {
@@ -68,11 +68,7 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     for split, members in MEMBERS.items():
         for name, (member, options) in members.items():
             graph = make(split, name)
-            facts = {"model": member, "options": {key: _plain(value) for key, value in options.items()}}
+            facts = {"model": member, "options": as_json(options)}
             facts |= {"ops": graph.num_ops, "tensors": graph.num_tensors, "edges": graph.num_edges}
             items.add(f"{split}/{name}.json.gz", graph, split=split, **facts)
     return Manifest("regal-graphs", SETS["regal-graphs"].about, None, tuple(items))
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -10,7 +10,7 @@ from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 
-from .building import Items
+from .building import Items, as_json
 from .regal_traced_graphs import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration
 from .regal_traced_table import CONFIGURATIONS, SPLIT_OF_FAMILY
 from .topology import topology_digest
@@ -41,7 +41,7 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
                 raise InputError(f"set {NAME}", name, f"has the topology of {seen[topology]}")
             seen[topology] = name
             facts = {"family": chosen.family, "model": chosen.model, "mode": chosen.mode}
-            facts |= {"options": _plain(dict(chosen.options)), "topology": topology}
+            facts |= {"options": as_json(chosen.options), "topology": topology}
             facts |= {"ops": graph.num_ops, "tensors": graph.num_tensors, "edges": graph.num_edges}
             items.add(f"{split}/{name}.json.gz", graph, split=split, **facts)
     facts = _facts(items) | {"augmented": augmented_facts(graphs)}
@@ -56,13 +56,6 @@ def _facts(items: list[Item]) -> dict[str, Any]:
         "split_of_family": dict(SPLIT_OF_FAMILY),
         "noise_log_standard_deviation": SPREAD,
     }
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 def augmented_facts(graphs: Mapping[str, ComputationGraph]) -> dict[str, Any]:

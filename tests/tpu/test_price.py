@@ -16,7 +16,6 @@ from learned_mapping_builders.tpu.extract import assemble, total_cycles
 from learned_mapping_builders.tpu.hlo import leaves, parse_module
 from learned_mapping_builders.tpu.hlo_mapping import write_mapping
 from learned_mapping_builders.tpu.hlo_program import TRANSPARENT, hlo_program, placements
-from learned_mapping_builders.tpu.mapping import mapping_of_compiler
 from learned_mapping_builders.tpu.price import (
     PriceCache,
     check,
@@ -27,7 +26,7 @@ from learned_mapping_builders.tpu.price import (
     source,
     with_stalls,
 )
-from learned_mapping_builders.tpu.stays import compiler_mapping
+from learned_mapping_builders.tpu.stays import compiler_mapping, mapping_of_compiler
 
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError

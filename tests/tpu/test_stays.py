@@ -10,8 +10,7 @@ from learned_mapping_builders.tpu.compiler import Allocation, Compilation
 from learned_mapping_builders.tpu.extract import assemble
 from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program, placements
-from learned_mapping_builders.tpu.mapping import mapping_of_compiler
-from learned_mapping_builders.tpu.stays import compiler_mapping
+from learned_mapping_builders.tpu.stays import compiler_mapping, mapping_of_compiler
 
 from learned_mapping.mmap.mapping import mapping_from_json, mapping_to_json
 from learned_mapping.mmap.validate import COVER, ONE_COPY, OVERLAP, validate

@@ -18,8 +18,8 @@ from learned_mapping.programs.trace.user_function import beside, load_example
 from . import compiler
 from . import price as pricing
 from .extract import extract as extract_program
-from .mapping import mapping_of_compiler
 from .runs import origin as compiled_origin
+from .stays import mapping_of_compiler
 
 HLO_ENDINGS = (".txt", ".txt.gz")
 

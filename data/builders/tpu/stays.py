@@ -1,4 +1,5 @@
-"""What the compiler's own memory assignment decided, in the game's terms: which tensor is fast, when and where."""
+"""What the compiler's own memory assignment decided, the production solution to beat, in the game's terms: which tensor
+is fast, when and where; and the game's actions that say so."""
 
 import bisect
 from collections import defaultdict
@@ -7,6 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, NO_OFFSET
+from learned_mapping.programs.program import Program
 
 from .compiler import Allocation, Compilation
 from .hlo_program import HloProgram, Resolver, placements
@@ -132,3 +137,33 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
         elif instruction.opcode == "copy-done" and instruction.operands[0] in started:
             result.setdefault(started[instruction.operands[0]], last)
     return result
+
+
+def mapping_of_compiler(program: Program, compiler: CompilerMapping) -> Mapping:
+    """Tells the compiler's stays in the game's three actions.
+
+    A stay that begins by a copy is Copy of its first use and NoCopy of the others. A stay that begins with the defining
+    instruction is Copy of the output where the compiler copies it back to HBM, else NoCopy, which takes the live range.
+    The compiler obeys rules of its own: `mmap.validate.validate` says which of the game's it breaks.
+    """
+    action = np.full(program.num_buffers, DROP)
+    offset, start, end = (np.full(program.num_buffers, NO_OFFSET) for _ in range(3))
+    for stay in compiler.stays:
+        held = -1
+        for position, b in enumerate(stay.buffers):
+            step = int(program.buffer_instruction[b])
+            offset[b] = stay.offset
+            if program.buffer_is_output[b]:
+                copied = stay.evicted is not None
+                action[b] = COPY if copied else NO_COPY
+                start[b] = step
+                end[b] = held = stay.evicted if copied else int(program.tensor_live[stay.tensor, 1])
+            elif position == 0:
+                action[b] = COPY
+                start[b], end[b] = stay.start, step
+                held = step
+            else:
+                action[b] = NO_COPY
+                start[b], end[b] = min(held, step) + 1, step
+                held = max(held, step)
+    return make_mapping(program, action, offset, start, end)

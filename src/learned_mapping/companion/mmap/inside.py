@@ -125,15 +125,14 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             made.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
         for k, each in enumerate(found[0]["unroll"]):
             steps = [result["unroll"][k] for result in found]
-            cells = {"step": each["step"], "pairs": each["pairs"], "error": each["error"], "size": each["size"]}
-            made.append(
-                row(name, method, "reward_correlation", _mean(steps, "rank_correlation"), n=len(found), **cells)
-            )
+            cells = {key: each[key] for key in ("step", "pairs", "error", "size")}
+            correlation = _mean(steps, "rank_correlation")
+            made.append(row(name, method, "reward_correlation", correlation, n=len(found), **cells))
             share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
             made.append(row(name, method, "reward_error", share, n=len(found), step=each["step"]))
-        early_rank = _mean([each["outcomes"] for each in early], "rank_correlation")
-        made.append(row(name, method, "early_rank_correlation", early_rank, n=len(found)))
-        made.append(row(name, method, "changes_mind", _mean([r["tree"] for r in found], "changes_mind"), n=len(found)))
+        means = {"early_rank_correlation": _mean([each["outcomes"] for each in early], "rank_correlation")}
+        means["changes_mind"] = _mean([result["tree"] for result in found], "changes_mind")
+        made += rows(name, method, means, n=len(found))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
     return assembled(made) | counted(records)
