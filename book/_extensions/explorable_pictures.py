@@ -4,6 +4,8 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from learned_mapping.companion import results
+
 WIDTH = 680
 
 
@@ -98,8 +100,6 @@ def _claims(data: dict[str, Any], label: str) -> str:
 
 def _stored(artifact: str, instance: str, metric: str, methods: dict[str, str], digits: str) -> Callable[..., str]:
     def draw(data: None, label: str) -> str:
-        from learned_mapping.companion import results
-
         rows = results.stored(artifact)["rows"]
         values = {r["method"]: r["value"] for r in rows if (r["instance"], r["metric"]) == (instance, metric)}
         shown = [(name, values[m], format(values[m], digits)) for m, name in methods.items() if m in values]

@@ -18,6 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import figures
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from learned_mapping.style import PALETTE
 
 ICONS = re.compile(r"<(?:script|link)[^>]*(?:fontawesome|fa-[a-z]+-\d+)[^>]*>(?:\s*</script>)?")
 ICON_RULE = re.compile(r"[^{}]*\.fa-[^{}]*\{[^{}]*\}")
@@ -126,11 +130,6 @@ def described(page: str, up: str) -> str:
 
 def draw_picture(path: Path) -> None:
     """The picture that a preview of a link shows: a memory over time, and what the book is."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    from learned_mapping.style import PALETTE
-
     figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="white")
     axes = figure.add_axes((0.06, 0.1, 0.88, 0.42))
     for i, (start, length, low, height) in enumerate(STAYS):

@@ -15,9 +15,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
+from learned_mapping.companion import results
+from learned_mapping.companion.claims import Measure, judge_all, measure
 from learned_mapping.programs.json_io import read_yaml
 
 PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
@@ -39,8 +42,6 @@ def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
 @functools.cache
 def stored(artifact: str) -> dict[str, Any] | None:
     """The stored result, read once: a sentence has up to twenty numbers."""
-    from learned_mapping.companion import results
-
     return results.stored(artifact)
 
 
@@ -51,8 +52,6 @@ def number(rule: dict[str, Any]) -> Number | None:
       rule: ``artifact``, ``rows``, and optionally ``kind``, ``against``, ``over`` as in ``claims.yml``; ``paper`` for
         the paper's own rows.
     """
-    from learned_mapping.companion.claims import Measure, measure
-
     result = stored(rule["artifact"])
     if result is None:
         return None
@@ -71,8 +70,6 @@ def number(rule: dict[str, Any]) -> Number | None:
 @functools.cache
 def verdicts() -> dict[str, str]:
     """The verdict of each claim."""
-    from learned_mapping.companion.claims import judge_all
-
     return {item.claim.id: item.verdict for item in judge_all()}
 
 
@@ -97,8 +94,6 @@ class Sentence(Directive):
     required_arguments = 1
 
     def run(self) -> list:
-        from docutils import nodes
-
         text = say(self.arguments[0], read()[self.arguments[0]])
         box = nodes.container()
         self.state.nested_parse(StringList(text.splitlines(), self.arguments[0]), self.content_offset, box)
@@ -107,8 +102,6 @@ class Sentence(Directive):
 
 def said(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
     """The role ``{said}`mmap.news```: a sentence within a line; of Markdown it may have strong words alone."""
-    from docutils import nodes
-
     parts = re.split(r"\*\*(.+?)\*\*", say(text, read()[text]))
     return [nodes.strong("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts)], []
 

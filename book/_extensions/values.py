@@ -12,6 +12,11 @@ import json
 import re
 from typing import Any
 
+from docutils import nodes
+
+from learned_mapping.companion import results
+from learned_mapping.folders import data_folder
+
 FORMAT = re.compile(r"^(?P<expression>.*?)(?::(?P<form>[+,]*(?:\.\d+)?[fgde%]?))?$", re.S)
 
 
@@ -22,8 +27,6 @@ def of(module: str) -> Any:
 
 def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> Any:
     """The value of the one row of a stored result that these name; a further key ``end`` is ``low`` or ``high``."""
-    from learned_mapping.companion import results
-
     end = keys.pop("end", "value")
     found = results.select(results.load(artifact), instance=instance, method=method, metric=metric, **keys)
     if len(found) != 1:
@@ -33,15 +36,11 @@ def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> 
 
 def rows(artifact: str, **keys: Any) -> list[Any]:
     """The values of all rows of a stored result that have these cells."""
-    from learned_mapping.companion import results
-
     return [found["value"] for found in results.select(results.load(artifact), **keys)]
 
 
 def record(file: str) -> Any:
     """What a JSON file of the data folder holds."""
-    from learned_mapping.folders import data_folder
-
     return json.loads((data_folder() / file).read_text(encoding="utf-8"))
 
 
@@ -61,8 +60,6 @@ def text_of(words: str) -> str:
 
 def value(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
     """The role."""
-    from docutils import nodes
-
     return [nodes.Text(text_of(text))], []
 
 
