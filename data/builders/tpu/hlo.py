@@ -186,6 +186,8 @@ _COMMENT = re.compile(r"(?:\s|/\*.*?\*/)*")
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\]")
 _LAYOUT = re.compile(r"\{([\d,]*)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
 _TILE = re.compile(r"\(([\d,*\- ]*)\)")
+_WORD = re.compile(r"[^,\s]*")
+_STRING_OR_BRACKET = re.compile(r'"(?:\\.|[^"\\])*(?:"|\\?$)|[(){}\[\]]')
 
 
 def parse_shape(text: str, at: int) -> tuple[Shape, int]:
@@ -228,25 +230,11 @@ def parse_index(text: str) -> tuple[int, ...]:
 
 def _balanced(text: str, start: int) -> str:
     """From `start` to where its opening bracket closes; without a bracket, to the next comma. Strings are skipped."""
-    pairs = {"(": ")", "{": "}", "[": "]"}
-    if text[start] not in pairs:
-        end = re.compile(r"[^,\s]*").match(text, start).end()
-        return text[start:end]
-    depth, i, quoted = 0, start, False
-    while i < len(text):
-        c = text[i]
-        if quoted:
-            if c == "\\":
-                i += 1
-            elif c == '"':
-                quoted = False
-        elif c == '"':
-            quoted = True
-        elif c in pairs:
-            depth += 1
-        elif c in ")}]":
-            depth -= 1
-            if depth == 0:
-                return text[start : i + 1]
-        i += 1
+    if text[start] not in "({[":
+        return _WORD.match(text, start)[0]
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text, start):
+        depth += (found[0] in "({[") - (found[0] in ")}]")
+        if depth == 0:
+            return text[start : found.end()]
     raise ValueError("unbalanced brackets")

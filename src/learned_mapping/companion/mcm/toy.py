@@ -1,4 +1,4 @@
-"""Tables of the page on paper 2's problem: the partitions that each rule leaves, and the time of each chip."""
+"""Tables of the pages on paper 2: the partitions that each rule leaves, the time of each chip, the policies."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,8 @@ from learned_mapping.companion.display import Html, listing, provenance_line
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.table import Record
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
+from learned_mapping.learning.checkpoint import read_checkpoint
+from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_path
 from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.repair.engine import repair_arrays
@@ -108,3 +110,28 @@ def domains_table(graph: ComputationGraph, chips: int, decisions: Sequence[tuple
         solver.set_domain(graph.op_names.index(name), {chip})
         steps.append((f"{name} on chip {chip}", *domains()))
     return listing("Domains of the operations under the chain rule", ["decided", *graph.op_names], steps)
+
+
+KINDS = {False: "over chips", True: "of moves"}
+SCORES = ("zeroshot", "finetune")
+COLUMNS = ("policy", "samples", "updates of the copy", "as it is", "fine-tuned", "untrained", "untrained, then PPO")
+
+
+def trained_policies() -> Html:
+    """A row per shipped policy: its training, and scores on the validation graphs beside those of random weights.
+
+    A score is the geometric mean over the graphs of the best throughput so far, averaged over the
+    samples, over the naive greedy's.
+    """
+    rows = []
+    for begun, kind in KINDS.items():
+        for pretraining in range(PRETRAININGS):
+            path = checkpoint_path(pretraining, begun)
+            if not path.exists():
+                continue
+            facts = read_checkpoint(path)[1]["facts"]
+            scores = {row["iteration"]: row for row in facts["scores"]}
+            cells = [f"{facts['samples']:,}", f"{facts['iteration']:,}"]
+            cells += [f"{scores[which][score]:.3f}" for which in (facts["iteration"], 0) for score in SCORES]
+            rows.append((kind, *cells))
+    return listing("Pre-trained policies on the validation graphs", COLUMNS, rows)
