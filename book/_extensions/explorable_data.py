@@ -6,7 +6,6 @@ Everything is computed by the package when the book is built. Each function retu
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from learned_mapping.regal.agent.policy import policy_for
 from learned_mapping.regal.searches.brkga import BrkgaParameters, populations
 from learned_mapping.regal.searches.proposals import spectral_law
 
-BOOK = Path(__file__).resolve().parents[1]
 MIB = 2**20
 CAPACITIES_MIB = (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
 BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -91,11 +91,6 @@ class Artifact:
     assemble: Assemble  # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
     parts: tuple[str, ...] = ()  # Ids of artifacts whose stored results `assemble` reads; they are made first.
 
-    @property
-    def paper(self) -> int:
-        """1 mmap, 2 mcm, 3 regal."""
-        return PAPERS[self.id.partition(".")[0]]
-
 
 def no_runs(profile: str, seeds: int) -> list[Run]:
     """The plan of an artifact that is made of its parts, or of the code itself."""

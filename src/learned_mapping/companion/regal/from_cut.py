@@ -11,6 +11,7 @@ from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.regal.effect import EVALUATIONS, GRAPHS, ROOM, STREAMS, cut_bins, uniform_bins
 from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.companion.regal.methods import brought
+from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.policy import BINS, TRAININGS, policy_for, sample
@@ -73,29 +74,23 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
             if record["method"] == method:
                 groups.setdefault(record["config"]["network"], []).append(record["result"]["graphs"])
         for k, evaluations in enumerate(EVALUATIONS[profile] if groups else ()):
-            cut: dict[str, list[float]] = {}
-            over: dict[str, list[float]] = {}
-            truths, noises = [], []
+            ratios: dict[str, list[tuple[float, float]]] = {}
+            variances = []
             for streams in groups.values():
                 for name in [name for name in streams[0] if all(graphs[name]["room"] for graphs in streams)]:
                     costs = np.log([graphs[name]["costs"][k] for graphs in streams])  # [streams, 1 + DRAWS]
-                    cut.setdefault(name, []).append(float(np.exp(costs[:, 0].mean())))
-                    over.setdefault(name, []).append(float(np.exp((costs[:, 1:] - costs[:, :1]).mean())))
-                    truth, noise = _variances(costs[:, 1:])
-                    truths.append(truth)
-                    noises.append(noise)
-            more = {"evaluations": evaluations, "graphs": len(over), "training_seeds": len(groups)}
-            found.append(gap_row(DATASET, method, "over_cut_percent", _by_graph(over), **more))
+                    pair = np.exp([costs[:, 0].mean(), (costs[:, 1:] - costs[:, :1]).mean()])
+                    ratios.setdefault(name, []).append(tuple(pair))
+                    variances.append(_variances(costs[:, 1:]))
+            # A graph's ratios are one, so that intervals are over graphs.
+            cut, over = np.transpose([geometric_mean(pairs, axis=0) for pairs in ratios.values()])
+            more = {"evaluations": evaluations, "graphs": len(ratios), "training_seeds": len(groups)}
+            found.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
             if method == "start":
-                found.append(gap_row(DATASET, "cut", "effect_percent", _by_graph(cut), **more))
-            for name, values in (("law_spread_percent", truths), ("run_noise_percent", noises)):
+                found.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
+            for name, values in zip(("law_spread_percent", "run_noise_percent"), zip(*variances)):
                 found.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))
     return assembled(found)
-
-
-def _by_graph(ratios: dict[str, list[float]]) -> list[float]:
-    """The geometric mean of each graph's ratios, so that intervals are over graphs."""
-    return [float(np.exp(np.mean(np.log(values)))) for values in ratios.values()]
 
 
 def _variances(costs: np.ndarray) -> tuple[float, float]:
