@@ -1,15 +1,16 @@
 """Small pictures of what a reader has to know: fast memory and its copy engine, MuZero, GraphSAGE, PPO, Beta laws."""
 
+from functools import partial
+
 from explorable_pictures import _box, _svg, _text
 
+from learned_mapping.companion.figures import svg
 
-def _line(x0: float, y0: float, x1: float, y1: float, more: str = 'class="lm-edge"') -> str:
-    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
+_line = partial(svg.line, more='class="lm-edge"')
 
 
 def _path(points: list[tuple[float, float]], more: str) -> str:
-    joined = "".join(f"{'L' if i else 'M'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(points))
-    return f'<path d="{joined}" {more}/>'
+    return svg.path((f"{'L' if i else 'M'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(points)), more)
 
 
 def _node(x: float, y: float, words: str, r: float = 17) -> str:

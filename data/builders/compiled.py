@@ -80,9 +80,14 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
     return known
 
 
-def _compile(name: str) -> tuple[Compilation, HloProgram, list[Priceable]]:
+def compile_workload(name: str, **options: Any) -> Compilation:
+    """One of the workloads through the compiler, with options of `compile_for_tpu`."""
     function, arguments, donated = function_and_arguments(name)
-    compilation = compile_for_tpu(function, arguments, donate=donated)
+    return compile_for_tpu(function, arguments, donate=donated, **options)
+
+
+def _compile(name: str) -> tuple[Compilation, HloProgram, list[Priceable]]:
+    compilation = compile_workload(name)
     program = hlo_program(compilation.before)
     return compilation, program, plan(compilation.before, program, fast_bytes=V4.fast_bytes)
 

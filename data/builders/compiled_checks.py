@@ -16,13 +16,13 @@ from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
 
-from .compiled import PRICES, read_prices
+from .compiled import PRICES, compile_workload, read_prices
 from .tpu import latency_tables as tables
-from .tpu.compiler import V4, Compilation, CompilerError, compile_for_tpu
+from .tpu.compiler import V4, Compilation, CompilerError
 from .tpu.extract import total_cycles
 from .tpu.hlo_program import hlo_program
 from .tpu.pricing import price
-from .workloads import WORKLOADS, function_and_arguments
+from .workloads import WORKLOADS
 
 FULL_SECONDS = 300.0  # A full compilation may take this long.
 
@@ -81,13 +81,10 @@ def held_out(compilation: Compilation, prices: tables.Prices, count: int, rng: n
 
 def full_cycles(name: str) -> dict[str, Any]:
     """Cycles of two full compilations, CMEM on and off; None where one does not end in `FULL_SECONDS`."""
-    function, arguments, donated = function_and_arguments(name)
     result: dict[str, Any] = {}
     for key, assign in (("compiled_cycles", True), ("compiled_slow_cycles", False)):
         try:
-            compiled = compile_for_tpu(
-                function, arguments, donate=donated, assign=assign, cycles=True, seconds=FULL_SECONDS
-            )
+            compiled = compile_workload(name, assign=assign, cycles=True, seconds=FULL_SECONDS)
             result |= {key: total_cycles(compiled.generated), key.replace("cycles", "seconds"): compiled.seconds}
         except CompilerError:
             return {"compiled_cycles": None, "compiled_slow_cycles": None}
@@ -105,10 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.names or WORKLOADS:
         record = read_checks(folder / CHECKS).get(name, {})
         if options.tables and "weighted_error" not in record:
-            function, args, donated = function_and_arguments(name)
-            compilation = compile_for_tpu(function, args, donate=donated)
             rng = np.random.default_rng([2023, list(WORKLOADS).index(name)])
-            record |= held_out(compilation, prices, options.tables, rng)
+            record |= held_out(compile_workload(name), prices, options.tables, rng)
         if options.full and "compiled_cycles" not in record:
             record |= full_cycles(name)
         checks = read_checks(folder / CHECKS) | {name: record}

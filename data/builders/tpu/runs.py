@@ -17,9 +17,8 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
 
-from ..compiled import read_prices
-from ..workloads import function_and_arguments
-from .compiler import CompilerError, compile_for_tpu
+from ..compiled import compile_workload, read_prices
+from .compiler import CompilerError
 from .hlo_probe import signature
 from .hlo_program import Resolver
 from .latency_tables import complete_table, subset_key, subset_of, varied_units
@@ -32,8 +31,7 @@ def origin(instance: str):
     program, _ = load(instance)
     kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
     if not kept.exists():
-        function, arguments, donated = function_and_arguments(instance)
-        write_bytes(kept, compile_for_tpu(function, arguments, donate=donated).before_text.encode())
+        write_bytes(kept, compile_workload(instance).before_text.encode())
     found = source(read_bytes(kept).decode(), program)
     cache = PriceCache(build_folder() / "prices.jsonl")
     stored = read_prices(SETS["compiled"].path / "prices.json.gz")
