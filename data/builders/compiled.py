@@ -56,7 +56,8 @@ def build(
         mine = {item.signature: prices[item.signature] for item in planned if item.signature in prices}
         used |= mine
         store(items, name, compilation, program, mine)
-    write_prices(folder / PRICES, used)
+    ordered = {key: dict(sorted(used[key].items())) for key in sorted(used)}
+    write_json(folder / PRICES, {"schema": "learned-mapping/prices/1", "prices": ordered})
     facts = {"prices_file": PRICES, "prices_sha256": file_sha256(folder / PRICES), "signatures": len(used)}
     return Manifest("compiled", SETS["compiled"].about, None, tuple(items), facts)
 
@@ -141,12 +142,6 @@ def read_prices(path: Path) -> Prices:
             for key, cycles in subsets.mapping(1 << MAX_VARIED).items()
         }
     return prices
-
-
-def write_prices(path: Path, prices: Mapping[str, Mapping[str, int | None]]) -> None:
-    """Writes prices, sorted, whole or not at all."""
-    ordered = {key: dict(sorted(prices[key].items())) for key in sorted(prices)}
-    write_json(path, {"schema": "learned-mapping/prices/1", "prices": ordered})
 
 
 def _merge(known: Prices, more: Mapping[str, Mapping[str, int | None]]) -> None:

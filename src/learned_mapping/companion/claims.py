@@ -347,11 +347,12 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
             text += f"<br><em>{html.escape(claim.not_testable)}</em>"
         if claim.decided_by:
             text += f"<br><em>Decided by {html.escape(claim.decided_by)}.</em>"
+        ours = f"<code>{html.escape(claim.ours.get('method', ''))}</code>{_cell(item.ours)}" if item.ours else ""
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
             f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b>{_cell(item.measured)}</td>'
             f'<td class="lm-wrap lm-narrow">{html.escape(claim.number)}</td>'
-            f'<td class="lm-wrap lm-narrow">{_ours(item)}</td></tr>'
+            f'<td class="lm-wrap lm-narrow">{ours}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, body)
 
@@ -364,9 +365,3 @@ def _cell(measured: Measured | None) -> str:
     if measured.low != measured.high:
         shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
     return shown
-
-
-def _ours(item: Judged) -> str:
-    if item.ours is None:
-        return ""
-    return f"<code>{html.escape(item.claim.ours.get('method', ''))}</code>{_cell(item.ours)}"

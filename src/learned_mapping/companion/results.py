@@ -103,6 +103,7 @@ def make(
         fault = f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again without it"
         raise InputError(runs_path(artifact.id, profile), "result", fault) from error
     distinct = {record["digest"]: record for record in records}.values()
+    sets = DATA.get(artifact.id, DATA.get(artifact.id.partition(".")[0], ()))
     result = {
         "schema": SCHEMA,
         "id": artifact.id,
@@ -114,7 +115,7 @@ def make(
         "machine": machine() | _rates(records),
         "versions": versions(),
         "fingerprints": _made_by(records, parts),
-        "data": _data_of(artifact.id),
+        "data": {name: data_digest(name) for name in sets},
         "rows": assembled["rows"],
         "paper": reported(artifact.id),
         "validated": int(assembled["validated"]),
@@ -156,12 +157,6 @@ def _made_by(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]])
         if digest and found.get(key) in (None, now.get(key)):
             found[key] = digest
     return dict(sorted(found.items()))
-
-
-def _data_of(artifact_id: str) -> dict[str, str]:
-    """Data set -> digest of its content, for the sets that an artifact, or else its paper, is measured on."""
-    sets = DATA.get(artifact_id, DATA.get(artifact_id.partition(".")[0], ()))
-    return {name: data_digest(name) for name in sets}
 
 
 def data_digest(name: str) -> str:

@@ -47,10 +47,6 @@ def picture(width: float, height: float, parts: Iterable[str], *, pixels: int = 
     return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
 
 
-def _named(picture: str, words: str) -> str:
-    return picture.replace('role="img"', f'role="img" aria-label="{html.escape(words)}"', 1)
-
-
 def stepper(
     pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, *, name: str = "lm-stepthrough"
 ) -> str:
@@ -73,9 +69,10 @@ def stepper(
         for colour, words in legend.items()
     )
     figures = "".join(
-        f'<figure data-frame="{i}" style="margin:0 0 1em">{_named(picture, words)}'
-        f"<figcaption>{html.escape(words)}</figcaption></figure>"
-        for i, (picture, words) in enumerate(pictures)
+        f'<figure data-frame="{i}" style="margin:0 0 1em">'
+        + picture.replace('role="img"', f'role="img" aria-label="{words}"', 1)
+        + f"<figcaption>{words}</figcaption></figure>"
+        for i, (picture, words) in enumerate((picture, html.escape(words)) for picture, words in pictures)
     )
     script = SCRIPT.replace("NAME", name)
     buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
