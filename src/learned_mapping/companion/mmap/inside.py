@@ -5,16 +5,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import (
-    counted,
-    judged,
-    learning_rows,
-    load,
-    num_buffers,
-    program_digest,
-    replayed,
-    thinned,
-)
+from learned_mapping.companion.mmap import runs
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import (
@@ -55,7 +46,7 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
     from learned_mapping.mmap.agent.config import config_for
 
-    program, _ = load(instance)
+    program, _ = runs.load(instance)
     agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
     budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
     agent.start(budget)
@@ -70,12 +61,12 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     train(agent, budget.spent, log=log)
     spent, along = budget.seconds, inside.along_best(agent)
     games, actions = inside.played(agent, count, TEMPERATURE)
-    return judged(program, replayed(program, "".join(map(str, along.guide.actions)))) | {
+    return runs.judged(program, runs.replayed(program, "".join(map(str, along.guide.actions)))) | {
         "samples": budget.samples,
         "seconds": spent,
         "updates": float(agent.learner.updates),
         "decisions": float(agent.decisions),
-        "log": thinned(log.rows),
+        "log": runs.thinned(log.rows),
         "early": early,
         "unroll": inside.unroll(agent, inside.along(agent, actions), STEPS),
         "outcomes": inside.compared(inside.outcomes(agent, along)),
@@ -86,12 +77,12 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 def plan_inside(profile: str, seeds: int) -> list[Run]:
     """One training and a look on each program; long runs, and in ``quick`` none."""
-    runs = []
+    planned = []
     for name in workloads(profile) if profile != "quick" else ():
-        large = num_buffers(name) > LARGE
-        config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": program_digest(name)}
-        runs += [Run("mmap.inside", AGENT, name, config, seed, long=True) for seed in range(min(seeds, SEEDS))]
-    return runs
+        large = runs.num_buffers(name) > LARGE
+        config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": runs.program_digest(name)}
+        planned += [Run("mmap.inside", AGENT, name, config, seed, long=True) for seed in range(min(seeds, SEEDS))]
+    return planned
 
 
 def assemble_inside(profile: str, records: list[Record]) -> Record:
@@ -103,7 +94,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     for (name, method), group in grouped(records).items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
-        made += learning_rows(name, method, found)
+        made += runs.learning_rows(name, method, found)
         made.append(summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
         outcomes = [result["outcomes"] for result in found]
         made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
@@ -135,7 +126,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
         made += rows(name, method, means, n=len(found))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
-    return assembled(made) | counted(records)
+    return assembled(made) | runs.counted(records)
 
 
 def _mean(found: list[dict[str, Any]], key: str) -> float | None:

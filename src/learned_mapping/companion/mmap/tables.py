@@ -11,18 +11,8 @@ import numpy as np
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.display import Html, listing
-from learned_mapping.companion.mmap.runs import (
-    compiler_latency_s,
-    counted,
-    learned,
-    learning_rows,
-    load,
-    manifest,
-    plan_one_round,
-    plan_run,
-    program_digest,
-    trainings,
-)
+from learned_mapping.companion.mmap import runs
+from learned_mapping.companion.mmap.runs import load
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.companion.records import read_record
@@ -67,7 +57,7 @@ def proven() -> dict[str, float]:
 def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
     table, found = results.load("mmap.table2"), {}
-    for name in {record["program"] for record in trainings()}:
+    for name in {record["program"] for record in runs.trainings()}:
         known = {each["method"]: each["value"] for each in results.select(table, instance=name, metric="return")}
         best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
         found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
@@ -76,7 +66,7 @@ def levels() -> dict[str, dict[str, float]]:
 
 def long_programs() -> list[str]:
     """The programs that the agent plays in windows."""
-    return [item.name for item in manifest().items if item.facts["buffers"] >= LONG]
+    return [item.name for item in runs.manifest().items if item.facts["buffers"] >= LONG]
 
 
 def programs_table() -> Html:
@@ -109,7 +99,7 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
     """Two bounds per program; the methods' returns are those of `mmap.table2`."""
     config = {"bound-lp": {}, "bound": {"seconds": BOUND_SECONDS[profile]}}
     return [
-        Run("mmap.bound", method, name, config[method] | {"program": program_digest(name)})
+        Run("mmap.bound", method, name, config[method] | {"program": runs.program_digest(name)})
         for name in workloads(profile)
         for method in config
     ]
@@ -132,13 +122,13 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
         if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
             gap = [100.0 * (1.0 - each[end] / bound) for end in ("value", "high", "low")]
             found.append(interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
-    return from_part(table, found + learned(table))
+    return from_part(table, found + runs.learned(table))
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
     """One long search, counted in games so that it can be repeated exactly."""
     config = {"samples": FIG1_GAMES[profile], "keep": True}
-    return [plan_run("edit-search", "alexnet_train_batch_32", config)]
+    return [runs.plan_run("edit-search", "alexnet_train_batch_32", config)]
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
@@ -146,14 +136,14 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     (record,) = records
     key, result = (record["instance"], record["method"]), record["result"]
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
-    speedup = compiler_latency_s(*load(record["instance"])) / result["costs"]["latency_s"]
+    speedup = runs.compiler_latency_s(*load(record["instance"])) / result["costs"]["latency_s"]
     rows = [row(*key, "return", result["costs"]["return"], n=1, **about), row(*key, "speedup", speedup, n=1)]
-    return assembled(rows) | counted(records)
+    return assembled(rows) | runs.counted(records)
 
 
 def with_alias_groups() -> tuple[str, ...]:
     """The compiled programs in which a dead end is possible, smallest first."""
-    items = [item for item in manifest().items if item.facts["alias_groups"]]
+    items = [item for item in runs.manifest().items if item.facts["alias_groups"]]
     return tuple(item.name for item in sorted(items, key=lambda item: (item.facts["buffers"], item.name)))
 
 
@@ -174,15 +164,16 @@ def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
     """Random play on every program with alias groups, once; one round of the agent with
     Drop-backup and without on `TRAINED`."""
     names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
-    runs = [
-        Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": program_digest(name)})
+    planned = [
+        Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": runs.program_digest(name)})
         for name in names
     ]
     if profile in AGENT_SECONDS:
         seconds = AGENT_SECONDS[profile]
         for seed in range(min(seeds, TRAINED_SEEDS)):
-            runs += [plan_one_round(TRAINED, seconds, seed), plan_run(ARMS[1], TRAINED, {"seconds": seconds}, seed)]
-    return runs
+            planned.append(runs.plan_one_round(TRAINED, seconds, seed))
+            planned.append(runs.plan_run(ARMS[1], TRAINED, {"seconds": seconds}, seed))
+    return planned
 
 
 def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
@@ -205,19 +196,19 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
         }
         found += [mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
-            run = plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
+            run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
                 found += trained_rows(record["instance"], "muzero", [stored["result"]])
     for key, group in groups.items():
         found += trained_rows(*key, group)
-    return assembled(found) | counted([record for record in records if record["method"] in ARMS])
+    return assembled(found) | runs.counted([record for record in records if record["method"] in ARMS])
 
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth
     (of rounds: of the last games of the best one), with the curve of the first training,
     ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
-    made: list[Row] = learning_rows(instance, method, found)
+    made: list[Row] = runs.learning_rows(instance, method, found)
     made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
     logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]
     if not all(logs):
