@@ -207,13 +207,11 @@ def repair_table(graph: ComputationGraph, chips: int, candidate: Sequence[int], 
         return "valid" if judged.valid else "against " + ", ".join(rules)
 
     repaired, count = [domain[0] for domain in steps[-1].after], summary(steps)
+    same = sum(a == b for a, b in zip(repaired, candidate))
     lines = [
         ("the candidate", verdict(candidate)),
         ("after the repair", verdict(repaired)),
-        (
-            "operations on the candidate's chip",
-            f"{sum(a == b for a, b in zip(repaired, candidate))} of {graph.num_ops}",
-        ),
+        ("operations on the candidate's chip", f"{same} of {graph.num_ops}"),
         ("chips that had to be drawn", count["drawn"]),
         ("decisions taken back", count["undone"]),
     ]

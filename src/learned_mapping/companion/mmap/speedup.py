@@ -21,16 +21,8 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.display import Html, grid
-from learned_mapping.companion.mmap.runs import (
-    XLA,
-    counted,
-    learned,
-    learning_rows,
-    load,
-    num_buffers,
-    plan_run,
-    replayed,
-)
+from learned_mapping.companion.mmap import runs
+from learned_mapping.companion.mmap.runs import XLA, load
 from learned_mapping.companion.records import read_record
 from learned_mapping.companion.table import (
     Record,
@@ -85,24 +77,24 @@ def programs(profile: str) -> tuple[str, ...]:
 
 def agent_seconds(profile: str, name: str) -> float:
     """CPU seconds of the agent, and of the edit search, on a program."""
-    longer = [seconds for least, seconds in AGENT_LONGER.items() if num_buffers(name) > least]
+    longer = [seconds for least, seconds in AGENT_LONGER.items() if runs.num_buffers(name) > least]
     return longer[-1] if longer and profile == "full" else AGENT_SECONDS[profile]
 
 
 def plan_table3(profile: str, seeds: int) -> list[Run]:
     """The compiler's mapping and the searches on every program, the agent's and the edit search's
     runs equally long; several trainings on some."""
-    runs = [plan_run(XLA, name, {}) for name in programs(profile)]
+    planned = [runs.plan_run(XLA, name, {}) for name in programs(profile)]
     repeated = {each["instance"] for each in reported("mmap.table4")}
     for name in programs(profile):
-        runs.append(plan_run(RULE, name, {"seconds": SECONDS[profile]}))
+        planned.append(runs.plan_run(RULE, name, {"seconds": SECONDS[profile]}))
         trains = profile in AGENT_SECONDS
         config = {"seconds": agent_seconds(profile, name) if trains else SECONDS[profile]}
-        runs.append(plan_run(OURS, name, config, long=trains))
+        planned.append(runs.plan_run(OURS, name, config, long=trains))
         if trains:
             count = min(seeds, SEEDS_REPEATED) if name in repeated else 1
-            runs += [plan_run(AGENT, name, config, seed) for seed in range(count)]
-    return runs
+            planned += [runs.plan_run(AGENT, name, config, seed) for seed in range(count)]
+    return planned
 
 
 def assemble_table3(profile: str, records: list[Record]) -> Record:
@@ -116,7 +108,7 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
             speeds.setdefault(each["method"], {})[each["instance"]] = each["value"]
     for method, values in speeds.items():
         made += over_all(method, list(values.values()))
-    return assembled(made + agent_rows(made, groups, speeds)) | counted(records)
+    return assembled(made + agent_rows(made, groups, speeds)) | runs.counted(records)
 
 
 def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
@@ -126,17 +118,17 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
     (compiler,), extra = groups[XLA], {"program": groups[XLA][0]["config"]["program"]}
     baseline = latency_s(compiler)
     for method, group in groups.items():
-        runs, times, about = [r["result"] for r in group], np.array([latency_s(r) for r in group]), {}
-        more = extra | ({"stages": runs[0]["stages"]} if runs[0].get("stages") else {})
+        found, times, about = [r["result"] for r in group], np.array([latency_s(r) for r in group]), {}
+        more = extra | ({"stages": found[0]["stages"]} if found[0].get("stages") else {})
         made.append(mean_row(name, method, "latency_s", times, **more))
-        columns = {"stall_s": [sum(result["stalls"].values()) for result in runs]}
-        columns["return"] = [result["costs"].get("return", 0.0) for result in runs]
-        columns |= {"best_found": [r["best_found"] for r in runs]} if all("best_found" in r for r in runs) else {}
+        columns = {"stall_s": [sum(result["stalls"].values()) for result in found]}
+        columns["return"] = [result["costs"].get("return", 0.0) for result in found]
+        columns |= {"best_found": [r["best_found"] for r in found]} if all("best_found" in r for r in found) else {}
         made += summaries(name, method, columns, statistic=np.mean)
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
-            made += first_rounds(name, method, runs)
-            made += [each for m in (method, PRODS[method]) for each in learning_rows(name, m, runs)]
+            made += first_rounds(name, method, found)
+            made += [each for m in (method, PRODS[method]) for each in runs.learning_rows(name, m, found)]
         speeds = {method: baseline / times}
         if method in PRODS or method == RULE:
             speeds[PRODS.get(method, RULE_PROD)] = baseline / np.minimum(times, baseline)
@@ -252,7 +244,7 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
     for leader in ranked(table):
         others = results.select(table, instance=leader["instance"], metric="speedup")
         found += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
-    return from_part(table, found + learned(table))
+    return from_part(table, found + runs.learned(table))
 
 
 def groups(table: Record) -> dict[str, str]:
@@ -277,7 +269,7 @@ def assemble_fig6(profile: str, records: list[Record]) -> Record:
             made.append(row(name, AGENT, "latency_s", latency, n=1, group=group, game=number, **{"return": value}))
         found = {"correlation": pearson(*points.T), "rank_correlation": pearson(*rankdata(points, axis=0).T)}
         made += rows(name, AGENT, found, n=len(points), group=group)
-        made += [each for each in learned(table) if (each["instance"], each["method"]) == (name, AGENT)]
+        made += [each for each in runs.learned(table) if (each["instance"], each["method"]) == (name, AGENT)]
     return from_part(table, made)
 
 
@@ -289,7 +281,7 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
 def assemble_table5(profile: str, records: list[Record]) -> Record:
     """The correlations of `mmap.fig6` beside the speedups of `mmap.table4`."""
     figure, table = results.load("mmap.fig6", profile), results.stored("mmap.table4", profile)
-    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + learned(figure)
+    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + runs.learned(figure)
     for name in dict.fromkeys(each["instance"] for each in found) if table else ():
         found += results.select(table, instance=name, method=AGENT, metric="speedup")
     return from_part(figure, found)
@@ -334,17 +326,17 @@ def marked_tensor(program: Program, mapping: Mapping) -> int:
 
 def plan_fig8(profile: str, seeds: int) -> list[Run]:
     """The compiler's mapping; the agent's is the best of `mmap.table3`, in ``quick`` the edit search stands for it."""
-    runs = [plan_run(XLA, FIG8_PROGRAM, {})]
+    planned = [runs.plan_run(XLA, FIG8_PROGRAM, {})]
     if profile == "quick":
-        runs.append(plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True}))
-    return runs
+        planned.append(runs.plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True}))
+    return planned
 
 
 def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[Record]:
     """The records of the agent's runs of `mmap.table3`; raises `InputError` where none of them is there."""
     folder, config = results.runs_path("mmap.table3", "full"), {"seconds": seconds}
-    runs = (read_record(folder, plan_run(AGENT, instance, config, seed)) for seed in seeds)
-    found = [record for record in runs if record is not None]
+    there = (read_record(folder, runs.plan_run(AGENT, instance, config, seed)) for seed in seeds)
+    found = [record for record in there if record is not None]
     if not found:
         raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
     return found
@@ -367,7 +359,7 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     (agent,) = searched or [best_game(name)]
     program, own = load(name)
     kept = agent["result"].get("mapping")
-    mapping = replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
+    mapping = runs.replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
     mappings = {agent["method"]: mapping, compiler["method"]: own}
     tensor = marked_tensor(program, mapping)
     size = int(program.tensor_bytes[tensor])
@@ -391,8 +383,8 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
         made += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
     made.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))
-    made += learning_rows(name, AGENT, [agent["result"]])
-    return assembled(made) | counted([compiler, agent])
+    made += runs.learning_rows(name, AGENT, [agent["result"]])
+    return assembled(made) | runs.counted([compiler, agent])
 
 
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:
