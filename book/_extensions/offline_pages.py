@@ -30,8 +30,7 @@ TABLES = re.compile(r'(?:<div class="lm-table"[^>]*><table.*?</table></div>\s*)+
 CAPTION = re.compile(r"<caption>(.*?)</caption>", re.S)
 FOLDED_ROWS = 7
 """Tables that have at least so many rows together are folded, so that a page is no recital."""
-UNFOLDED = {"claims.html", "ledger.html", "data.html"}
-"""Pages that are there for their tables."""
+UNFOLDED = {"claims.html", "ledger.html", "data.html"}  # Pages that are there for their tables.
 TAG = re.compile(r"<(script|style|svg|mjx-container)\b.*?</\1>|<[^>]+>", re.S)
 EXCERPTS = """<script src="page_words.js"></script><script>
 (function () {

@@ -15,8 +15,7 @@ from .mcm_chips import chip_count, longest_chain
 
 MAX_IDEALS = 50_000
 """For wider graphs the dynamic programme would run for minutes; CP-SAT is asked instead."""
-CP_SAT_EFFORT = 15.0
-"""Limit of CP-SAT's work, in its own units: the same result everywhere."""
+CP_SAT_EFFORT = 15.0  # Limit of CP-SAT's work, in its own units: the same result everywhere.
 IDEALS, CP_SAT = "ideals", "cp-sat"
 
 

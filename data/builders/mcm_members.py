@@ -74,8 +74,7 @@ class Family:
     kind: str  # `CONVOLUTIONAL` or `RECURRENT`.
     source: str  # The publication.
     model: str  # A key of `MODELS`.
-    members: Mapping[str, Mapping[str, Any]]
-    """Options of each graph, by the graph's name."""
+    members: Mapping[str, Mapping[str, Any]]  # Options of each graph, by the graph's name.
     always: Mapping[str, Any] = field(default_factory=dict)  # Options all members have.
 
 

@@ -27,13 +27,9 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import BALANCED, FOLLOW, Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.searches import stochastic
 from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
-from learned_mapping.mcm.searches.stochastic import (
-    AnnealingParameters,
-    BalancedParameters,
-    annealing,
-    annealing_from_balance,
-)
+from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
 
 from .training.command import say, write_tuning
 
@@ -78,9 +74,9 @@ def annealing_parameters() -> dict[str, Any]:
                 budget, rng, options = Budget(samples=POLICY_SAMPLES, cpu=True), np.random.default_rng(seed), {}
                 options["parameters"] = parameters(**point)
                 if kind == "balanced":
-                    annealing_from_balance(task.model, task.arrays, task.repair, rng, budget, **options)
+                    stochastic.annealing_from_balance(task.model, task.arrays, task.repair, rng, budget, **options)
                 else:
-                    annealing(task.model, task.repair, rng, budget, **options)
+                    stochastic.annealing(task.model, task.repair, rng, budget, **options)
                 logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
             rows.append({"start": kind, **point, "over_optimum": float(np.exp(np.mean(logs)))})
             say(rows[-1])
@@ -95,8 +91,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     BEGUN: [{}, {"moved": 3.0}, {"learning_rate": 1e-3}],
 }  # fmt: skip
 """Of paper 2's policy from scratch: what differs from the usual settings; the first of each are those."""
-FROZEN = ({}, {"moved": 3.0})
-"""Of the policy that begins at partitions, without learning."""
+FROZEN = ({}, {"moved": 3.0})  # Of the policy that begins at partitions, without learning.
 POLICY_SAMPLES, SEEDS = 1000, 3
 
 

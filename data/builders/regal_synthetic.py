@@ -34,12 +34,10 @@ from .topology import topology_digest
 NAME = "regal-synthetic"
 COUNTS: Mapping[str, int] = MappingProxyType({"train": 10_000, "validation": 1_000, "test": 1_000})
 """Graphs by split, as in the authors' release; candidates that pass fill the splits in this order."""
-LOW_EVALUATIONS = 500
-"""Evaluations of the short search: the first generation and five more."""
+LOW_EVALUATIONS = 500  # Evaluations of the short search: the first generation and five more.
 HIGH_EVALUATIONS = 5000
 """Evaluations of the long search, as in the paper's experiments (Section 3.2)."""
-RUNTIME_RATIO = 0.8
-"""The long search's running time over the short one's, at most: 20% better."""
+RUNTIME_RATIO = 0.8  # The long search's running time over the short one's, at most: 20% better.
 MEMORY_SHARE = 0.25
 """Where a device's memory lies between what the largest op needs and what running all on one device needs."""
 PARAMETERS = BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.15, bias=0.7)

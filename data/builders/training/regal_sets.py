@@ -33,8 +33,7 @@ from .command import say
 from .elites import Elites, find_elites, joined, origin_laws, own_elite
 from .imitation import Example
 
-LARGEST_OPS = 600
-"""Of a training or validation graph: larger ones cost too much to search."""
+LARGEST_OPS = 600  # Of a training or validation graph: larger ones cost too much to search.
 SYNTHETIC_GRAPHS = 120  # Training graphs taken of the synthetic set, from the first on.
 ELITE_EVALUATIONS = 5_000
 OWN_EVALUATIONS = 4_000

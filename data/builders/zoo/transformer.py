@@ -13,8 +13,7 @@ from .layers import (
     multi_head_attention,
 )
 
-Cache = list[tuple[jax.Array, jax.Array]]
-"""Keys and values of each layer, [B, H, M, D / H]."""
+Cache = list[tuple[jax.Array, jax.Array]]  # Keys and values of each layer, [B, H, M, D / H].
 
 
 def language_model_loss(

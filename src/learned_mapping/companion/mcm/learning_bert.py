@@ -4,23 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, table
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of
 from learned_mapping.companion.mcm.levels import LEAST, at_least, best_so_far, curve_of, level_row, log_curves
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    by,
-    frame,
-    from_part,
-    ratio_rows,
-    row,
-    summaries,
-    summary_row,
-    sweep,
-)
+from learned_mapping.companion.table import Record, Row
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
@@ -52,7 +40,7 @@ TEN_MINUTES = int(600 // SECONDS_A_SAMPLE)  # Samples that it takes in the time 
 
 def plan_fig6(profile: str, seeds: int) -> list[Run]:
     """Rules once, searches by seed."""
-    runs = sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
+    runs = table.sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
     for method in available(SEARCHES):
         config = {"samples": SAMPLES[profile]} | ({} if profile == "full" else {"network": profile})
         runs += sweep_of("silicon.solve", method, GRAPH, config, seeds)
@@ -64,7 +52,7 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
 def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     """Throughput without noise, over the naive greedy and over the static optimum; curves are of measurements."""
     short = [r for r in records if r["method"] not in RULES and r["config"].get("samples") == EARLY_SAMPLES]
-    by_method = by((r for r in records if r not in short), "method")
+    by_method = table.by((r for r in records if r not in short), "method")
     naive = records[0]["result"]["naive"]
     best = by_method["optimum"][0]["result"]["throughput"]
     plain = [(level, f"{level:.2f}") for level in LEVELS]
@@ -75,11 +63,11 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
             shares.append((float(np.exp(logs[..., -1].mean())), f"{method} after {REACHED_AFTER}"))
     found: list[Row] = []
     for method, here in by_method.items():
-        runs = frame(here)
+        runs = table.frame(here)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
         columns |= {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "seconds": runs.seconds}
-        found += summaries(INSTANCE, method, columns)
+        found += table.summaries(INSTANCE, method, columns)
         found += learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
@@ -91,17 +79,17 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         mean = np.exp(logs.mean((0, 1)))
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
         measured = np.exp(logs[0, :, -1])
-        found.append(summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
+        found.append(table.summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
     whole, early = (
         {method: [r["result"]["throughput"] for r in here] for method, here in groups.items()}
-        for groups in (by_method, by(short, "method"))
+        for groups in (by_method, table.by(short, "method"))
     )
     curves = {method: [r["result"]["curve"] for r in here] for method, here in by_method.items() if method not in RULES}
     soon = {method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here] for method, here in curves.items()}
     for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
-        found += ratio_rows(INSTANCE, scores, CONTRASTS, **more)
-    return assembled(found, valid=(r["result"]["valid"] for r in records))
+        found += table.ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    return table.assembled(found, valid=(r["result"]["valid"] for r in records))
 
 
 def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
@@ -111,5 +99,5 @@ def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
     for reached in list(found):
         minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
         more = {"target": reached["target"], "n": reached["n"]}
-        found += [at_least(reached), row(INSTANCE, reached["method"], "minutes", minutes, **more)]
-    return from_part(figure, found + learnt_rows(figure))
+        found += [at_least(reached), table.row(INSTANCE, reached["method"], "minutes", minutes, **more)]
+    return table.from_part(figure, found + learnt_rows(figure))

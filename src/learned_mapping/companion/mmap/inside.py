@@ -4,21 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.companion import table
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap import runs
 from learned_mapping.companion.mmap.table2 import LARGE, workloads
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    interval_row,
-    mean_row,
-    row,
-    rows,
-    summary_row,
-)
+from learned_mapping.companion.table import Record, Row, row, rows
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
@@ -91,11 +82,11 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     exact outcomes the rank correlation; whole games with the search and without, and their
     difference, its interval over trainings and their games; the tree of one decision."""
     made: list[Row] = []
-    for (name, method), group in grouped(records).items():
+    for (name, method), group in table.grouped(records).items():
         found = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
         made += runs.learning_rows(name, method, found)
-        made.append(summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
+        made.append(table.summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
         outcomes = [result["outcomes"] for result in found]
         made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
         early = [result["early"] for result in found]
@@ -105,10 +96,10 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             }
             for arm in (AGENT, MORE):
                 ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
-                made.append(interval_row(name, arm, f"{prefix}search_gain", ends, n=len(found), baseline=HEAD))
+                made.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(found), baseline=HEAD))
             for arm, games in scores.items():
                 values = [value for each in games.values() for value in each]
-                made.append(mean_row(name, arm, f"{prefix}whole_games", values))
+                made.append(table.mean_row(name, arm, f"{prefix}whole_games", values))
         curve = [each for each in found[0]["log"] if each["value_error"] is not None]
         shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):
@@ -126,7 +117,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
         made += rows(name, method, means, n=len(found))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
-    return assembled(made) | runs.counted(records)
+    return table.assembled(made) | runs.counted(records)
 
 
 def _mean(found: list[dict[str, Any]], key: str) -> float | None:
