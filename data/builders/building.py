@@ -7,15 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.companion.datasets import manifest as manifests
 from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import (
-    COLUMNS,
-    FILE_NAME,
-    SCHEMA,
-    Item,
-    Manifest,
-    manifest_from_json,
-)
+from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import write_graph, write_program
@@ -57,7 +51,7 @@ def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:
       InputError: it would not read back: a name twice, a path outside the folder, a fact that JSON lacks.
     """
     data = manifest_text(manifest).encode("utf-8")
-    manifest_from_json(parse_json(data, path))
+    manifests.manifest_from_json(parse_json(data, path))
     write_bytes(path, data)
 
 
@@ -67,10 +61,10 @@ def manifest_text(manifest: Manifest) -> str:
     def dumped(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    rows = [{name: getattr(item, name) for name in COLUMNS} | dict(item.facts) for item in manifest.items]
+    rows = [{name: getattr(item, name) for name in manifests.COLUMNS} | dict(item.facts) for item in manifest.items]
     items = "".join(f"{'' if i == 0 else ','}\n  {dumped(row)}" for i, row in enumerate(rows))
     head = {
-        "schema": SCHEMA,
+        "schema": manifests.SCHEMA,
         "set": manifest.set,
         "about": manifest.about,
         "seed": manifest.seed,
@@ -100,7 +94,7 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
         fresh.mkdir()
         module, _, function = chosen.builder.partition(".")
         manifest = getattr(registry.builder(module), function)(fresh, progress=progress)
-        write_manifest(fresh / FILE_NAME, manifest)
+        write_manifest(fresh / manifests.FILE_NAME, manifest)
         for kept in (CARD, *chosen.records):
             if (target / kept).is_file():
                 shutil.copyfile(target / kept, fresh / kept)

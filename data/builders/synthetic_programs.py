@@ -5,14 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.program import (
-    NO_ALIAS,
-    Program,
-    Step,
-    instruction_latency_table,
-    program_of_steps,
-    varied_buffers,
-)
+from learned_mapping.programs import program as programs
+from learned_mapping.programs.program import NO_ALIAS, Program, Step
 
 MEDIAN_BYTES = 2**20  # Median size of a tensor.
 
@@ -123,14 +117,14 @@ def random_program(
         flop = intensity * sum(touched) / machine.hbm_bytes_per_s * machine.peak_flop_per_s
         alias = [group if j in (0, len(operands)) else NO_ALIAS for j in range(len(used))]
         buffers = [(tensor, j >= len(operands), alias[j]) for j, tensor in enumerate(used)]
-        table = instruction_latency_table(flop, touched, machine)
+        table = programs.instruction_latency_table(flop, touched, machine)
         kind = "update" if group != NO_ALIAS else "fusion"
-        steps.append(Step(f"instruction.{t}", kind, buffers, varied_buffers(touched), table))
+        steps.append(Step(f"instruction.{t}", kind, buffers, programs.varied_buffers(touched), table))
     read = {tensor for operands, _, _ in instructions for tensor in operands}
     leaves = [tensor not in read and not parameter for tensor, parameter in enumerate(is_parameter)]
     supply = sum(float(step.latency_s[-1]) for step in steps)
     operand_bytes = sum(sizes[i] for operands, _, _ in instructions for i in operands)
-    program = program_of_steps(
+    program = programs.program_of_steps(
         steps,
         name="synthetic",
         fast_bytes=2**50,

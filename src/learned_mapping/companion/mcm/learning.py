@@ -10,26 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, table
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.classical import UNSOLVED
 from learned_mapping.companion.mcm.levels import at_least, curve_of, end_row, level_row, log_curves
 from learned_mapping.companion.statistics import geometric_mean, ratio_over_families
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    frame,
-    from_part,
-    of_profile,
-    ratio_rows,
-    row,
-    rows,
-    summaries,
-    summary_row,
-    sweep,
-)
+from learned_mapping.companion.table import Record, Row, rows, sweep
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_digest, checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
@@ -137,9 +124,9 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
     """Rows by graph, and over all: geometric means over each rule's throughput, curves, samples to every level, ratios,
     graphs on which a method is above the careful greedy. Intervals of the means and ratios are over graphs and seeds.
     """
-    table = frame(records)
-    throughput = {key: runs.tolist() for key, runs in table.groupby(["instance", "method"], sort=False).throughput}
-    names, methods = (list(dict.fromkeys(table[column])) for column in ("instance", "method"))
+    every = table.frame(records)
+    throughput = {key: runs.tolist() for key, runs in every.groupby(["instance", "method"], sort=False).throughput}
+    names, methods = (list(dict.fromkeys(every[column])) for column in ("instance", "method"))
     naive, careful, best = ({n: throughput[n, rule][0] for n in names} for rule in RULES)
     units = {"improvement": naive, "over_careful": careful, "over_optimum": best}
     end = {rule: float(np.mean([np.log(throughput[n, rule][0] / naive[n]) for n in names])) for rule in RULES}
@@ -149,17 +136,17 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         levels += [(float(np.exp(end["greedy-careful"] + share / 100 * span)), f"{share}%") for share in SHARES]
     found: list[Row] = []
     for method in methods:
-        mine, here = table[table.method == method], [r for r in records if r["method"] == method]
+        mine, here = every[every.method == method], [r for r in records if r["method"] == method]
         own: list[Row] = []
         for n, runs in mine.groupby("instance", sort=False):
             columns = {"throughput": runs.throughput}
             columns |= {metric: runs.throughput / unit[n] for metric, unit in units.items()}
-            own += summaries(n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0])
+            own += table.summaries(n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0])
         above = [r["value"] > 1 + ROUNDING for r in own if r["metric"] == "over_careful"]
-        found += [*own, row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above))]
+        found += [*own, table.row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above))]
         turns = mine.groupby(mine.groupby("instance").cumcount())
         seconds = [np.mean(runs.seconds.to_numpy()) for _, runs in turns]
-        found.append(summary_row(INSTANCE, method, "seconds", seconds))
+        found.append(table.summary_row(INSTANCE, method, "seconds", seconds))
         logs = log_curves(here, naive, here[0]["result"]["samples"])
         searches = method not in RULES
         more = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
@@ -170,8 +157,8 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         found += [level_row(method, *level, logs, INSTANCE) for level in levels if searches]
         found += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
-    found += ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
-    return assembled(found + family_rows(scores), valid=table.valid)
+    found += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
+    return table.assembled(found + family_rows(scores), valid=every.valid)
 
 
 def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
@@ -185,7 +172,7 @@ def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
             if ratio is not None:
                 value, low, high = ratio
                 more = {"low": low, "high": high, "baseline": other, "families": len(set(graphs_of.values()))}
-                found.append(row(INSTANCE, ours, "ratio_over_families", value, n=len(graphs_of), **more))
+                found.append(table.row(INSTANCE, ours, "ratio_over_families", value, n=len(graphs_of), **more))
     return found
 
 
@@ -196,7 +183,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     """The levels of Figure 5; ``samples_at_least`` counts one more than the budget where a level is not reached."""
     figure = results.load("mcm.fig5", profile)
     found = results.select(figure, metric="samples")
-    return from_part(figure, found + [at_least(reached) for reached in found] + learnt_rows(figure))
+    return table.from_part(figure, found + [at_least(reached) for reached in found] + learnt_rows(figure))
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
@@ -205,7 +192,7 @@ def plan_modes(profile: str, seeds: int) -> list[Run]:
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run
-        for name in of_profile(MODE_GRAPHS, profile)
+        for name in table.of_profile(MODE_GRAPHS, profile)
         for mode in MODES
         for run in sweep("mcm.mode", ["rl"], [name], base | mode, seeds)
     ]
@@ -213,13 +200,13 @@ def plan_modes(profile: str, seeds: int) -> list[Run]:
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     """Throughput by graph, mode and credit."""
-    found, table = [], frame(records)
-    for name, here in table.groupby("instance", sort=False):
+    found, every = [], table.frame(records)
+    for name, here in every.groupby("instance", sort=False):
         for mode in MODES:
             runs = here[(here.config_mode == mode["mode"]) & (here.config_credit == mode["credit"])]
-            found += summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
+            found += table.summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
         found += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
-    return assembled(found, valid=table.valid)
+    return table.assembled(found, valid=every.valid)
 
 
 def _table1_graphs(profile: str) -> Sequence[str]:
@@ -228,7 +215,8 @@ def _table1_graphs(profile: str) -> Sequence[str]:
 
 def plan_table1(profile: str, seeds: int) -> list[Run]:
     """What Figure 5 has not: a solver alone."""
-    return sweep("mcm.solve", ["cp-sat"], _table1_graphs(profile), {"seconds": of_profile(SOLVER_SECONDS, profile)})
+    config = {"seconds": table.of_profile(SOLVER_SECONDS, profile)}
+    return sweep("mcm.solve", ["cp-sat"], _table1_graphs(profile), config)
 
 
 def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
@@ -259,7 +247,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
             cells["graphs_above_start"] = sum(r["throughput"] > (1 + ROUNDING) * unit for r, unit in zip(own, start))
         found += rows("classes", method, cells, n=len(names), **{"class": group})
         found += learnt_rows(figure, method=method)
-    return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
+    return table.assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:

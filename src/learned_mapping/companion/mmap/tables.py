@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, table
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.display import Html, listing
 from learned_mapping.companion.mmap import runs
@@ -16,17 +16,7 @@ from learned_mapping.companion.mmap.runs import load
 from learned_mapping.companion.mmap.speedup import AGENT_SECONDS
 from learned_mapping.companion.mmap.table2 import workloads
 from learned_mapping.companion.records import read_record
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    from_part,
-    grouped,
-    interval_row,
-    mean_row,
-    row,
-    summary_row,
-)
+from learned_mapping.companion.table import Record, Row, row
 from learned_mapping.mmap.agent.config import LONG
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping, make_mapping
@@ -56,9 +46,9 @@ def proven() -> dict[str, float]:
 
 def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
-    table, found = results.load("mmap.table2"), {}
+    whole, found = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
-        known = {each["method"]: each["value"] for each in results.select(table, instance=name, metric="return")}
+        known = {each["method"]: each["value"] for each in results.select(whole, instance=name, metric="return")}
         best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
         found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
     return found
@@ -107,7 +97,7 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
 
 def assemble_bound(profile: str, records: list[Record]) -> Record:
     """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below it."""
-    table = results.load("mmap.table2", profile)
+    whole = results.load("mmap.table2", profile)
     found: list[Row] = []
     bounds: dict[str, float] = {}
     for record in records:
@@ -117,12 +107,12 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
         found.append(row(*key, "seconds", result["seconds"], n=1))
         if record["method"] == "bound":
             bounds[record["instance"]] = result["return"]
-    for each in results.select(table, metric="return"):
+    for each in results.select(whole, metric="return"):
         bound = bounds.get(each["instance"], 0.0)
         if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
             gap = [100.0 * (1.0 - each[end] / bound) for end in ("value", "high", "low")]
-            found.append(interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
-    return from_part(table, found + runs.learned(table))
+            found.append(table.interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
+    return table.from_part(whole, found + runs.learned(whole))
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
@@ -138,7 +128,7 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
     speedup = runs.compiler_latency_s(*load(record["instance"])) / result["costs"]["latency_s"]
     rows = [row(*key, "return", result["costs"]["return"], n=1, **about), row(*key, "speedup", speedup, n=1)]
-    return assembled(rows) | runs.counted(records)
+    return table.assembled(rows) | runs.counted(records)
 
 
 def with_alias_groups() -> tuple[str, ...]:
@@ -181,10 +171,9 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
     (``random``) and without (``random-no-backup``); where there are dead ends, what `trained_rows` tells of the agent:
     of the trainings with Drop-backup and without, or else of that of `mmap.table3`."""
     found: list[Row] = []
-    groups = {key: [each["result"] for each in group] for key, group in grouped(records).items() if key[1] in ARMS}
-    for record in records:
-        if record["method"] in ARMS:
-            continue
+    trained = [record for record in records if record["method"] in ARMS]
+    groups = {key: [each["result"] for each in group] for key, group in table.grouped(trained).items()}
+    for record in (each for each in records if each["method"] not in ARMS):
         values = np.array(record["result"]["returns"])
         dead_ends = np.array(record["result"]["dead_ends"], float)
         lost, extra = dead_ends > 0, {"program": record["config"]["program"]}
@@ -194,14 +183,14 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             ("random-no-backup", "lost"): lost.astype(float),
             ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
         }
-        found += [mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
+        found += [table.mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
             run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
                 found += trained_rows(record["instance"], "muzero", [stored["result"]])
     for key, group in groups.items():
         found += trained_rows(*key, group)
-    return assembled(found) | runs.counted([record for record in records if record["method"] in ARMS])
+    return table.assembled(found) | runs.counted(trained)
 
 
 def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
@@ -209,7 +198,7 @@ def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
     (of rounds: of the last games of the best one), with the curve of the first training,
     ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
     made: list[Row] = runs.learning_rows(instance, method, found)
-    made.append(summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
+    made.append(table.summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
     logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]
     if not all(logs):
         return made
@@ -219,8 +208,8 @@ def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
         if metric == "mean_return":
             last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(found, last)]
         curve = {"x": [each["games"] for each in logs[0]], "y": [each[column] for each in logs[0]], "x_unit": "games"}
-        made.append(summary_row(instance, method, metric, last, curve=curve))
+        made.append(table.summary_row(instance, method, metric, last, curve=curve))
         if metric == "dead_ends":
             first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
-            made.append(summary_row(instance, method, "dead_ends_first", first))
+            made.append(table.summary_row(instance, method, "dead_ends_first", first))
     return made
