@@ -7,14 +7,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1270,  # 1,190 before MMapBench
-    "src/learned_mapping/companion": 9_900,
+    "src/learned_mapping/companion": 9_810,
     "src/learned_mapping/hardware": 1195,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together
     "src/learned_mapping/mmap": 7930,  # 7,190 before offsets and PPO, 7,770 before windows on the JAX environment
     "src/learned_mapping/programs": 4315,  # 3,700 before MiniMalloc and StableHLO
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
-    "data/builders": 9220,  # 9,090 before the sets were judged and written there, and MMapBench begun
+    "data/builders": 9190,  # 9,090 before the sets were judged and written there, and MMapBench begun
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
     "tests": 21_050,  # 20,880 before chips and groups
 }
