@@ -124,9 +124,9 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
     """Rows by graph, and over all: geometric means over each rule's throughput, curves, samples to every level, ratios,
     graphs on which a method is above the careful greedy. Intervals of the means and ratios are over graphs and seeds.
     """
-    every = table.frame(records)
-    throughput = {key: runs.tolist() for key, runs in every.groupby(["instance", "method"], sort=False).throughput}
-    names, methods = (list(dict.fromkeys(every[column])) for column in ("instance", "method"))
+    lines = table.frame(records)
+    throughput = {key: runs.tolist() for key, runs in lines.groupby(["instance", "method"], sort=False).throughput}
+    names, methods = (list(dict.fromkeys(lines[column])) for column in ("instance", "method"))
     naive, careful, best = ({n: throughput[n, rule][0] for n in names} for rule in RULES)
     units = {"improvement": naive, "over_careful": careful, "over_optimum": best}
     end = {rule: float(np.mean([np.log(throughput[n, rule][0] / naive[n]) for n in names])) for rule in RULES}
@@ -136,7 +136,7 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         levels += [(float(np.exp(end["greedy-careful"] + share / 100 * span)), f"{share}%") for share in SHARES]
     found: list[Row] = []
     for method in methods:
-        mine, here = every[every.method == method], [r for r in records if r["method"] == method]
+        mine, here = lines[lines.method == method], [r for r in records if r["method"] == method]
         own: list[Row] = []
         for n, runs in mine.groupby("instance", sort=False):
             columns = {"throughput": runs.throughput}
@@ -158,7 +158,7 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         found += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
     found += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
-    return table.assembled(found + family_rows(scores), valid=every.valid)
+    return table.assembled(found + family_rows(scores), valid=lines.valid)
 
 
 def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
@@ -200,13 +200,13 @@ def plan_modes(profile: str, seeds: int) -> list[Run]:
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     """Throughput by graph, mode and credit."""
-    found, every = [], table.frame(records)
-    for name, here in every.groupby("instance", sort=False):
+    found, lines = [], table.frame(records)
+    for name, here in lines.groupby("instance", sort=False):
         for mode in MODES:
             runs = here[(here.config_mode == mode["mode"]) & (here.config_credit == mode["credit"])]
             found += table.summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
         found += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
-    return table.assembled(found, valid=every.valid)
+    return table.assembled(found, valid=lines.valid)
 
 
 def _table1_graphs(profile: str) -> Sequence[str]:

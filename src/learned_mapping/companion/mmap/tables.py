@@ -46,9 +46,9 @@ def proven() -> dict[str, float]:
 
 def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
-    whole, found = results.load("mmap.table2"), {}
+    table2, found = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
-        known = {each["method"]: each["value"] for each in results.select(whole, instance=name, metric="return")}
+        known = {each["method"]: each["value"] for each in results.select(table2, instance=name, metric="return")}
         best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
         found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
     return found
@@ -97,7 +97,7 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
 
 def assemble_bound(profile: str, records: list[Record]) -> Record:
     """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below it."""
-    whole = results.load("mmap.table2", profile)
+    table2 = results.load("mmap.table2", profile)
     found: list[Row] = []
     bounds: dict[str, float] = {}
     for record in records:
@@ -107,12 +107,12 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
         found.append(row(*key, "seconds", result["seconds"], n=1))
         if record["method"] == "bound":
             bounds[record["instance"]] = result["return"]
-    for each in results.select(whole, metric="return"):
+    for each in results.select(table2, metric="return"):
         bound = bounds.get(each["instance"], 0.0)
         if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
             gap = [100.0 * (1.0 - each[end] / bound) for end in ("value", "high", "low")]
             found.append(table.interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
-    return table.from_part(whole, found + runs.learned(whole))
+    return table.from_part(table2, found + runs.learned(table2))
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
