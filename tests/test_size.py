@@ -11,7 +11,7 @@ MOST = {
     "src/learned_mapping/hardware": 1195,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together
-    "src/learned_mapping/mmap": 7930,  # 7,190 before offsets and PPO, 7,770 before windows on the JAX environment
+    "src/learned_mapping/mmap": 8020,  # 7,930 before edits that repeat what another place has
     "src/learned_mapping/programs": 4315,  # 3,700 before MiniMalloc and StableHLO
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9190,  # 9,090 before the sets were judged and written there, and MMapBench begun

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
+from learned_mapping.companion.datasets import compiled
+from learned_mapping.mmap import methods as mmap
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.edit_search.eviction import evict
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
-from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, chain, new_edits
+from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, REPEAT, chain, new_edits
+from learned_mapping.mmap.searches.edit_search.repeats import RUN, draw_repeat, repeats_of
 from learned_mapping.mmap.searches.edit_search.search import EditParameters, EditSearch
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
@@ -32,20 +35,21 @@ def started(program, seed=0):
     return search, np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("parameters", [EditParameters(), EAGER])
+@pytest.mark.parametrize("parameters", [EditParameters(), EAGER, EAGER._replace(repeats=0.7)])
 def test_the_incumbent_is_always_a_game(parameters):
     """Catches an edit judged, accepted or undone where the games did not agree again: a replay of the incumbent's
     actions from the start must meet the same intervals, offsets and savings, after every few edits."""
     counts = np.zeros((len(KINDS), COUNTS), np.int64)
     for seed in range(6):
-        program = hard_program(seed, 60 + 60 * seed)
+        program = compiled.load("rnn_0")[0] if parameters.repeats else hard_program(seed, 60 + 60 * seed)
         search, rng = started(program, seed)
         arrays, state = search.game.program, search.game.state
         incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays)
+        repeats = repeats_of(arrays)
         begin(arrays, state, incumbent, search.best.action.astype(np.int64))
         best = incumbent.saved_s[-1]
         for _ in range(25):
-            improve(arrays, state, incumbent, edits, parameters, 30, counts, rng)
+            improve(arrays, state, incumbent, edits, repeats, parameters, 30, counts, rng)
             saved = incumbent.saved_s.copy()
             assert saved[-1] >= best * (1 - 1e-12)
             best = saved[-1]
@@ -56,7 +60,9 @@ def test_the_incumbent_is_always_a_game(parameters):
                 np.testing.assert_array_equal(getattr(incumbent, name)[columns], array[columns])
             np.testing.assert_allclose(incumbent.saved_s, saved, rtol=1e-9, atol=1e-15)
             assert (incumbent.want == -1).all()
-    assert counts[:, BETTER].sum() > 15 and (counts[:, PLAYED] > 30).all()
+    played = counts[:, PLAYED]
+    assert counts[:, BETTER].sum() > 15 and (np.delete(played, REPEAT) > 30).all()
+    assert (played[REPEAT] > 30) == (parameters.repeats > 0.0)
     if parameters.trial > 0.5:
         assert counts[:, BY_TRIAL].sum() > 0 and counts[:, UNDONE].sum() > 50
 
@@ -164,3 +170,50 @@ def test_making_room_is_used():
     edits = EditSearch(search, rng)
     edits.run()
     assert edits.counts[EJECT:, BETTER].sum() > 0
+
+
+def test_places_are_alike_as_far_as_their_runs_go():
+    """Places of one number begin equal runs, and no two numbers do; places are listed once each."""
+    arrays = Game(compiled.load("rnn_0")[0]).program
+    repeats = repeats_of(arrays)
+    runs = {}
+    for place in range(arrays.num_buffers - RUN + 1):
+        runs.setdefault(tuple(repeats.alike[place : place + RUN]), set()).add(int(repeats.run[place]))
+    assert all(len(numbers) == 1 for numbers in runs.values())
+    assert len({numbers.pop() for numbers in runs.values()}) == len(runs) < arrays.num_buffers
+    for name in ("bytes", "is_output", "benefit_s", "demand_s"):
+        of_number = {}
+        for number, value in zip(repeats.alike, arrays.buffers[name]):
+            assert of_number.setdefault(number, value) == value
+    assert sorted(repeats.places) == list(range(arrays.num_buffers))
+    for number, (first, stop) in enumerate(zip(repeats.first, repeats.first[1:])):
+        assert (repeats.run[repeats.places[first:stop]] == number).all() and stop > first
+
+
+def test_a_repeat_takes_over_what_another_place_has():
+    search, rng = started(compiled.load("rnn_0")[0])
+    arrays, state = search.game.program, search.game.state
+    incumbent, edits = new_incumbent(arrays, search.program.num_tensors), new_edits(arrays)
+    begin(arrays, state, incumbent, rng.integers(3, size=arrays.num_buffers))
+    repeats, actions, drawn = repeats_of(arrays), incumbent.moves["action"], 0
+    for place in range(arrays.num_buffers):
+        draw_repeat(incumbent, edits, repeats, place, rng)
+        wanted = edits.wanted[: edits.facts["size"][0]]
+        others = np.flatnonzero(repeats.run == repeats.run[place])
+        ahead = wanted["buffer"] - place
+        assert not len(wanted) or any((actions[other + ahead] == wanted["action"]).all()
+                                      for other in others if other + ahead[-1] < len(actions))  # fmt: skip
+        drawn += len(wanted) > 0
+    assert drawn > 10
+
+
+def test_layers_are_mapped_alike():
+    """On a program of layers equal numbers of edits bring more where some are taken over, three seeds together."""
+    program = compiled.load("inference_vit")[0]
+    found = {
+        method: [mmap.solve(program, method, samples=1000, seed=seed) for seed in range(3)]
+        for method in ("edit-search", "edit-search-repeats")
+    }
+    plain, repeating = (np.mean([result.metrics["return"] for result in results]) for results in found.values())
+    assert repeating > plain + 0.01
+    assert all(validate(program, result.solution, exact=True).valid for result in found["edit-search-repeats"])

@@ -13,7 +13,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edit_search.search import edit_search
+from learned_mapping.mmap.searches.edit_search.search import PLAIN, REPEATING, EditParameters, edit_search
 from learned_mapping.mmap.searches.edit_search.search import warm_up as warm_up_edits
 from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
@@ -42,7 +42,7 @@ from learned_mapping.verdict import LISTED, Verdict
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
 BOUNDED, RULE_GAMES = 4000, 100
 """Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen beside."""
-GOING_ON = {"edit-search": 0.2, "packing": 0.1}
+GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
 """What goes on from a learner's best game where rules are allowed beside it -> its share of the budget."""
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
@@ -94,13 +94,15 @@ def _model_free(search: Search, rng: np.random.Generator) -> None:
     learn_and_play(search, rng)
 
 
-def _edits_from(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
+def _edits_from(
+    parameters: EditParameters, program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
+) -> Found:
     """Edit search from the best of the games that solutions become when they are played."""
 
     def play(search: Search, rng: np.random.Generator) -> None:
         for start in starts:
             search.play_preferences(one_hot(start.action))
-        edit_search(search, rng)
+        edit_search(search, rng, parameters)
 
     return played(play)(program, rng, budget)
 
@@ -140,11 +142,13 @@ def _warm_up_packing() -> None:
     repack(toy_program(), all_dropped(toy_program()), Budget(samples=4))
 
 
-def _method(
-    description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, edits: bool = False
-) -> Method:
-    go_on = _edits_from if edits else None
-    return Method(description, played(play), kind, random, prepare=_warm_up_all if edits else warm_up, go_on=go_on)
+def _method(description: str, play: Callable, kind: str = SEARCH, *, random: bool = True) -> Method:
+    return Method(description, played(play), kind, random, prepare=warm_up)
+
+
+def _edits(description: str, parameters: EditParameters) -> Method:
+    play, go_on = partial(edit_search, parameters=parameters), partial(_edits_from, parameters)
+    return Method(description, played(play), SEARCH, prepare=_warm_up_all, go_on=go_on)
 
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
@@ -163,8 +167,10 @@ METHODS: dict[str, Method] = {
     "evolution-logits": _method("evolution strategies over a preference per buffer and action", evolution_logits),
     "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy),
     "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
-    "edit-search": _method("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
-                           "not worse", edit_search, edits=True),
+    "edit-search": _edits("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
+                          "not worse", PLAIN),
+    "edit-search-repeats": _edits("edit-search that also decides at one place like at another where the same buffers "
+                                  "come, as in the layers of a network", REPEATING),
     "packing": Method("what fits from its making to its last use without a copy, at offsets searched in canonical "
                       "order as MiniMalloc does; plans its own offsets instead of playing",
                       lambda program, rng, budget: _packed(program, rng, budget, []), random=False,

@@ -53,19 +53,19 @@ BEST_EVOLUTION = "evolution-best"
 MODEL_FREE = "ppo"
 """The control that learns without search or model, for as long as the agent."""
 METHODS = (
-    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search",
+    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", "edit-search-repeats",
     MODEL_FREE, "muzero", "muzero-demonstration",
 )  # fmt: skip
 IN_WINDOWS = ("muzero-frozen", "learning-only")
 """Besides, where the agent plays windows and merges them into its best game: without learning, and without search."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
 """What these are compared with:"""
-CONTRASTED = ("muzero", "muzero-demonstration", "edit-search")
+CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-repeats")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
 """For programs above `LARGE` buffers."""
-LONG = (*EVOLUTION, "edit-search", MODEL_FREE, *LEARNED)
+LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
 """What the paper compares: twice the seeds on short programs, where single runs of evolution differ most."""
@@ -81,9 +81,9 @@ BOTH = "muzero"
 ALONE = ("muzero-frozen", "search-only", "learning-only", "imitation", MODEL_FREE)
 """Its other arms: the untrained network, the paper's two, one that imitates its best game, and one that learns from
 games alone."""
-ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32", "inference_vit")
+ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32", "inference_vit", *WORKLOADS[1:3])
 """Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the saving, one of
-AlexNet's kind, and one with attention."""
+AlexNet's kind, and one with attention; and two long ones, in windows."""
 ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
 """CPU seconds of each of its arms, and at most so many seeds."""
 
@@ -353,6 +353,8 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
             each = {one: moves[name, one] if metric == "by_moves" else [1.0] * len(both[one]) for one in both}
             runs = {one: list(zip((record["result"] for record in both[one]), each[one])) for one in both}
             shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
+            if not shared:  # one of them has not finished a game
+                continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
                 made.append(mean_row(name, one, metric, values, games=shared, baseline=other))

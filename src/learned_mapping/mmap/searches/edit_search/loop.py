@@ -8,7 +8,17 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.eviction import make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, accept, load, synced
-from learned_mapping.mmap.searches.edit_search.neighbourhood import COMPLETE, EJECT, SEGMENT, TENSOR, Edits, draw, want
+from learned_mapping.mmap.searches.edit_search.neighbourhood import (
+    COMPLETE,
+    EJECT,
+    REPEAT,
+    SEGMENT,
+    TENSOR,
+    Edits,
+    draw,
+    want,
+)
+from learned_mapping.mmap.searches.edit_search.repeats import Repeats, draw_repeat
 
 LOSS = 1e-12  # Of the possible saving: less is rounding.
 CHECK = 8
@@ -24,12 +34,14 @@ before it, and the seconds saved then."""
 
 @numba.njit(cache=True)
 def improve(
-    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, p, count: int, counts: np.ndarray, rng
-) -> None:
+    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, repeats: Repeats, p, count: int,
+    counts: np.ndarray, rng,
+) -> None:  # fmt: skip
     """Draws and tries `count` edits.
 
     Args:
       edits: room for one.
+      repeats: of the program.
       p: `EditParameters`.
       counts: [kinds, COUNTS] int64, added to.
     """
@@ -43,7 +55,10 @@ def improve(
     for _ in range(count):
         place = _draw_place(trials, place, num_buffers, p, rng)
         kind = _draw_kind(p, rng)
-        draw(program, inc, edits, kind, place, p, rng)
+        if kind == REPEAT:
+            draw_repeat(inc, edits, repeats, place, rng)
+        else:
+            draw(program, inc, edits, kind, place, p, rng)
         if trial.left > 0:
             trial.left -= 1
             if trial.left == 0:
@@ -86,7 +101,9 @@ def _draw_place(trials: np.ndarray, place: int, num_buffers: int, p, rng) -> int
 def _draw_kind(p, rng) -> int:
     if rng.random() < p.eject:
         return COMPLETE if rng.random() < p.together else EJECT
-    return TENSOR if rng.random() < p.tensors else SEGMENT
+    if rng.random() < p.tensors:
+        return TENSOR
+    return REPEAT if p.repeats > 0.0 and rng.random() < p.repeats else SEGMENT
 
 
 @numba.njit(cache=True)

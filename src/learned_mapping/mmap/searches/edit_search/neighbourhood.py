@@ -1,4 +1,5 @@
-"""Edits of a game: a run of decisions redrawn, a tensor's uses redecided, or room made for a tensor that has none.
+"""Edits of a game: a run of decisions redrawn, a tensor's uses redecided, or room made for a tensor that has none; what
+is decided elsewhere is taken over in `repeats`.
 
 An edit is a list of decisions and the actions wanted for them. Everything else follows the incumbent.
 """
@@ -13,8 +14,8 @@ from learned_mapping.mmap.rules.kernel import benefit_s
 from learned_mapping.mmap.rules.state import NONE, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
 
-SEGMENT, TENSOR, EJECT, COMPLETE = 0, 1, 2, 3
-KINDS = ("segment", "tensor", "eject", "complete")  # Those from `EJECT` on make room.
+SEGMENT, TENSOR, REPEAT, EJECT, COMPLETE = range(5)
+KINDS = ("segment", "tensor", "repeat", "eject", "complete")  # Those from `EJECT` on make room.
 MOST = 96  # Decisions of an edit before others are evicted.
 NEAR = 50  # Buffers looked at for one to evict others for.
 SUBSETS = 64  # Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
@@ -63,10 +64,17 @@ def want(edits: Edits, b: int, action: int) -> None:
 
 
 @numba.njit(cache=True)
+def clear(edits: Edits, kind: int, place: int) -> None:
+    """Begins an edit that wants nothing yet."""
+    edit = edits.facts[0]
+    edit.kind, edit.place, edit.size, edit.parts, edit.gain_s = kind, place, 0, 0, 0.0
+
+
+@numba.njit(cache=True)
 def draw(program: ProgramArrays, inc: Incumbent, edits: Edits, kind: int, place: int, p, rng) -> None:
     """Draws an edit at or near the buffer `place`; its size is 0 where there is nothing to gain."""
     edit = edits.facts[0]
-    edit.kind, edit.place, edit.size, edit.parts, edit.gain_s = kind, place, 0, 0, 0.0
+    clear(edits, kind, place)
     if kind == SEGMENT:
         _segment(inc, edits, place, p, rng)
     elif kind == TENSOR:

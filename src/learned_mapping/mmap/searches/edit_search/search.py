@@ -1,7 +1,8 @@
 """Improves a game by random edits until the budget is spent.
 
 It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays an edit until the
-game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse.
+game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse. With
+`REPEATING` it also decides at one place like at another where the same buffers come.
 """
 
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from learned_mapping.mmap.rules.state import share
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
+from learned_mapping.mmap.searches.edit_search.repeats import repeats_of
 from learned_mapping.mmap.searches.greedy import greedy_tuned
 from learned_mapping.mmap.searches.search import Search, one_hot
 
@@ -42,6 +44,12 @@ class EditParameters(NamedTuple):
     the root of it."""
     trial_edits: int = 8  # Edits tried after it before it is undone.
     trial_stride: int = 40  # Most buffers between it and them.
+    repeats: float = 0.0
+    """Share of the segments that are decided like another place instead."""
+
+
+PLAIN, REPEATING = EditParameters(), EditParameters(repeats=0.5)
+"""Of edit-search and of edit-search-repeats."""
 
 
 SKIPPED = 1088  # Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
@@ -53,10 +61,10 @@ TOLERANCE = 1e-9
 """Of the possible saving: more than this lost is a fault of an undone trial, and the best game is taken up again."""
 
 
-def edit_search(search: Search, rng: np.random.Generator) -> None:
+def edit_search(search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN) -> None:
     """Improves the game of the tuned threshold rule by edits."""
     greedy_tuned(search, share=START)
-    EditSearch(search, rng).run()
+    EditSearch(search, rng, parameters).run()
 
 
 def warm_up() -> None:
@@ -69,12 +77,12 @@ def warm_up() -> None:
 class EditSearch:
     """The best game of a `Search`, improved; it has one, of which only the actions count."""
 
-    def __init__(self, search: Search, rng: np.random.Generator):
-        self.search, self.rng, self.parameters = search, rng, EditParameters()
+    def __init__(self, search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN):
+        self.search, self.rng, self.parameters = search, rng, parameters
         rng.standard_normal(SKIPPED)
         program = search.game.program
         self.incumbent = new_incumbent(program, search.program.num_tensors)
-        self.edits = new_edits(program)
+        self.edits, self.repeats = new_edits(program), repeats_of(program)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
         """By kind of edit: played, better, better by a trial, undone."""
         self.action = search.best.action.astype(np.int64)
@@ -98,7 +106,7 @@ class EditSearch:
             limit = budget.remaining_samples
             began, played = budget.seconds, int(self.counts[:, PLAYED].sum())
             improve(
-                program, state, self.incumbent, self.edits, self.parameters,
+                program, state, self.incumbent, self.edits, self.repeats, self.parameters,
                 min(size, CHUNK if limit is None else limit), self.counts, self.rng,
             )  # fmt: skip
             if limit is not None:
