@@ -57,7 +57,7 @@ def curves(
         if bounds and instance in bounds:
             axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2, label="bound")
         axes.set_xscale("log")
-        axes.set_xlim(right=right)
+        axes.set_xlim(min(axes.get_xlim()[0], right / 100), right)  # two decades, or the smaller ticks are named too
     return charts.finish(figure, x_label, RETURN)
 
 
