@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run, reported
@@ -256,6 +255,8 @@ def groups(table: Record) -> dict[str, str]:
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
     """Return and latency of `SOLUTIONS` games from the stages of each program's training in
     `mmap.table3`, and two correlations."""
+    from scipy.stats import rankdata
+
     table, made = results.load("mmap.table3", profile), []
     for name, group in groups(results.load("mmap.table4", profile)).items():
         about = [each for each in results.select(table, instance=name, method=AGENT) if each.get("stages")]
