@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
@@ -166,6 +165,8 @@ def counts(records: Sequence[Record]) -> dict[str, int]:
 def agreement_rows(made: Sequence[Row]) -> list[Row]:
     """How well the model's speedups over the compiler's mapping, among the rows made, are those by
     the compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
+    from scipy.stats import rankdata
+
     speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}
     found = []
     for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):
