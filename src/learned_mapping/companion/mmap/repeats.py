@@ -1,21 +1,12 @@
 """What it brings to decide alike where a program repeats itself: edit-search with and without it, sixty programs."""
 
+from learned_mapping.companion import table
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import counted, plan_run
 from learned_mapping.companion.mmap.speedup import AHEAD, QUICK_PROGRAMS
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    interval_row,
-    mean_row,
-    of_profile,
-    row,
-    rows,
-)
+from learned_mapping.companion.table import Record, Row
 
 PLAIN, REPEATS = "edit-search", "edit-search-repeats"
 SECONDS = {"quick": 1.0, "full": 10.0}
@@ -24,7 +15,7 @@ SECONDS = {"quick": 1.0, "full": 10.0}
 
 def plan_repeats(profile: str, seeds: int) -> list[Run]:
     """One run of both on every program."""
-    config = {"seconds": of_profile(SECONDS, profile)}
+    config = {"seconds": table.of_profile(SECONDS, profile)}
     names = QUICK_PROGRAMS if profile == "quick" else compiled.names()
     return [plan_run(method, name, config) for name in names for method in (PLAIN, REPEATS)]
 
@@ -34,15 +25,15 @@ def assemble_repeats(profile: str, records: list[Record]) -> Record:
     the one is ``ahead`` of the other or ``behind`` it, by more than `AHEAD`."""
     made: list[Row] = []
     returns: dict[str, dict[str, list[float]]] = {}
-    for (name, method), (record,) in grouped(records).items():
+    for (name, method), (record,) in table.grouped(records).items():
         value = record["result"]["costs"]["return"]
         returns.setdefault(method, {})[name] = [value]
-        made.append(row(name, method, "return", value, program=record["config"]["program"], n=1))
+        made.append(table.row(name, method, "return", value, program=record["config"]["program"], n=1))
     for method, scores in returns.items():
-        made.append(mean_row("all", method, "return", [value for (value,) in scores.values()]))
+        made.append(table.mean_row("all", method, "return", [value for (value,) in scores.values()]))
     plain, repeats = (returns[method] for method in (PLAIN, REPEATS))
     gains = [repeats[name][0] - plain[name][0] for name in plain]
     ends = mean_difference(repeats, plain, over_tasks=True)
-    made.append(interval_row("all", REPEATS, "difference", ends, n=len(gains), baseline=PLAIN))
+    made.append(table.interval_row("all", REPEATS, "difference", ends, n=len(gains), baseline=PLAIN))
     ahead = {"ahead": sum(gain > AHEAD for gain in gains), "behind": sum(gain < -AHEAD for gain in gains)}
-    return assembled(made + rows("all", REPEATS, ahead, n=len(gains), baseline=PLAIN)) | counted(records)
+    return table.assembled(made + table.rows("all", REPEATS, ahead, n=len(gains), baseline=PLAIN)) | counted(records)
