@@ -14,7 +14,7 @@ MOST = {
     "src/learned_mapping/mmap": 8020,  # 7,930 before edits that repeat what another place has
     "src/learned_mapping/programs": 4315,  # 3,700 before MiniMalloc and StableHLO
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
-    "data/builders": 9190,  # 9,090 before the sets were judged and written there, and MMapBench begun
+    "data/builders": 9205,  # 9,190 before MMapBench went on from what stands
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
     "tests": 21_050,  # 20,880 before chips and groups
 }

@@ -116,7 +116,7 @@ class MMap(_Mapping):
 
     def _mapping(self) -> DrawnOn:
         game = Game(self.program)
-        game.play_preferences(2.0 * np.eye(3)[self._games.played(0)] + np.array([0.5, 1.0, 0.0]))
+        game.play_actions(self._games.played(0))
         return mapping_of(self.program, game.played()).on(self.program)
 
     def _figure(self) -> Any:

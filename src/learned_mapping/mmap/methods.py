@@ -19,7 +19,7 @@ from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.repack import repack
-from learned_mapping.mmap.searches.search import Search, one_hot, random_play
+from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
     GRAPH_ENDINGS,
@@ -101,7 +101,7 @@ def _edits_from(
 
     def play(search: Search, rng: np.random.Generator) -> None:
         for start in starts:
-            search.play_preferences(one_hot(start.action))
+            search.play_actions(start.action)
         edit_search(search, rng, parameters)
 
     return played(play)(program, rng, budget)

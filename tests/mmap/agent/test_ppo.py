@@ -9,7 +9,7 @@ from learned_mapping.folders import data_folder
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent import ppo
 from learned_mapping.mmap.methods import solve
-from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
 from mmap_games import hard_program
@@ -21,7 +21,7 @@ def trained(program, count, settings):
         state, (means, _) = jax.jit(updates, static_argnums=1)(state, count)
         assert not bool(state[2].overflow.any())
     search = Search(program, Budget(samples=1))
-    value = search.play_preferences(one_hot(ppo.actions_of(state[4])))
+    value = search.play_actions(ppo.actions_of(state[4]))
     assert validate(program, search.mapping(), exact=True).valid
     assert value == pytest.approx(float(state[4][0]), rel=1e-5)
     return value, np.asarray(means)

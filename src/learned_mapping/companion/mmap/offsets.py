@@ -17,7 +17,7 @@ from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping, mapping_at
 from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.rules.actions import NO_OFFSET
-from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.minimalloc import read_minimalloc
 from learned_mapping.programs.program import Program
 
@@ -81,7 +81,7 @@ def run_offsets(method: str, instance: str, config: dict[str, Any], seed: int) -
         return judged(program, packed_by_cp_sat(program, seconds / clock.rate(), seed), exact=False)
     if method == REPLAYED:
         search = Search(program, Budget(samples=1))
-        search.play_preferences(one_hot(solve(program, "heuristic").solution.action))
+        search.play_actions(solve(program, "heuristic").solution.action)
         return judged(program, search.mapping())
     result = solve(program, method, seed=seed, seconds=seconds, cpu=True)
     return judged(program, result.solution, exact=method not in PLANS)

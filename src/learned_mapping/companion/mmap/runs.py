@@ -23,7 +23,7 @@ from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_l
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.search import mapping_of, one_hot
+from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
@@ -155,7 +155,7 @@ def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[st
 def replayed(program: Program, actions: str) -> Mapping:
     """The mapping of a game from the actions that its record keeps."""
     game = Game(program)
-    game.play_preferences(one_hot(np.array([int(action) for action in actions])))
+    game.play_actions([int(action) for action in actions])
     return mapping_of(program, game.played())
 
 

@@ -17,7 +17,7 @@ from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.env_games import chosen
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.observation import WIDTH
-from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 
@@ -165,5 +165,5 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
             budget.record(max(float(state[-1][0]), 0.0), int(ended[0]))
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()
-        search.game.play_preferences(one_hot(actions_of(state[-1])))
+        search.game.play_actions(actions_of(state[-1]))
         search.best = search.game.played()

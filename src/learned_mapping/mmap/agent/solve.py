@@ -15,6 +15,7 @@ from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.problem import Result
@@ -77,7 +78,9 @@ def solve(
     limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
     budget = AgentBudget(**limits)  # complains before anything is compiled
     if program.possible_saving_s <= 0.0 or Games(program, 1, config.backup).over.all():
-        return _nothing_to_decide(program, budget)
+        dropped = np.full(program.num_buffers, DROP)  # or what is forced
+        budget.record(_told(program, dropped)[1]["return"])
+        return _result(program, dropped, budget, {})
     since = time.process_time()
     agent = MMapAgent(program, config, seed)
     compile_s = time.process_time() - since
@@ -108,17 +111,10 @@ def solve(
     return _result(program, actions, budget, metrics, tuple(curve.rows), agent.stages)
 
 
-def _nothing_to_decide(program: Program, budget: AgentBudget) -> LearnedResult:
-    game = Game(program)
-    game.play_random(np.random.default_rng(0))
-    budget.record(game.value)
-    return _result(program, game.state.moves["action"], budget, {}, ())
-
-
 def _told(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
     """The mapping of a game by its actions [B], and what it comes to."""
     game = Game(program)
-    game.play_preferences(2.0 * np.eye(3)[actions] + np.array([0.5, 1.0, 0.0]))
+    game.play_actions(actions)
     played = game.played()
     mapping = mapping_of(program, played)
     return mapping, {
@@ -134,7 +130,7 @@ def _result(
     actions: np.ndarray,
     budget: AgentBudget,
     metrics: dict[str, float],
-    rows: tuple[dict[str, Any], ...],
+    rows: tuple[dict[str, Any], ...] = (),
     stages: Sequence[tuple[int, np.ndarray]] = (),
 ) -> LearnedResult:
     mapping, found = _told(program, actions)

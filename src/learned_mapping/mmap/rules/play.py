@@ -114,6 +114,10 @@ class Game:
         preferences = _checked(preferences, (self.program.num_buffers, 3), "preferences")
         self._play(kernel.PREFERENCES, preferences, _NO_WEIGHTS, stop, _NO_CHANCE)
 
+    def play_actions(self, actions: np.ndarray) -> None:
+        """Plays on with these actions [B]; in place of one that is not legal, with the first of Copy, NoCopy, Drop."""
+        self.play_preferences(np.eye(3)[actions])
+
     def play_linear_policy(self, weights: np.ndarray) -> None:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
         self._play(kernel.LINEAR, _NO_PREFERENCES, _checked(weights, (2, NUM_FEATURES), "weights"), None, _NO_CHANCE)

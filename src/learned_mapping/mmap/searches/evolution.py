@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy_tuned
-from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.mmap.searches.search import Search
 
 PAIRS = 4
 """Antithetic pairs per generation: the population is twice that. This and what follows was chosen on synthetic programs
@@ -76,4 +76,4 @@ def evolution_policy(search: Search, rng: np.random.Generator) -> None:
 def evolution_warm(search: Search, rng: np.random.Generator) -> None:
     """Evolution over preferences that start at the decisions of the tuned threshold rule."""
     greedy_tuned(search, share=0.3)
-    evolve(search.play_preferences, one_hot(search.best.action), search, rng, sigma=0.3, learning_rate=0.1)
+    evolve(search.play_preferences, np.eye(3)[search.best.action], search, rng, sigma=0.3, learning_rate=0.1)

@@ -35,6 +35,10 @@ class Search:
         self.game.play_preferences(preferences)
         return self.finish()
 
+    def play_actions(self, actions: np.ndarray) -> float:
+        """One whole game by actions [B]."""
+        return self.play_preferences(np.eye(3)[actions])
+
     def play_linear_policy(self, weights: np.ndarray) -> float:
         """One whole game by a linear policy, weights [2, len(FEATURES)]."""
         self.game.restart()
@@ -61,11 +65,6 @@ def mapping_of(program: Program, played: PlayedGame) -> Mapping:
     if program.possible_saving_s <= 0.0:
         return all_dropped(program)
     return make_mapping(program, played.action, played.offset, played.start, played.end)
-
-
-def one_hot(action: np.ndarray) -> np.ndarray:
-    """[B, 3]: preferences by which a game makes the actions [B]."""
-    return np.eye(3)[action]
 
 
 def random_play(search: Search, rng: np.random.Generator) -> None:

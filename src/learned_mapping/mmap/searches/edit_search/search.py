@@ -17,7 +17,7 @@ from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, impro
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
 from learned_mapping.mmap.searches.edit_search.repeats import repeats_of
 from learned_mapping.mmap.searches.greedy import greedy_tuned
-from learned_mapping.mmap.searches.search import Search, one_hot
+from learned_mapping.mmap.searches.search import Search
 
 
 class EditParameters(NamedTuple):
@@ -124,6 +124,6 @@ class EditSearch:
                 begin(program, state, self.incumbent, self.action)
         self._begin()
         search.game.restart()
-        search.game.play_preferences(one_hot(self.action))
+        search.game.play_actions(self.action)
         if search.game.value > search.best.value:
             search.best = search.game.played()
