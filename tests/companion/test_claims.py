@@ -105,9 +105,12 @@ def test_a_claim_about_many_instances_is_not_decided_by_a_few():
 
 
 def test_a_learner_is_asked_for_what_it_learned_on_the_instance_named():
-    rows = [row(name, "muzero", metric, value) for name, updates in (("a", 5000), ("b", 3))
-            for metric, value in (("updates", updates), ("games_worth", 900), ("speedup", 1.1))]  # fmt: skip
-    for keys, verdict in (({"instance": "a"}, claims.REPRODUCED), ({}, claims.NOT_YET_RUN)):
+    """Where the rule names none, an instance on which too little was learned does not count."""
+    rows = [row(name, "muzero", metric, value) for name, updates, speedup in (("a", 5000, 1.1), ("b", 3, 0.1))
+            for metric, value in (("updates", updates), ("games_worth", 900), ("speedup", speedup))]  # fmt: skip
+    expected = {"a": claims.REPRODUCED, "b": claims.NOT_YET_RUN, None: claims.REPRODUCED}
+    for name, verdict in expected.items():
+        keys = {} if name is None else {"instance": name}
         rule = Measure("value", {"method": "muzero", "metric": "speedup", **keys})
         assert judge(Claim("x", 1, "t", "n", "mmap.x", rule, (1, 2), (1, 2)), {"rows": rows}).verdict == verdict
 

@@ -2,7 +2,8 @@
 
 ``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim is decided
 by the rows of the methods it names. Where their interval lies on both sides of a threshold of direction it is
-*undecided*. Where there are no such rows, or a learner has learned less than `LEARNERS` asks for, it is *not yet run*.
+*undecided*. An instance on which a learner has learned less than `LEARNERS` asks for does not count; where no rows are
+left, the claim is *not yet run*.
 """
 
 import ast
@@ -41,8 +42,8 @@ LEARNERS: dict[str, dict[str, float]] = {
     "gas": {"updates": 1000},
     "idrs": {"updates": 1000},
 }
-"""The papers' learners -> the least that each of their rows of these metrics must say before a
-claim is decided. ``games_worth`` counts the decisions of windows too."""
+"""The papers' learners -> the least that their rows of these metrics must say on an instance that counts for a
+claim. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
     "reproduced": "the stored result reaches the paper's number, with its whole interval",
     "same direction": "it points the same way and stays short of the number",
@@ -224,11 +225,12 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
         return Judged(claim, NOT_TESTABLE)
     rows = [] if result is None else result["rows"]
     ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
+    rows = learned_rows(claim.measure, rows)
     measured = measure(claim.measure, rows)
     each = {key: value for key, value in claim.measure.rows.items() if value != "all"}
     there = [_by_instance(rows, {**each, **keys}) for keys in ({}, claim.measure.against)]
     enough = claim.instances == 1 or len(there[0].keys() & there[1].keys()) >= claim.instances
-    if measured is None or not enough or not has_learned(claim.measure, rows):
+    if measured is None or not enough:
         return Judged(claim, NOT_YET_RUN, None, ours)
     return Judged(claim, _verdict(claim, measured), measured, ours)
 
@@ -245,17 +247,20 @@ def _verdict(claim: Claim, measured: Measured) -> str:
     return UNDECIDED
 
 
-def has_learned(rule: Measure, rows: list[dict[str, Any]]) -> bool:
-    """Whether every learner that a rule names has behind it what `LEARNERS` asks for: on the
-    instance that it names, if there are such rows of it, else on all."""
-    named = {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")}
-    for method in named & set(LEARNERS):
+def learned_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of instances on which every learner that a rule names has behind it what `LEARNERS` asks for. Where the
+    rule names its instance, or the learners' rows are of all together, it is all rows or none."""
+    short: set[str] = set()
+    for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} & set(LEARNERS):
         for metric, least in LEARNERS[method].items():
             found = [row for row in rows if row["method"] == method and row["metric"] == metric]
             found = [row for row in found if row["instance"] == rule.rows.get("instance")] or found
-            if not found or min(row["value"] for row in found) < least:
-                return False
-    return True
+            if not found:
+                return []
+            short |= {row["instance"] for row in found if row["value"] < least}
+    if short and ("instance" in rule.rows or "all" in short):
+        return []
+    return [row for row in rows if row["instance"] not in short]
 
 
 def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:

@@ -336,7 +336,8 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds and games, games and updates of all arms, and `moves_per_game`. For
+    """Returns with their curves over CPU seconds and games, games, updates and ``best_found`` (the best game met by
+    whatever means, windows included) of all arms, and `moves_per_game`. For
     the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
@@ -345,6 +346,8 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
         made.append(mean_row(*key, "moves_per_game", moves[key]))
+        if all("best_found" in record["result"] for record in group):
+            made.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
     for name, arm in groups:
         both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
         if arm not in ALONE or not both[BOTH]:
