@@ -91,6 +91,16 @@ def test_it_learns() -> None:
     assert max(returns) <= found.metrics["return"] and returns[-1] > returns[0]
 
 
+def test_whole_games_beside_windows_keep_pace() -> None:
+    """However long the program, a game ends about as many iterations after it began as it shall."""
+    program = hard_program(3, 200)
+    slow, fast = (
+        solve(program, 0, config=dataclasses.replace(WINDOWS, moves=2, pace=pace, iterations=6)) for pace in (1000, 2)
+    )
+    games = WINDOWS.games - WINDOWS.windows
+    assert slow.samples == 0 and 2 * games <= fast.samples <= 4 * games
+
+
 def test_controls_do_what_they_say() -> None:
     """The frozen control makes no update after the cloning; imitation alone has no search."""
     program = hard_program(3, 40)

@@ -113,10 +113,11 @@ class MMapAgent:
         self.recent: list[float] = []
         """Returns of the last whole games."""
         make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
-        self.games, self.evaluation = make(program, config.games), make(program, config.evaluation_games)
+        self.games, self.evaluation = make(program, config.whole_games), make(program, config.evaluation_games)
+        self.windows = make(program, config.windows) if config.windows else None
         self.own = Guide(program) if config.own_windows else None
         self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, config, self.best)
+        self.play = SelfPlay(self.games, self.windows, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
@@ -131,10 +132,10 @@ class MMapAgent:
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
         self.learner.compile(batch)
-        for games in (self.games, self.evaluation):
+        for games in filter(None, (self.games, self.windows, self.evaluation)):
             self.decide(games, np.ones(len(games), np.float32))
             if self.config.jax_games:
-                games.compile(windows=bool(self.config.windows) and games is self.games)
+                games.compile(windows=games is self.windows)
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
@@ -177,7 +178,7 @@ class MMapAgent:
                 to_go += (saved[-1] - saved) / RANDOM_GAMES
                 self._offer(game.state.moves["action"], game.value)
         self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, config, self.best)
+        self.play = SelfPlay(self.games, self.windows, config, self.best)
         self.play.to_go = to_go if config.potential else np.zeros_like(to_go)
         if config.demonstration or config.windows:
             self._follow_best()
@@ -369,7 +370,7 @@ class MMapAgent:
         arrays = {
             **self.learner.arrays(),
             **self.replay.arrays("replay"),
-            **self.games.arrays(self.play.whole),
+            **self.games.arrays(),
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
             "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
@@ -414,7 +415,7 @@ class MMapAgent:
         self.replay.restore(arrays, "replay", source)
         self.best_actions = arrays["best_actions"]
         self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, self.config, self.best)
+        self.play = SelfPlay(self.games, self.windows, self.config, self.best)
         self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:

@@ -28,6 +28,8 @@ class AgentConfig:
     """How many of the windows start at a decision of the agent's own last cold game instead, and end like that."""
     moves: int = 64
     """Decisions of every game per iteration; the length of a window."""
+    pace: int = 20
+    """Iterations that a whole game beside windows takes, where `moves` would take more."""
     cold_games: int = 8
     """Whole games at `cold_temperature`, the others at 1."""
     cold_temperature: float = 0.25
@@ -110,6 +112,10 @@ class AgentConfig:
     """Where training ends whatever the budget; 0: nowhere."""
 
     @property
+    def whole_games(self) -> int:
+        return self.games - self.windows
+
+    @property
     def training_steps(self) -> int:
         """Updates until training ends; 0 where the configuration sets no end."""
         return self.iterations * self.updates
@@ -166,8 +172,10 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         if name not in known:
             raise InputError("config", name, "is no setting of the agent")
     config = dataclasses.replace(config, **changes)
-    if not 0 <= config.own_windows <= config.windows <= config.games or min(config.moves, config.batch) < 1:
-        raise InputError("config", "games", "games, moves and batch must be positive, own_windows <= windows <= games")
+    if not 0 <= config.own_windows <= config.windows < config.games:
+        raise InputError("config", "games", "must be more than windows, and these no fewer than own_windows")
+    if min(config.moves, config.pace, config.batch) < 1:
+        raise InputError("config", "moves", "must be positive, as pace and batch")
     if config.true_dynamics and config.windows:
         raise InputError("config", "true_dynamics", "plays whole games only; set windows and own_windows to 0")
     if not config.potential and config.windows:

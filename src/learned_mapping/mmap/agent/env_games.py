@@ -171,8 +171,7 @@ class EnvGames(Games):
         self._guide.follow(self.played(g))
         return self._guide.saved
 
-    def arrays(self, count: int) -> dict[str, np.ndarray]:
-        """All games."""
+    def arrays(self) -> dict[str, np.ndarray]:
         return flatten(self._states, "games")
 
     def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:

@@ -255,9 +255,9 @@ class Games:
         total = self.states.game["saved_s"][g, 0]
         return np.append(self.states.moves["saved_s"][g], total) / self.possible_s
 
-    def arrays(self, count: int) -> dict[str, np.ndarray]:
-        """The first `count` games, for a checkpoint."""
-        return {f"games.{name}": column[:count] for name, column in self.states._asdict().items()}
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {f"games.{name}": column for name, column in self.states._asdict().items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:
         """Back to games that `arrays` returned; raises `InputError` where they do not fit."""

@@ -1,7 +1,8 @@
 """Self-play: whole games that go on from one iteration to the next, and windows of the best game.
 
 **Whole games** are the agent's own from the first buffer to the last. A chunk of one is learned from before the game
-ends; the search's value stands for the rest.
+ends; the search's value stands for the rest. Beside windows they move faster, so that few updates lie between the
+first decision of a game and its last.
 
 **Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known a
 moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong.
@@ -11,7 +12,7 @@ follows, the best game's for whole games beside windows, else a running mean ove
 (Ng et al. 1999), so the best game stays the best.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,27 +64,29 @@ class Chunk(NamedTuple):
     value_error: float  # Mean |network's value - target|, as a share of the possible saving.
 
 
-Played = tuple[dict[str, np.ndarray], list[WholeGame]]
-"""What M moves of G games were, [M, G, ...] by name, and the games that they finished."""
+class Played(NamedTuple):
+    """What M moves of G games were."""
+
+    rows: dict[str, np.ndarray]  # [M, G, ...] by name.
+    bootstrap: np.ndarray  # [G] values of what follows the last move.
 
 
 class SelfPlay:
     """The games in progress.
 
     Args:
-      games: to play on; those from ``games - windows`` on are windows.
+      games: whole games.
+      windows: where windows are played; None without.
       best: the best game so far; its decisions are the unit.
     """
 
-    def __init__(self, games: Games, config: AgentConfig, best: Guide):
-        self.games, self.config, self.best = games, config, best
+    def __init__(self, games: Games, windows: Games | None, config: AgentConfig, best: Guide):
+        self.games, self.windows, self.config, self.best = games, windows, config, best
         self.own: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
         self.unit = max(float(len(best.decisions)), 1.0)
-        self.whole = config.games - config.windows
-        self._first_own = config.games - config.own_windows
-        self.partial = np.zeros(self.whole, bool)
-        """[whole]: the game did not begin at the first buffer, and does not count."""
+        self.partial = np.zeros(len(games), bool)
+        """[whole games]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
         """Of windows with hot and cold moves, at most."""
         self.to_go = np.zeros(games.program.num_buffers + 1)
@@ -91,106 +94,113 @@ class SelfPlay:
 
     def stagger(self) -> None:
         """Spreads the whole games over the best one, so that they do not all end in the same iteration."""
-        games, spread = np.arange(self.whole), np.arange(self.whole) * len(self.best.decisions) // max(self.whole, 1)
-        self.games.start_at(self.best, games, self.best.decisions[spread])
+        count = len(self.games)
+        self.games.start_at(
+            self.best, np.arange(count), self.best.decisions[np.arange(count) * len(self.best.decisions) // count]
+        )
         self.games.observe()
-        self.partial = games > 0
+        self.partial = np.arange(count) > 0
 
     def expected(self) -> np.ndarray:
-        """[G] the return expected of each game, in units: the potential. A window's is that of the game it follows."""
-        cursor = self.games.cursor
-        to_go = self.to_go[cursor]
-        if self.own is not None:
-            own = cursor[self._first_own :]
-            to_go[self._first_own :] = self.own.saved[-1] - self.own.saved[own]
-        return self.unit * (self.games.saved + to_go)
+        """[whole games] the return expected of each, in units: the potential."""
+        return self.unit * (self.games.saved + self.to_go[self.games.cursor])
 
     def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
-        """`moves` decisions of every game; None where `stop` cut them short."""
-        games, config, whole = self.games, self.config, self.whole
-        first = self._first_own if self.own is not None else config.games
-        windows = [(self.best, np.arange(whole, first)), (self.own, np.arange(first, config.games))]
-        starts = np.zeros(config.games, np.int64)
-        for guide, at in windows:
-            if len(at):
-                starts[at] = rng.choice(guide.decisions, len(at))
-                games.start_at(guide, at, starts[at])
-        games.observe()
-        temperatures, mixed = self._temperatures(rng)
-        steps = self._steps(decide, temperatures, stop)
-        if steps is None:
-            return None
-        played, finished = steps
-        bootstrap = np.zeros(config.games)
-        if whole:
-            bootstrap[:whole] = decide(games, temperatures[-1]).value[:whole]
-        stops, expected = games.cursor.copy(), self.expected()
-        results, same = [], []
-        for guide, at in windows:
-            if len(at):
-                values = games.end_like(guide, at, config.quiet)
-                bootstrap[at] = self.unit * values - expected[at]
-                gain = values - guide.saved[-1]
-                same.append(np.abs(gain) <= TOLERANCE)
-                if guide is self.best:
-                    results = self._better(at, values, gain, starts, stops)
-        equal = self._adapt(np.concatenate(same), mixed) if same else 0.0
-        return self._chunk(played, bootstrap, finished, results, equal)
-
-    def _steps(self, decide: Decide, temperatures: np.ndarray, stop: Callable[[], bool]) -> Played | None:
-        games, whole = self.games, self.whole
-        rows: dict[str, list[np.ndarray]] = {}
+        """Some decisions of every game; None where `stop` cut them short."""
         finished: list[WholeGame] = []
+        whole = self._play_whole(decide, stop, finished)
+        if whole is None:
+            return None
+        if self.windows is None:
+            return self._chunk([whole], finished, [], 0.0)
+        windows = self._play_windows(decide, rng, stop)
+        return None if windows is None else self._chunk([whole, windows[0]], finished, *windows[1:])
+
+    def _play_whole(self, decide: Decide, stop: Callable[[], bool], finished: list[WholeGame]) -> Played | None:
+        games, config = self.games, self.config
+        temperature = np.ones(len(games), np.float32)
+        temperature[len(games) - config.cold_games :] = config.cold_temperature
+
+        def end(ended: np.ndarray) -> None:
+            over = np.flatnonzero(ended)
+            if len(over):
+                finished.extend(self._whole_game(int(g)) for g in over if not self.partial[g])
+                self.partial[over] = False
+                games.restart(over)
+                games.observe()
+
+        moves = config.moves
+        if self.windows is not None:
+            moves = max(moves, -(-len(self.best.decisions) // config.pace))
+        rows = self._steps(games, self.expected, decide, np.tile(temperature, (moves, 1)), stop, end)
+        return None if rows is None else Played(rows, decide(games, temperature).value.astype(float))
+
+    def _play_windows(self, decide, rng, stop) -> tuple[Played, list[WindowResult], float] | None:
+        """Windows of the best game and of the agent's own, those better than the best game, and the share of those that
+        end like the game they follow."""
+        games, config = self.windows, self.config
+        first = len(games) - config.own_windows if self.own is not None else len(games)
+        sides = [(self.best, np.arange(first)), (self.own, np.arange(first, len(games)))]
+        sides = [(guide, at) for guide, at in sides if len(at)]
+        starts = np.concatenate([rng.choice(guide.decisions, len(at)) for guide, at in sides])
+        for guide, at in sides:
+            games.start_at(guide, at, starts[at])
+        games.observe()
+
+        def expected() -> np.ndarray:
+            to_go = [guide.saved[-1] - guide.saved[games.cursor[at]] for guide, at in sides]
+            return self.unit * (games.saved + np.concatenate(to_go))
+
+        temperatures, mixed = self._temperatures(rng)
+        rows = self._steps(games, expected, decide, temperatures, stop)
+        if rows is None:
+            return None
+        stops, before = games.cursor.copy(), expected()
+        values = np.concatenate([games.end_like(guide, at, config.quiet) for guide, at in sides])
+        gain = values - np.concatenate([np.full(len(at), guide.saved[-1]) for guide, at in sides])
+        better = [
+            WindowResult(float(values[g]), int(starts[g]), int(stops[g]), games.played(g)[starts[g] : stops[g]])
+            for g in np.argsort(-gain[:first], kind="stable")
+            if gain[g] > TOLERANCE
+        ]
+        equal = self._adapt(np.abs(gain) <= TOLERANCE, mixed)
+        return Played(rows, self.unit * values - before), better, equal
+
+    def _steps(self, games: Games, expected, decide: Decide, temperatures: np.ndarray, stop, end=lambda ended: None):
+        """A move of all games at each of the temperatures [M, G], and `end` with those that ended [G] by it; what the
+        moves were, or None where `stop` cut them short."""
+        rows: dict[str, list[np.ndarray]] = {}
         for temperature in temperatures:
             if stop():
                 return None
-            active, before = ~games.over, self.expected()
+            active, before = ~games.over, expected()
             found = decide(games, temperature)
             actions = np.where(active, found.action, -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
             games.step(actions)
             ended = active & games.over
             record = {
-                **seen, "action": actions, "policy": found.policy, "reward": self.expected() - before,
+                **seen, "action": actions, "policy": found.policy, "reward": expected() - before,
                 "value": found.value, "network_value": found.network_value, "ended": ended, "active": active,
             }  # fmt: skip
             for name, value in record.items():
                 rows.setdefault(name, []).append(np.asarray(value))
-            over = np.flatnonzero(ended[:whole])
-            if len(over):
-                finished += [self._whole_game(int(g)) for g in over if not self.partial[g]]
-                self.partial[over] = False
-                games.restart(over)
-                games.observe()
-        return {name: np.stack(values) for name, values in rows.items()}, finished
+            end(ended)
+        return {name: np.stack(values) for name, values in rows.items()}
 
     def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """[moves, G] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
+        """[moves, windows] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
         config = self.config
-        column = np.ones(self.whole)
-        column[self.whole - config.cold_games :] = config.cold_temperature
         mixed = np.arange(config.windows) % 2 == 0
         single = rng.choice(WINDOW_TEMPERATURES, config.windows)
         hot = rng.integers(1, self.hot_moves + 1, config.windows)
         moves = np.arange(config.moves)[:, None]
-        windows = np.where(mixed, np.where(moves < hot, 1.0, COLD), single)
-        return np.concatenate([np.tile(column, (config.moves, 1)), windows], axis=1).astype(np.float32), mixed
+        return np.where(mixed, np.where(moves < hot, 1.0, COLD), single).astype(np.float32), mixed
 
     def _whole_game(self, g: int) -> WholeGame:
         """A game in progress that has just ended."""
-        games, cold = self.games, g >= self.whole - self.config.cold_games
+        games, cold = self.games, g >= len(self.games) - self.config.cold_games
         return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
-
-    def _better(self, at, values, gain, starts, stops) -> list[WindowResult]:
-        """The windows that gain, best first."""
-        results = []
-        for i in np.argsort(-gain, kind="stable"):
-            if gain[i] <= TOLERANCE:
-                break
-            g = int(at[i])
-            start, stop = int(starts[g]), int(stops[g])
-            results.append(WindowResult(float(values[i]), start, stop, self.games.played(g)[start:stop]))
-        return results
 
     def _adapt(self, same: np.ndarray, mixed: np.ndarray) -> float:
         """Lengthens the hot part of the windows where many end the same, else shortens it; returns how many do."""
@@ -198,23 +208,26 @@ class SelfPlay:
         self.hot_moves = int(np.clip(self.hot_moves + step, 1, self.config.moves))
         return float(same.mean())
 
-    def _chunk(self, played, bootstrap, finished, results, equal) -> Chunk:
-        config, active, ended = self.config, played["active"], played["ended"]
-        target = lambda_returns(
-            played["reward"], played["value"], ended, active, bootstrap, config.discount, config.trace
-        )
-        left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
-        named = {"target": target, "left": left}
-        kept = active.T.reshape(-1)
-        columns = {
-            name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
-            for name, value in (played | named).items()
-            if name not in ("value", "network_value", "ended", "active")
-        }
+    def _chunk(self, parts: Sequence[Played], finished, better, equal: float) -> Chunk:
+        config, columns, errors = self.config, [], []
+        for rows, bootstrap in parts:
+            active, ended = rows["active"], rows["ended"]
+            target = lambda_returns(
+                rows["reward"], rows["value"], ended, active, bootstrap, config.discount, config.trace
+            )
+            left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
+            kept = active.T.reshape(-1)
+            columns.append({
+                name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
+                for name, value in (rows | {"target": target, "left": left}).items()
+                if name not in ("value", "network_value", "ended", "active")
+            })  # fmt: skip
+            errors.append(np.abs(rows["network_value"] - target)[active])
+        columns = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
         policy = columns["policy"]
         entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)
-        error = np.abs(played["network_value"] - target)[active]
-        return Chunk(columns, finished, results, equal, float(entropy.mean()), float(error.mean()) / self.unit)
+        error = float(np.concatenate(errors).mean()) / self.unit
+        return Chunk(columns, finished, better, equal, float(entropy.mean()), error)
 
 
 def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: float, confidence: float) -> Replay:
