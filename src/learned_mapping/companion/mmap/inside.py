@@ -39,6 +39,7 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
     program, _ = runs.load(instance)
     agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
+    agent.compile()
     budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
     agent.start(budget)
     count = config.get("games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES)))

@@ -82,7 +82,7 @@ class AgentBudget(Budget):
 
 
 class MMapAgent:
-    """An agent for one program; compiled when made, untrained until `start`."""
+    """An agent for one program, untrained until `start`."""
 
     def __init__(self, program: Program, config: AgentConfig, seed: int):
         self.program, self.seed, self._first = program, int(seed), config
@@ -123,9 +123,8 @@ class MMapAgent:
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
-        self._compile()
 
-    def _compile(self) -> None:
+    def compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
         searches = self.searches
         rows = Replay(1)
@@ -178,12 +177,7 @@ class MMapAgent:
                 to_go += (saved[-1] - saved) / RANDOM_GAMES
                 self._offer(game.state.moves["action"], game.value)
         self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, self.windows, config, self.best)
-        self.play.to_go = to_go if config.potential else np.zeros_like(to_go)
-        if config.demonstration or config.windows:
-            self._follow_best()
-        if config.windows:
-            self.play.stagger()
+        self.play.begin(self.best.to_go if config.demonstration or config.windows else to_go)
         self._renew_demonstration()
         self.rounds.begin(self.learner.updates, self._reached)
         for _ in range(config.clone):
@@ -196,6 +190,7 @@ class MMapAgent:
         self.rounds.end(self.best_found, self.recent_return)
         since, updates = self.budget.seconds, self.learner.updates
         self._build()
+        self.compile()
         self.learner.updates = updates
         if not self.budget.strict:
             self.budget.skip(since)
@@ -217,7 +212,7 @@ class MMapAgent:
     def _follow_best(self) -> None:
         """What is expected of a game becomes what the best one got."""
         if self.config.potential:
-            self.play.to_go = self.best.saved[-1] - self.best.saved
+            self.play.to_go = self.best.to_go
 
     def _offer(self, actions: np.ndarray, value: float) -> bool:
         """Notes a game; returns whether it is the best found so far."""
@@ -415,7 +410,6 @@ class MMapAgent:
         self.replay.restore(arrays, "replay", source)
         self.best_actions = arrays["best_actions"]
         self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, self.windows, self.config, self.best)
         self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:

@@ -185,6 +185,11 @@ class Guide:
         """[B + 1] returns so far before each buffer, and at the end."""
         return self.saved_s / self.possible_s
 
+    @property
+    def to_go(self) -> np.ndarray:
+        """[B + 1] returns from each buffer on, 0 at the end."""
+        return self.saved[-1] - self.saved
+
 
 class Games:
     """G games of a program; shares are of the possible saving.

@@ -77,14 +77,15 @@ class SelfPlay:
     Args:
       games: whole games.
       windows: where windows are played; None without.
-      best: the best game so far; its decisions are the unit.
+      best: the best game so far.
     """
 
     def __init__(self, games: Games, windows: Games | None, config: AgentConfig, best: Guide):
         self.games, self.windows, self.config, self.best = games, windows, config, best
         self.own: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
-        self.unit = max(float(len(best.decisions)), 1.0)
+        self.unit = 1.0
+        """Decisions of the best game at the start."""
         self.partial = np.zeros(len(games), bool)
         """[whole games]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
@@ -92,14 +93,17 @@ class SelfPlay:
         self.to_go = np.zeros(games.program.num_buffers + 1)
         """[B + 1] the expected return to go before each buffer, 0 at the end."""
 
-    def stagger(self) -> None:
-        """Spreads the whole games over the best one, so that they do not all end in the same iteration."""
-        count = len(self.games)
-        self.games.start_at(
-            self.best, np.arange(count), self.best.decisions[np.arange(count) * len(self.best.decisions) // count]
-        )
-        self.games.observe()
-        self.partial = np.arange(count) > 0
+    def begin(self, to_go: np.ndarray) -> None:
+        """Sets out from the best game with returns to go [B + 1]. Beside windows whole games begin at places all over
+        the best one, so that they do not all end in the same iteration."""
+        self.unit = max(float(len(self.best.decisions)), 1.0)
+        if self.config.potential:
+            self.to_go = to_go
+        if self.windows is not None:
+            games = np.arange(len(self.games))
+            self.games.start_at(self.best, games, self.best.decisions[games * len(self.best.decisions) // len(games)])
+            self.games.observe()
+            self.partial = games > 0
 
     def expected(self) -> np.ndarray:
         """[whole games] the return expected of each, in units: the potential."""
@@ -148,7 +152,7 @@ class SelfPlay:
         games.observe()
 
         def expected() -> np.ndarray:
-            to_go = [guide.saved[-1] - guide.saved[games.cursor[at]] for guide, at in sides]
+            to_go = [guide.to_go[games.cursor[at]] for guide, at in sides]
             return self.unit * (games.saved + np.concatenate(to_go))
 
         temperatures, mixed = self._temperatures(rng)

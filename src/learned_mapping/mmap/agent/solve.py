@@ -1,7 +1,6 @@
 """MMap-MuZero as a method: a program and a budget in, a mapping and its learning curve out."""
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,9 +12,7 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
-from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.problem import Result
@@ -75,17 +72,13 @@ def solve(
     config = config if evaluate else replace(config, evaluate_every=0)
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
-    limits = {"seconds": seconds, "samples": games, "cpu": cpu, "progress": progress, "strict": not evaluate}
-    budget = AgentBudget(**limits)  # complains before anything is compiled
-    if program.possible_saving_s <= 0.0 or Games(program, 1, config.backup).over.all():
-        dropped = np.full(program.num_buffers, DROP)  # or what is forced
-        budget.record(_told(program, dropped)[1]["return"])
-        return _result(program, dropped, budget, {})
-    since = time.process_time()
+    budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress, strict=not evaluate)
     agent = MMapAgent(program, config, seed)
-    compile_s = time.process_time() - since
-    budget = AgentBudget(**limits)
-    agent.budget = budget
+    if program.possible_saving_s <= 0.0 or agent.games.over.all():  # nothing to save, or to decide
+        budget.record(agent.best.saved[-1])
+        return _result(program, agent.best.actions, budget, {})
+    agent.compile()
+    agent.budget, compile_s = budget, budget.skip(0.0)
     if checkpoint is None or not resume(agent, checkpoint):
         agent.start(budget)
     curve = Log(log, agent.iterations)
