@@ -24,7 +24,7 @@ def line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
     return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
 
 
-def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str = "") -> str:
+def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str) -> str:
     """A rectangle by its upper left corner."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" {more}/>'
 
@@ -40,9 +40,9 @@ def path(parts: Iterable[str], more: str) -> str:
     return f'<path d="{joined}" {more}/>' if joined else ""
 
 
-def picture(width: float, height: float, parts: Iterable[str], *, pixels: int = 11) -> str:
-    """Inline SVG as wide as the column, on paper; `pixels` is the size of its text."""
-    style = f"width:100%;height:auto;font:{pixels}px sans-serif"
+def picture(width: float, height: float, parts: Iterable[str]) -> str:
+    """Inline SVG as wide as the column, on paper."""
+    style = "width:100%;height:auto;font:11px sans-serif"
     paper = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
     return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
 

@@ -170,9 +170,8 @@ def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
         if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
             ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
             if ratio is not None:
-                value, low, high = ratio
-                more = {"low": low, "high": high, "baseline": other, "families": len(set(graphs_of.values()))}
-                found.append(table.row(INSTANCE, ours, "ratio_over_families", value, n=len(graphs_of), **more))
+                more = {"baseline": other, "families": len(set(graphs_of.values())), "n": len(graphs_of)}
+                found.append(table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more))
     return found
 
 

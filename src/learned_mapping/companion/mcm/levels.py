@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import find_artifact
 from learned_mapping.companion.display import Html, grid, provenance_line
 from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
 from learned_mapping.companion.table import Record, Row, by, row
@@ -124,4 +123,4 @@ def level_tables(result: Record, captions: Sequence[str]) -> Html:
     timed = SECONDS_A_SAMPLE if results.select(result, metric="minutes") else None
     pairs = zip(captions, parts)
     tables = [level_table(result, each, levels=part, paper_seconds_a_sample=timed) for each, part in pairs]
-    return Html("".join(tables) + provenance_line(result, find_artifact(result["id"])))
+    return Html("".join(tables) + provenance_line(result))

@@ -65,7 +65,7 @@ def verdicts_table(live: Record) -> Html:
     same = [row["value"] for row in live["rows"]] == [row["value"] for row in stored["rows"]]
     words = "The stored verdicts, drawn above, are the same." if same else "The stored verdicts above differ."
     made = listing("Verdicts, live", ["partition", "the validator says"], rows)
-    return Html(f"{made}<p>{words}</p>{provenance_line(stored)}")
+    return Html(f"{made}<p>{words}</p>{provenance_line(stored, state=False)}")
 
 
 def most_chips_table(names: Sequence[str]) -> Html:

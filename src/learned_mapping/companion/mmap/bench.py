@@ -7,7 +7,6 @@ table of standings and the mappings; `submit` adds to both.
 
 import datetime
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -82,11 +81,6 @@ def standings_table() -> Html:
     """The best mapping known of each program."""
     rows = [(row.program, row.buffers, row.best, row.bound, row.by) for row in standings().values()]
     return listing("The best mapping known", ("program", "buffers", "best return", "bound", "found by"), rows)
-
-
-def write_standings(table: Iterable[Standing], folder: Path) -> None:
-    """Writes the table of standings, whole or not at all."""
-    write_json(folder / "table.json", {"schema": SCHEMA, "programs": [asdict(row) for row in table]}, indent=1)
 
 
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
@@ -164,4 +158,5 @@ def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: M
     date = datetime.date.today().isoformat()
     changed = {"best": scored.value, "latency_s": scored.latency_s, "by": by, "date": date}
     table[program.name] = replace(table[program.name], **changed, sha256=file_sha256(path))
-    write_standings(table.values(), folder)
+    rows = [asdict(row) for row in table.values()]
+    write_json(folder / "table.json", {"schema": SCHEMA, "programs": rows}, indent=1)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import manifest
@@ -56,19 +55,6 @@ def program_digest(name: str) -> str:
 def num_buffers(name: str) -> int:
     """Buffers of a compiled program, from the manifest."""
     return int(manifest().item(name).facts["buffers"])
-
-
-def of_other_programs(result: dict[str, Any]) -> list[str]:
-    """Instances whose program has changed since a result was made: its numbers are of another program."""
-    known = {item.name: item.digest[:DIGEST_LENGTH] for item in manifest().items}
-    made_for = {row["instance"]: row["program"] for row in result["rows"] if "program" in row}
-    return [name for name, digest in made_for.items() if known.get(name) != digest]
-
-
-def stored(artifact_id: str) -> dict[str, Any] | None:
-    """A stored result, or None where there is none or it is of other programs than today's."""
-    found = results.stored(artifact_id)
-    return None if found is None or of_other_programs(found) else found
 
 
 def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:

@@ -58,9 +58,8 @@ SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others
 NAMED = 6  # Programs at each end of Table 4.
 AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
 
-GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
-ENDS = 3
-"""Programs of each group."""
+GROUPS, ENDS = ("best", "worst"), 3
+"""Of programs in Table 4, and how many of each are in Figure 6."""
 SOLUTIONS = 10  # Games of a training that Figure 6 draws, where it has so many.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
@@ -138,9 +137,9 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
 def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
     """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
     program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
-    anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search, whose
-    mean there is ``speedup_same``; ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`;
-    ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
+    anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search;
+    ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``speedup_rest``, its mean where
+    the compiler's mapping is faster than none."""
     found: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
@@ -155,7 +154,6 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
     ours, theirs, none = (speeds.get(method, {}) for method in (AGENT, OURS, NONE))
     both = [name for name in ours if name in theirs]
     if both:
-        found.append(row("all", OURS, "speedup_same", np.mean([theirs[name] for name in both]), n=len(both)))
         faster = sum(ours[name] > theirs[name] for name in both)
         found.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
         returns = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
@@ -350,9 +348,8 @@ def best_game(instance: str) -> Record:
 
 
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
-    """Two rows with mappings and the marked tensor's stays; what it holds under both; returns and speedups.
+    """Two rows with mappings and the marked tensor's stays; how often it is loaded under both; returns and speedups.
 
-    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory;
     ``again`` counts the tensors of any size that are loaded more than once.
     """
     compiler, *searched = records
@@ -363,14 +360,13 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     mapping = runs.replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
     mappings = {agent["method"]: mapping, compiler["method"]: own}
     tensor = marked_tensor(program, mapping)
-    size = int(program.tensor_bytes[tensor])
     made: list[Row] = []
     for record in (agent, compiler):
         method = record["method"]
         found, shown = stays(program, mappings[method], tensor), mappings[method]
         about = {name: record["config"].get(name) for name in ("program", "seconds")}
         about |= {"mapping": {field: getattr(shown, field).tolist() for field in FIELDS}}
-        about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": size}
+        about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": int(program.tensor_bytes[tensor])}
         about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in found]}
         made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
         numbers = {
@@ -378,7 +374,6 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
             "placed": int(shown.placed.sum()),
             "stays": len(found),
             "loads": loads(program, shown, tensor),
-            "held_byte_steps": size * held_steps(found),
             "again": sum(loads(program, shown, other) > 1 for other in range(program.num_tensors)),
         }
         made += rows(name, method, numbers, n=1)
@@ -391,8 +386,3 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:
     """How often a tensor is copied into fast memory."""
     return sum(stay.loaded for stay in stays(program, mapping, tensor))
-
-
-def held_steps(found: Sequence[Stay]) -> int:
-    """Steps in at least one of the stays."""
-    return len({step for stay in found for step in range(stay.start, stay.end + 1)})

@@ -48,20 +48,16 @@ def plan_distance(profile: str, seeds: int) -> list[Run]:
     runs: dict[str, Run] = {}
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
+            config = {
+                "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
+                "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
+            }  # fmt: skip
             for method in METHODS:
                 for more in brought(method, dataset):
                     for seed in range(min(seeds, SEEDS[profile])):
-                        config = _config(distance, name, profile) | more
-                        run = Run("regal.distance", method, _instance(distance, name), config, seed)
+                        run = Run("regal.distance", method, _instance(distance, name), config | more, seed)
                         runs.setdefault(run.digest, run)
     return list(runs.values())
-
-
-def _config(distance: str, name: str, profile: str) -> dict[str, Any]:
-    return {
-        "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
-        "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
-    }  # fmt: skip
 
 
 def _devices(distance: str) -> int:
