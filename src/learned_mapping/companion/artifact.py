@@ -34,7 +34,6 @@ TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
     for name, each in read_table("artifacts.yml")["artifacts"].items()
 )
 """Id, title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
-Plan = Callable[[str, int], list["Run"]]
 Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
@@ -87,7 +86,7 @@ class Artifact:
 
     id: str  # As under ``lmap make`` and in ``data/results/``: ``mmap.table2``.
     title: str
-    plan: Plan  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
+    plan: Callable[[str, int], list[Run]]  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
     assemble: Assemble  # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
     parts: tuple[str, ...] = ()  # Ids of artifacts whose stored results `assemble` reads; they are made first.
 

@@ -26,8 +26,7 @@ WRAPPED = 30  # Characters above which a cell of `listing` may break.
 
 
 def show_result(artifact_id: str, **options: Any) -> Html:
-    """The stored result of an artifact as a `table` with its provenance; says how to make one where
-    there is none."""
+    """The stored result of an artifact as a `table` with its provenance, or how to make one."""
     result = results.stored(artifact_id)
     if result is None:
         title, command = find_artifact(artifact_id).title, f"lmap make {artifact_id} --profile full"
@@ -39,7 +38,7 @@ def show_result(artifact_id: str, **options: Any) -> Html:
 
 
 def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
-    """Profile, seeds, minutes, machine and date of a result, and its `state`: whether the code has changed since."""
+    """Profile, seeds, minutes, machine and date of a result; `state` is whether it is still fresh."""
     machine = result["machine"]
     day = datetime.datetime.fromisoformat(result["created"]).date().isoformat()
     parts = [

@@ -62,7 +62,6 @@ class TimeLimit:
         self._longest[kind] = max(self._longest.get(kind, 0.0), record["seconds"])
 
     def allows(self, run: Run) -> bool:
-        """Whether `run` may start now."""
         expected = self._longest.get((run.task, run.method, run.instance), 0.0)
         return self._clock() + expected < self._end
 

@@ -114,7 +114,6 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
     """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
 
     Args:
-      scores, baseline: of the two methods.
       over_tasks: draw the tasks anew too, the same for both methods, not only the runs of each.
 
     Returns:

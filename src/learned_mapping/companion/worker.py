@@ -24,7 +24,7 @@ SINGLE_THREAD = {
     "NUMBA_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
-"""Environment of a process that keeps to one core; read by the libraries when they are first imported."""
+"""Environment of a process that keeps to one core; libraries read it when first imported."""
 
 
 def perform(task: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def _reset_peak() -> None:
-    """Starts a new measurement of the peak, so that a run is not charged for the one before it (Linux)."""
+    """Measures the peak anew, so that a run is not charged for the one before it (Linux)."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

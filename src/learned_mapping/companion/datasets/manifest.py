@@ -102,10 +102,8 @@ def manifest_from_json(node: Node) -> Manifest:
 
 
 def _item(node: Node, names: set[str], files: set[str]) -> Item:
-    cells = node.mapping(200)
+    cells = node.mapping(200, COLUMNS)
     for name in COLUMNS:
-        if name not in cells:
-            node.fail(f"missing field {name!r}")
         cells[name].field = f"{node.field}.{name}"
     name = cells["name"].string()
     if name in names:
@@ -155,6 +153,12 @@ def _further_files(facts: Mapping[str, Any]) -> dict[str, str]:
     return {facts[k]: facts[f"{k.removesuffix('_file')}_sha256"] for k in facts if k.endswith("_file")}
 
 
+def items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
+    """Split -> its items, none empty, in the order of `SPLITS`; ``all`` for those of no split."""
+    found = {split or "all": manifest.split(split) for split in (*SPLITS, None)}
+    return {split: items for split, items in found.items() if items}
+
+
 def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
     """Split -> [items] values of a numeric fact, splits in the order of `SPLITS`; ``all`` where a set has none.
 
@@ -164,10 +168,8 @@ def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
 
 
 def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {split: [] for split in (*SPLITS, "all")}
-    for item in manifest.items:
-        if isinstance(item.facts.get(fact), kind):
-            values[item.split or "all"].append(item.facts[fact])
+    facts = {split: [item.facts.get(fact) for item in items] for split, items in items_by_split(manifest).items()}
+    values = {split: [each for each in found if isinstance(each, kind)] for split, found in facts.items()}
     return {split: found for split, found in values.items() if found}
 
 

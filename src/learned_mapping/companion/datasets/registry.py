@@ -39,7 +39,6 @@ class DataSet:
 
     @property
     def path(self) -> Path:
-        """The set's folder."""
         return data_folder() / self.folder
 
     def manifest(self) -> Manifest | None:

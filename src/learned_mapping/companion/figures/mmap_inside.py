@@ -119,8 +119,7 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
 
 
 def most_changed(rows: Rows) -> Row:
-    """The search tree, of rows of `mmap.inside`, at whose root the search moved the policy furthest
-    from the network's."""
+    """The row ``tree`` of `mmap.inside` at whose root the search moved the policy furthest."""
     trees = [row for row in rows if row["metric"] == "tree"]
     return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
 

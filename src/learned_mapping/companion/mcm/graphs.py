@@ -27,12 +27,11 @@ def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
 
 
 def chips(name: str) -> int:
-    """How many chips a graph of a set is partitioned over, by a rule that looks at the graph alone."""
+    """How many chips a graph of a set has, by a rule that looks at the graph alone."""
     return int(_facts(name)["chips"])
 
 
 def is_known(name: str) -> bool:
-    """Whether a graph of a set has this name."""
     return _found(name) is not None
 
 

@@ -62,8 +62,7 @@ CLASSES = {
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """What a run of a method keeps of the trained policy it starts from, another for each of the
-    first seeds; nothing for all other methods."""
+    """What a run keeps of the trained policy it starts from, if any; the first seeds have different ones."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
@@ -186,8 +185,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode; the small network in every profile but ``paper``: the
-    modes are compared, not the sizes."""
+    """The policy from scratch in each mode, small but in ``paper``: it compares modes, not sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run
@@ -208,14 +206,15 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     return table.assembled(found, valid=lines.valid)
 
 
-def _table1_graphs(profile: str) -> Sequence[str]:
-    return QUICK_GRAPHS[:1] if profile == "quick" else MODE_GRAPHS["full"]
+def few_graphs(profile: str) -> Sequence[str]:
+    """Of the test graphs one of each family; in ``quick`` the smallest alone."""
+    return QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]
 
 
 def plan_table1(profile: str, seeds: int) -> list[Run]:
     """What Figure 5 has not: a solver alone."""
     config = {"seconds": table.of_profile(SOLVER_SECONDS, profile)}
-    return sweep("mcm.solve", ["cp-sat"], _table1_graphs(profile), config)
+    return sweep("mcm.solve", ["cp-sat"], few_graphs(profile), config)
 
 
 def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
@@ -225,7 +224,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
     learns without a solver does so on the graphs of ``mcm.unsolved``; its samples are those of all runs.
     """
     figure, unsolved = (results.load(name, profile) for name in ("mcm.fig5", "mcm.unsolved"))
-    names = _table1_graphs(profile)
+    names = few_graphs(profile)
     found: list[Row] = []
     for method, group in CLASSES.items():
         own = [r["result"] for r in records if r["method"] == method]
@@ -250,7 +249,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:
-    """Ratio, samples and seconds of a method of Figure 5; seconds are the mean over all its graphs."""
+    """Ratio, samples and seconds of a method of Figure 5; seconds are a mean over all its graphs."""
     ratios = [r["value"] for r in results.select(figure, method=method, metric="improvement") if r["instance"] in names]
     if not ratios:
         return {}

@@ -65,7 +65,7 @@ def load(name: str) -> Program:
 
 
 def standings(folder: Path | None = None) -> dict[str, Standing]:
-    """Program -> what is known of it, in the order of the set; raises `InputError` naming file and field."""
+    """Program -> what is known of it, in the set's order; raises `InputError` naming file and field."""
     node = read_json((folder or data_folder() / "bench") / "table.json")
     expect_schema(node, "bench")
     result = {}
@@ -84,7 +84,6 @@ def standings_table() -> Html:
 
 
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
-    """The best mapping known of a program."""
     return read_mapping((folder or data_folder() / "bench") / f"{program.name}{MAPPING}", program)
 
 
@@ -123,7 +122,7 @@ def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | No
 
 
 def program_of(path: str | os.PathLike) -> Program:
-    """The program of the benchmark that a mapping's file is for; raises `InputError` naming file and field."""
+    """The program that a mapping's file is for; raises `InputError` naming file and field."""
     node = read_json(path)
     expect_schema(node, "mapping")
     instance = node.object(("schema", "instance", "decisions"), ("made",))["instance"]
@@ -152,7 +151,7 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
 
 
 def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: Mapping, scored: Score, by: str) -> None:
-    """Makes a mapping the best one known of its program, in the table's file and among the mappings."""
+    """Makes a mapping the best one known, in the table's file and among the mappings."""
     path = folder / f"{program.name}{MAPPING}"
     write_json(path, mapping_to_json(mapping, program))
     date = datetime.date.today().isoformat()

@@ -151,7 +151,7 @@ def capacity(name: str) -> int:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """How many mappings were priced, failed, were not expressed whole, or need more fast memory than there is."""
+    """How many mappings were priced, failed, were not expressed whole, or need too much fast memory."""
     told = [(record["instance"], record["result"]) for record in records]
     return {
         "mappings": len(told),
@@ -221,7 +221,7 @@ SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", "edit-search-
 
 
 def speed_tables(result: Record) -> Html:
-    """A table for each of `SPEEDS`: a row a program, a column a method, all programs together last."""
+    """A table for each of `SPEEDS`: a row a program, all together last, a column a method."""
     tables = []
     for metric, caption in SPEEDS.items():
         found = [each for each in result["rows"] if each["metric"] == metric]

@@ -27,6 +27,7 @@ from learned_mapping.companion.table import (
     Record,
     Row,
     assembled,
+    by,
     from_part,
     grouped,
     mean_row,
@@ -69,7 +70,6 @@ FIELDS = ("action", "offset", "start", "end")
 
 
 def programs(profile: str) -> tuple[str, ...]:
-    """The programs of a profile."""
     return QUICK_PROGRAMS if profile == "quick" else compiled.names()
 
 
@@ -100,10 +100,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
     groups, made = grouped(records), []
     for name in dict.fromkeys(record["instance"] for record in records):
         made += program_rows(name, {m: groups[name, m] for m in (XLA, *PRODS, RULE) if (name, m) in groups})
-    speeds: dict[str, dict[str, float]] = {}
-    for each in made:
-        if each["metric"] == "speedup" and each["method"] != XLA:
-            speeds.setdefault(each["method"], {})[each["instance"]] = each["value"]
+    of_method = by((each for each in made if each["metric"] == "speedup" and each["method"] != XLA), "method")
+    speeds = {method: {each["instance"]: each["value"] for each in found} for method, found in of_method.items()}
     for method, values in speeds.items():
         made += over_all(method, list(values.values()))
     return assembled(made + agent_rows(made, groups, speeds)) | runs.counted(records)
@@ -251,8 +249,7 @@ def groups(table: Record) -> dict[str, str]:
 
 
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Return and latency of `SOLUTIONS` games from the stages of each program's training in
-    `mmap.table3`, and two correlations."""
+    """Return and latency of `SOLUTIONS` games of each training in `mmap.table3`, and two correlations."""
     from scipy.stats import rankdata
 
     table, made = results.load("mmap.table3", profile), []
@@ -348,7 +345,7 @@ def best_game(instance: str) -> Record:
 
 
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
-    """Two rows with mappings and the marked tensor's stays; how often it is loaded under both; returns and speedups.
+    """Two rows with mappings and the marked tensor's stays; its loads under both; return and speedup.
 
     ``again`` counts the tensors of any size that are loaded more than once.
     """
@@ -369,13 +366,8 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
         about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": int(program.tensor_bytes[tensor])}
         about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in found]}
         made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
-        numbers = {
-            "latency_s": latency_s(record),
-            "placed": int(shown.placed.sum()),
-            "stays": len(found),
-            "loads": loads(program, shown, tensor),
-            "again": sum(loads(program, shown, other) > 1 for other in range(program.num_tensors)),
-        }
+        again = sum(loads(program, shown, other) > 1 for other in range(program.num_tensors))
+        numbers = {"stays": len(found), "loads": loads(program, shown, tensor), "again": again}
         made += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
     made.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))

@@ -15,7 +15,6 @@ from learned_mapping.companion.mmap.runs import (
     LEARNED,
     XLA,
     counted,
-    is_random,
     learned,
     learning_rows,
     num_buffers,
@@ -40,12 +39,13 @@ from learned_mapping.companion.table import (
     rows,
     summaries,
 )
+from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
 )  # fmt: skip
-"""The four programs of the paper's Table 2, by its names; ours are compiled from models of our own."""
+"""The paper's four programs, by its names; ours are compiled from models of our own."""
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
@@ -68,13 +68,13 @@ SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
-"""What the paper compares: twice the seeds on short programs, where single runs of evolution differ most."""
+"""What the paper compares: twice the seeds on short programs, where evolution's runs differ most."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
 LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
-"""The large program on which the agent goes on, one training from scratch, in ``full``, and its CPU seconds."""
+"""The large program on which one training goes on in ``full``, and its CPU seconds."""
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
@@ -89,18 +89,12 @@ ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
 
 
 def workloads(profile: str) -> tuple[str, ...]:
-    """The programs of a profile."""
     return QUICK_WORKLOADS if profile == "quick" else WORKLOADS
 
 
 def seconds_for(profile: str, instance: str) -> tuple[float, float]:
     """CPU seconds of one search by the short and by the long clock."""
     return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
-
-
-def methods_for(instance: str) -> tuple[str, ...]:
-    """The methods that a program is mapped by, the compiler's left out."""
-    return (*METHODS, *IN_WINDOWS) if num_buffers(instance) >= agent_config.LONG else METHODS
 
 
 def plan_table2(profile: str, seeds: int) -> list[Run]:
@@ -111,14 +105,15 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
     runs = [plan_run(XLA, instance, {}) for instance in workloads(profile)]
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
-        for method in methods_for(instance):
+        windows = num_buffers(instance) >= agent_config.LONG
+        for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
             clocks = [] if method in (MODEL_FREE, *LEARNED) else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
             for seconds in clocks:
-                twice = profile != "quick" and method in TWICE and num_buffers(instance) < agent_config.LONG
-                config, repeats = {"seconds": seconds}, seeds * (1 + twice) if is_random(method) else 1
-                more = {"long": seconds >= long > short}
+                twice = profile != "quick" and method in TWICE and not windows
+                repeats = seeds * (1 + twice) if mmap_methods.METHODS[method].random else 1
+                config, more = {"seconds": seconds}, {"long": seconds >= long > short}
                 runs += [plan_run(method, instance, config, seed, **more) for seed in range(repeats)]
     return runs
 
@@ -168,14 +163,9 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
     and so does that one where its mean is larger by the short clock.
     """
     long_clocks = {SECONDS[profile][1], SECONDS_LARGE[profile][1]} - {SECONDS[profile][0]}
-    short: list[Record] = []
-    long: list[Record] = []
-    for record in records:
-        by_long = record["config"].get("seconds") in long_clocks
-        if not by_long:
-            short.append(record)
-        if by_long or record["method"] not in LONG:
-            long.append(record)
+    ran_long = [record["config"].get("seconds") in long_clocks for record in records]
+    short = [record for record, ran in zip(records, ran_long) if not ran]
+    long = [record for record, ran in zip(records, ran_long) if ran or record["method"] not in LONG]
     by_short, by_long = returns_of(grouped(short).values()), returns_of(grouped(long).values())
     leaders = {
         name: max((v for v in EVOLUTION if name in by_short.get(v, {})), key=lambda v: np.mean(by_short[v][name]))

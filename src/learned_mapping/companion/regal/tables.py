@@ -420,9 +420,8 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
         for method, runs in here.groupby("method", sort=False):
             more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
             for k, limit in enumerate(LIMITS[profile]):
-                ratios: dict[str, list[float]] = {}
-                for graph, costs in zip(runs.graph, runs.costs):
-                    ratios.setdefault(graph, []).append(costs[k] / base[graph])
+                by_graph = runs.groupby("graph", sort=False).costs
+                ratios = {graph: [costs[k] / base[graph] for costs in each] for graph, each in by_graph}
                 found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
         found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
     return assembled(found, valid=outcomes(records).valid)
