@@ -50,7 +50,7 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split())
-        return {"error": text[:500], "traceback": traceback.format_exc()}
+        return {"error": text[:500]}
     about = {"seconds": seconds, "peak_bytes": _peak_bytes(), "cpu": clock.cpu_model(), "rate": round(rate, 4)}
     return {"result": result, **about}
 

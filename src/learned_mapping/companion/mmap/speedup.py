@@ -23,18 +23,7 @@ from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.mmap import runs
 from learned_mapping.companion.mmap.runs import XLA, load
 from learned_mapping.companion.records import read_record
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    by,
-    from_part,
-    grouped,
-    mean_row,
-    row,
-    rows,
-    summaries,
-)
+from learned_mapping.companion.table import Record, Row, assembled, by, from_part, grouped, mean_row, row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY
@@ -120,7 +109,7 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
         columns = {"stall_s": [sum(result["stalls"].values()) for result in found]}
         columns["return"] = [result["costs"].get("return", 0.0) for result in found]
         columns |= {"best_found": [r["best_found"] for r in found]} if all("best_found" in r for r in found) else {}
-        made += summaries(name, method, columns, statistic=np.mean)
+        made += [mean_row(name, method, metric, values) for metric, values in columns.items()]
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
             made += first_rounds(name, method, found)

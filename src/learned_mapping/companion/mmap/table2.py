@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, statistics
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import (
     LEARNED,
@@ -21,24 +21,7 @@ from learned_mapping.companion.mmap.runs import (
     plan_one_round,
     plan_run,
 )
-from learned_mapping.companion.statistics import (
-    improvement_interval,
-    mean_difference,
-    mean_over_tasks,
-    mean_ratio,
-    probability_of_improvement,
-)
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    interval_row,
-    mean_row,
-    row,
-    rows,
-    summaries,
-)
+from learned_mapping.companion.table import Record, Row, assembled, grouped, interval_row, mean_row, row, rows
 from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 
@@ -137,7 +120,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
             made.append(mean_row(*key, "speedup", speeds, baseline=XLA))
         spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
-        made += summaries(*key, spent, statistic=np.mean)
+        made += [mean_row(*key, metric, values) for metric, values in spent.items()]
         made += best_found_rows(*key, found)
     for name in dict.fromkeys(record["instance"] for record in records):
         made += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
@@ -145,9 +128,10 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
             count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != XLA else None
-            made.append(interval_row("all", method, "return", mean_over_tasks(scores), n=count))
+            made.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
             if rule is not None:  # the compiler does not keep to the game's rules
-                ends = (probability_of_improvement(scores, rule), *improvement_interval(scores, rule))
+                value = statistics.probability_of_improvement(scores, rule)
+                ends = (value, *statistics.improvement_interval(scores, rule))
                 made.append(interval_row("all", method, "improvement", ends, n=count, baseline="greedy-tuned"))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
@@ -256,7 +240,8 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
         for instance, names in [*((name, [name]) for name in shared), *everywhere]:
             ours, against = ({name: scores[name] for name in names} for scores in (returns[method], theirs))
             more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
-            for metric, contrast in (("ratio", mean_ratio), ("difference", mean_difference)):
+            both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
+            for metric, contrast in both.items():
                 if (found := contrast(ours, against)) is not None:
                     made.append(interval_row(instance, method, metric, found, **more))
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
@@ -332,10 +317,9 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
     groups = grouped(records)
-    moves = {key: [moves_per_game(key[1])] * len(group) for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-        made.append(mean_row(*key, "moves_per_game", moves[key]))
+        made.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
         if all("best_found" in record["result"] for record in group):
             made.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
     for name, arm in groups:
@@ -343,13 +327,12 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
         if arm not in ALONE or not both[BOTH]:
             continue
         for metric in ("by_games", "by_moves"):
-            each = {one: moves[name, one] if metric == "by_moves" else [1.0] * len(both[one]) for one in both}
-            runs = {one: list(zip((record["result"] for record in both[one]), each[one])) for one in both}
-            shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
+            weight = {one: moves_per_game(one) if metric == "by_moves" else 1.0 for one in both}
+            shared = min(r["result"]["samples"] * weight[one] for one, group in both.items() for r in group)
             if not shared:  # one of them has not finished a game
                 continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
-                values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
+                values = [best_after(r["result"]["curve"], shared / weight[one]) for r in both[one]]
                 made.append(mean_row(name, one, metric, values, games=shared, baseline=other))
     return assembled(made) | counted(records)
 
