@@ -97,11 +97,7 @@ def no_runs(profile: str, seeds: int) -> list[Run]:
 
 
 def find_artifact(artifact_id: str) -> Artifact:
-    """The artifact of this id; imports its module.
-
-    Raises:
-      InputError: there is none; the message lists those there are.
-    """
+    """The artifact of this id; imports its module, and raises `InputError` for another."""
     for found, title, module_name, parts in TABLE:
         if found == artifact_id:
             module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), found.partition(".")[2]

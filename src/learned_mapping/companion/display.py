@@ -38,7 +38,7 @@ def show_result(artifact_id: str, **options: Any) -> Html:
 
 
 def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
-    """Profile, seeds, minutes, machine and date of a result; `state` is whether it is still fresh."""
+    """Profile, seeds, minutes, machine and date of a result; with `state` whether it is fresh."""
     machine = result["machine"]
     day = datetime.datetime.fromisoformat(result["created"]).date().isoformat()
     parts = [
@@ -237,7 +237,7 @@ def _cell(origins: dict[str, dict[str, Any]]) -> str:
 
 
 def _label(name: object) -> str:
-    """A name that may break after an underscore, so that long ones do not push columns out of sight."""
+    """A name that may break after an underscore, so that long ones push no column out of sight."""
     return _text(name).replace("_", "_<wbr>")
 
 

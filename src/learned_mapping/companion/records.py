@@ -27,7 +27,7 @@ def task_of(run: Run) -> Record:
 
 
 def record_of(run: Run, outcome: Record, fingerprint: str) -> Record:
-    """The record of a finished run: the outcome of `worker.perform` and the method's fingerprint."""
+    """The record of a finished run: the outcome of `worker.perform`, the method's fingerprint."""
     head = {"schema": SCHEMA, **task_of(run), "digest": run.digest, "fingerprint": fingerprint}
     head |= {"seconds": round(outcome["seconds"], 4), "peak_bytes": int(outcome["peak_bytes"])}
     head |= {name: outcome[name] for name in ("cpu", "rate") if name in outcome}

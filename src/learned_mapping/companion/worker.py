@@ -28,10 +28,7 @@ SINGLE_THREAD = {
 
 
 def perform(task: dict[str, Any]) -> dict[str, Any]:
-    """Performs one run.
-
-    Args:
-      task: ``task``, ``method``, ``instance``, ``config``, ``seed``.
+    """Performs one run, given as of `records.task_of`.
 
     Returns:
       ``{"result", "seconds", "peak_bytes", "cpu", "rate"}``, with the processor's model and its `clock.rate`, by which
@@ -79,7 +76,7 @@ def _peak_bytes() -> int:
 
 
 def begin() -> None:
-    """What a worker process does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
+    """What a worker does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -34,7 +34,7 @@ class Item:
     digest: str  # The graph's or the program's own `digest`: 64 hexadecimal digits.
     split: str | None = None  # One of `SPLITS`, or None in a set that is not split.
     file: str | None = None
-    """Relative to the set's folder, with slashes; None for an item that is generated from its seed."""
+    """Relative to the set's folder, with slashes; None for an item generated from its seed."""
     sha256: str | None = None  # Of the file's bytes; None where there is no file.
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Plain names to JSON values, the unit in the name. ``WHAT_file`` with ``WHAT_sha256`` names a further file."""
@@ -58,7 +58,7 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over name, split and digest of the items, in order: equal content, equal digest."""
+        """SHA-256 over name, split and digest of the items: equal content, equal digest."""
         lines = (f"{item.name}\t{item.split or ''}\t{item.digest}\n" for item in self.items)
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 

@@ -47,7 +47,7 @@ def family_table(name: str) -> Html:
 
 
 def chips_table(name: str = "mcm-graphs") -> Html:
-    """By split: the chips of its graphs, and medians of how far the greedy rules are above the optimum."""
+    """By split: the chips of its graphs, and medians of the greedy rules' gaps to the optimum."""
     manifest, rows = stored_manifests()[name], []
     for split, items in items_by_split(manifest).items():
         facts = [item.facts for item in items]

@@ -161,7 +161,7 @@ def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
 
 
 def method_bars(result: Mapping[str, Any]) -> Figure:
-    """Throughput of each method's partition on silicon, without noise, over the static optimum's."""
+    """Throughput of each method's partition on silicon without noise, over the optimum's."""
     rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
     figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
     charts.bars(axes, range(len(rows)), rows, 0.8)
@@ -186,12 +186,8 @@ def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, 
 
 
 def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
-    """A row of chips per partition, by title: a box is as high as the slowest chip of all, its fill
-    the chip's own time.
-
-    Raises:
-      InputError: a partition with edges that run back, or of another number of chips.
-    """
+    """A row of chips per partition, by title: a box is as high as the slowest chip of all, its fill the chip's own
+    time. Raises `InputError` for edges that run back, or another number of chips."""
     model = ChipModel(graph, package)
     for title, partition in partitions.items():
         if partition.chips != package.chips or not obeys_acyclic(partition.assignment, graph.op_edges):

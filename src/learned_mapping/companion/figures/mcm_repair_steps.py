@@ -175,10 +175,10 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
 def repair_steps(
     graph: ComputationGraph, candidate: Sequence[int], chips: int, steps: Sequence[Step], *, name: str
 ) -> Html:
-    """The steps of a repair, of `solver.fix_trace`, as HTML with buttons; `name` as of `svg.stepper`."""
+    """The steps of `solver.fix_trace` as HTML with buttons; `name` as of `svg.stepper`."""
     grid = _Grid(graph, chips)
     shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
-    return Html(svg.stepper(shown, LEGEND, "step", name=name))
+    return Html(svg.stepper(shown, LEGEND, "step", name))
 
 
 def scattered(graph: ComputationGraph, chips: int, share: float, rng: np.random.Generator) -> np.ndarray:

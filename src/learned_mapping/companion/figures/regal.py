@@ -1,4 +1,4 @@
-"""Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; laws."""
+"""Paper 3's results as figures: gaps by method, gains by graph, limit, distance; seconds; laws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -74,7 +74,7 @@ LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
 
 
 def gains_by_distance(result: dict[str, Any]) -> Figure:
-    """Improvement over BRKGA by distance from the training graphs, near ones above; refusals in words."""
+    """Improvement over BRKGA by distance from the training graphs; refusals in words."""
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
     methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")

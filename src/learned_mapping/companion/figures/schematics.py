@@ -71,7 +71,7 @@ def schematic(name: str, rows: Rows) -> Figure:
 
 
 def _of_profiles(rows: Rows) -> dict[str, str]:
-    """Metric -> ``3 (8)``: the number of the first profile, in brackets that of `paper` if another."""
+    """Metric -> ``3 (8)``: the first profile's number, in brackets that of `paper` if another."""
     found: dict[str, list[Any]] = {}
     first = rows[0]["instance"]
     for row in rows:

@@ -8,7 +8,6 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from learned_mapping.errors import InputError
 from learned_mapping.style import INK, PAPER
 
 SCRIPT = "\n" + Path(__file__).with_name("stepper.js").read_text()
@@ -47,22 +46,14 @@ def picture(width: float, height: float, parts: Iterable[str]) -> str:
     return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
 
 
-def stepper(
-    pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, *, name: str = "lm-stepthrough"
-) -> str:
-    """The pictures as HTML with buttons.
+def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, name: str) -> str:
+    """Pictures, (inline SVG, what it shows in words), as HTML with buttons.
 
     Args:
-      pictures: (inline SVG, what it shows in words), in order.
       legend: colour -> what it stands for.
       noun: what a picture is one of, such as ``move``.
       name: the element's id, another for each on a page.
-
-    Raises:
-      InputError: there are no pictures.
     """
-    if not pictures:
-        raise InputError("frames", "", "there are none")
     box = "display:inline-block;width:1em;height:.8em"
     key = " ".join(
         f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(words)}</span>'

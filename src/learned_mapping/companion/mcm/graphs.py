@@ -22,7 +22,7 @@ def manifest(of: str = PLAIN) -> Manifest:
 
 
 def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
-    """The set's graphs of a split, ``train``, ``validation`` or ``test``, in order; all where None."""
+    """The set's graphs of a split, in order; all where None."""
     return tuple(item.name for item in manifest(of).items if split in (None, item.split))
 
 

@@ -62,7 +62,7 @@ CLASSES = {
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """What a run keeps of the trained policy it starts from, if any; the first seeds have different ones."""
+    """What a run keeps of the trained policy it starts from, if any: another for the first seeds each."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
@@ -185,7 +185,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode, small but in ``paper``: it compares modes, not sizes."""
+    """The policy from scratch in each mode, small but in ``paper``: modes are compared, no sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run
@@ -249,7 +249,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:
-    """Ratio, samples and seconds of a method of Figure 5; seconds are a mean over all its graphs."""
+    """Ratio, samples and seconds of a method of Figure 5; seconds are means over all its graphs."""
     ratios = [r["value"] for r in results.select(figure, method=method, metric="improvement") if r["instance"] in names]
     if not ratios:
         return {}

@@ -35,7 +35,7 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
 
 
 def resampled_means(logs: np.ndarray) -> np.ndarray:
-    """[resamples, samples] geometric means over graphs and seeds, the seeds of each graph drawn anew."""
+    """[resamples, samples] geometric means over graphs and seeds, each graph's seeds drawn anew."""
     rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]
     return np.array([np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)])
 

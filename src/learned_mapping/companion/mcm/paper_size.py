@@ -25,7 +25,7 @@ BERT_SEEDS = 1
 
 
 def plan_size(profile: str, seeds: int) -> list[Run]:
-    """Rules once, both sizes by seed; ``quick`` leaves BERT out, whose large network is a long run."""
+    """Rules once, both sizes by seed; ``quick`` leaves out BERT, a long run of the large network."""
     runs, samples = [], of_profile(SAMPLES, profile)
     configs = [{"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()]
     for name in few_graphs(profile):

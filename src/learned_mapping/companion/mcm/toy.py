@@ -87,7 +87,7 @@ def solved(name: str, methods: Sequence[str], samples: int) -> dict[str, Result]
 
 
 def compared_words(name: str, found: Mapping[str, Result], samples: int) -> Markdown:
-    """What methods reach of the throughput of ``optimum``, which is among them, as is ``greedy-naive``."""
+    """What methods reach of the throughput of ``optimum``; it and ``greedy-naive`` are among them."""
     rate = {method: each.metrics["throughput"] for method, each in found.items()}
     reached = {method: f"{100 * each / rate['optimum']:.0f} %" for method, each in rate.items()}
     words = " and ".join(f"{m} reaches {reached[m]}" for m in found if m not in ("greedy-naive", "optimum"))

@@ -65,7 +65,7 @@ def load(name: str) -> Program:
 
 
 def standings(folder: Path | None = None) -> dict[str, Standing]:
-    """Program -> what is known of it, in the set's order; raises `InputError` naming file and field."""
+    """Program -> what is known of it, in order; raises `InputError` naming file and field."""
     node = read_json((folder or data_folder() / "bench") / "table.json")
     expect_schema(node, "bench")
     result = {}
@@ -97,14 +97,10 @@ def score(program: Program, mapping: Mapping, seconds: float = 0.0) -> Score:
 
 
 def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | None = None) -> Score:
-    """A method on a program by one of `CLOCKS`, without any rule's help.
+    """A method on a program by one of `CLOCKS`, without any rule's help; raises `InputError` for an unknown one.
 
-    Args:
-      out: folder that keeps the mapping. One of the same method, clock and seed that is there already is judged
-        in place of a run.
-
-    Raises:
-      InputError: an unknown method, or a mapping of another run in the folder.
+    The folder `out` keeps the mapping. One of the same method, clock and seed that is there already is judged in place
+    of a run; one of another run raises `InputError`.
     """
     made = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
     path = None if out is None else out / f"{program.name}{MAPPING}"
@@ -133,13 +129,9 @@ def program_of(path: str | os.PathLike) -> Program:
 
 
 def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tuple[Score, Standing]:
-    """Enters a mapping where it is valid and above the best one known.
+    """Enters a mapping where it is valid and above the best one known; its score, and the standing before.
 
-    Returns:
-      Its score, and the standing of its program before.
-
-    Raises:
-      InputError: the file is no mapping of one of the sixty programs.
+    Raises `InputError` where the file is no mapping of one of the sixty programs.
     """
     program = program_of(path)
     mapping = read_mapping(path, program)

@@ -62,7 +62,7 @@ def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method, the agent's from `mmap.table3`; a search's candidates on small ones."""
+    """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
     methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
@@ -147,7 +147,7 @@ def capacity(name: str) -> int:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """How many mappings were priced, failed, were not expressed whole, or need too much fast memory."""
+    """How many mappings were priced, failed, are not expressed whole, need too much fast memory."""
     told = [(record["instance"], record["result"]) for record in records]
     return {
         "mappings": len(told),

@@ -43,12 +43,12 @@ STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s"
 
 @functools.lru_cache(maxsize=4)
 def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's own mapping; raises `InputError` for an unknown name."""
+    """A compiled program and the compiler's mapping; raises `InputError` for an unknown name."""
     return compiled.load(name)
 
 
 def program_digest(name: str) -> str:
-    """The start of a program's digest, from the manifest; raises `InputError` for an unknown name."""
+    """The start of a program's digest, of the manifest; raises `InputError` for an unknown one."""
     return manifest().item(name).digest[:DIGEST_LENGTH]
 
 
@@ -58,13 +58,13 @@ def num_buffers(name: str) -> int:
 
 
 def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
-    """A run of `run_method`; the agent's are `long` always. The program's digest is part of its key."""
+    """A run of `run_method`; the agent's are `long`. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
     return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
 
 
 def plan_one_round(instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any) -> Run:
-    """A training of the agent in one round, some settings changed; `model.run_model` performs it."""
+    """A training in one round, some settings changed, which `model.run_model` performs."""
     about = {"seconds": seconds, "program": program_digest(instance), "arm": arm, "settings": settings}
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
@@ -178,7 +178,7 @@ def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
-    """How many decisions of a game had a choice; of unknown actions, as many as there are buffers."""
+    """How many decisions of a game had a choice; of unknown actions, as many as buffers."""
     return num_buffers(instance) if actions is None else max(len(decision_starts(instance, actions)), 1)
 
 

@@ -40,7 +40,7 @@ QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program at most of the tuned rule, and in ``quick`` of the edit search."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
-"""Of the agent, compilation apart, and of the edit search; in ``quick`` the agent does not take part."""
+"""Of the agent, compilation apart, and of the edit search; in ``quick`` there is no agent."""
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
 """Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
 AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
@@ -238,7 +238,7 @@ def groups(table: Record) -> dict[str, str]:
 
 
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Return and latency of `SOLUTIONS` games of each training in `mmap.table3`, and two correlations."""
+    """Return and latency of `SOLUTIONS` games of trainings in `mmap.table3`, and two correlations."""
     from scipy.stats import rankdata
 
     table, made = results.load("mmap.table3", profile), []

@@ -51,7 +51,7 @@ SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
-"""What the paper compares: twice the seeds on short programs, where evolution's runs differ most."""
+"""What the paper compares: twice the seeds on short programs, where evolution varies most."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
@@ -187,9 +187,10 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
     """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
     found = [record["result"] for record in group]
     extra: Record = {"program": group[0]["config"]["program"]}
-    if all(result.get("curve", {"x": ()})["x"] for result in found):
-        extra["curve"] = mean_curve(found, "x", "s")
-        extra["games_curve"] = mean_curve(found, "samples", "games")
+    curves = [result.get("curve", {"x": ()}) for result in found]
+    if all(curve["x"] for curve in curves):
+        extra["curve"] = mean_curve(curves, "x", "s")
+        extra["games_curve"] = mean_curve(curves, "samples", "games")
     values = [result["costs"].get("return", 0.0) for result in found]
     return mean_row(instance, method, "return", values, **extra)
 
@@ -217,19 +218,13 @@ def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list
     if not all(logs):
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
-    shown = mean_curve([{"curve": curve} for curve in curves], "x", "s")
     values = [float(result["best_found"]) for result in found]
-    return [mean_row(instance, method, "best_found", values, curve=shown)]
+    return [mean_row(instance, method, "best_found", values, curve=mean_curve(curves, "x", "s"))]
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
-    """Rows ``ratio`` and ``difference`` of mean returns, per program and over all, with 95% bootstrap intervals, and
-    ``ahead``, the share of programs on which the mean is larger.
-
-    Args:
-      returns: method -> program -> return of each seed.
-      method: what is compared with each of `CONTRASTS` that is there.
-    """
+    """Of a method and each of `CONTRASTS` that is there, per program and over all, rows ``ratio`` and ``difference`` of
+    mean returns, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
     made: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
@@ -348,14 +343,9 @@ def best_after(curve: Record, games: float) -> float:
     return max((y for n, y in zip(curve["samples"], curve["y"]) if n <= games), default=0.0)
 
 
-def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
-    """The best return so far: mean, least and most over the seeds, at places even in the logarithm.
-
-    Args:
-      found: results of runs, each with a ``curve``.
-      key, unit: of the curve's places: ``x`` and s, or ``samples`` and games.
-    """
-    curves = [result["curve"] for result in found]
+def mean_curve(curves: Sequence[Record], key: str, unit: str) -> Record:
+    """The best return so far: mean, least and most over the seeds, at places even in the logarithm; `key` and `unit` of
+    the places are ``x`` and s, or ``samples`` and games."""
     first = max(1e-3, *(curve[key][0] for curve in curves))  # nothing has ended yet after the first move of a long game
     last = max(max(curve[key][-1] for curve in curves), first * 1.01)
     x = np.geomspace(first, last, CURVE_POINTS)

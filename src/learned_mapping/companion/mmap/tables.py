@@ -29,7 +29,7 @@ BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
-"""Where the agent learns with Drop-backup and without: random play meets the most dead ends there."""
+"""Where the agent learns with Drop-backup and without: random play meets most dead ends."""
 ARMS = ("muzero", "muzero-no-backup")
 
 
@@ -45,7 +45,7 @@ def proven() -> dict[str, float]:
 
 
 def levels() -> dict[str, dict[str, float]]:
-    """Program of a stored training -> returns of the tuned rule, the best evolution and the bound."""
+    """Program of a stored training -> returns of tuned rule, best evolution and bound."""
     table2, found = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
         known = {each["method"]: each["value"] for each in results.select(table2, instance=name, metric="return")}
@@ -146,7 +146,7 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
-    """Random play where there are alias groups; on `TRAINED` the agent, with Drop-backup and without."""
+    """Random play where there are alias groups; on `TRAINED` the agent with Drop-backup and without."""
     items = sorted(runs.manifest().items, key=lambda item: (item.facts["buffers"], item.name))
     aliased = [item.name for item in items if item.facts["alias_groups"]]
     names = QUICK_PROGRAMS if profile == "quick" else aliased

@@ -150,11 +150,8 @@ def plan_outside(profile: str, seeds: int) -> list[Run]:
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs `method`, as it is, on the twenty graphs, whose objective is `instance`.
-
-    Returns:
-      Graph name -> what `runs.outcome` says, and whether the graph is connected.
-    """
+    """`method`, as it is, on the twenty graphs, whose objective is `instance`: graph name -> what `runs.outcome` says,
+    and whether the graph is connected."""
     found = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)

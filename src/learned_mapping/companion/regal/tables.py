@@ -130,7 +130,7 @@ def mean_costs(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def best_known(costs: Costs, stored: Mapping[str, Record] | None = None) -> dict[str, float]:
-    """Graph -> the least cost of any method, and of the `stored` entries of `graphs.best_entries`."""
+    """Graph -> the least cost of any method, and of the `stored` ones of `graphs.best_entries`."""
     known = {graph: entry["cost"] for graph, entry in (stored or {}).items()}
     return {
         graph: min(known.get(graph, np.inf), *(min(by_graph[graph]) for by_graph in costs.values()))
@@ -276,7 +276,7 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_time(profile: str, records: list[Record]) -> Record:
-    """CPU seconds per graph, compilation apart: per size, and the mean over the traced test graphs."""
+    """CPU seconds per graph, compilation apart: per size, and the mean over traced test graphs."""
     (_, sizes), (_, traced), (_, split) = _by_instance(records, ("layered", "traced-runtime", "split"))
     found = [
         _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
