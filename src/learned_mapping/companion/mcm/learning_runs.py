@@ -16,8 +16,6 @@ from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.validate import validate, validate_on_silicon
 
-PAPER_CHIPS = 36
-
 
 @lru_cache(maxsize=2)
 def _task(instance: str, pretraining: int = 0) -> Task:
@@ -63,8 +61,8 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     ``ran`` counts the samples that ran, ``first_ran`` is the number of the first of them, None without one; the curve
     is of measurements.
     """
-    package, pretraining = silicon_package(PAPER_CHIPS), config.get("pretraining", 0)
-    task = SILICON.task(load_graph(instance), package=package, pretraining=pretraining)
+    pretraining = config.get("pretraining", 0)
+    task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)
     rng, silicon = SILICON.randomness(task, seed), task.silicon
     budget = _budget(config)
     partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)

@@ -89,13 +89,12 @@ def level_table(
     paper = _by_method_and_level(results.select(result, "paper", metric="samples"))
     keys = [key for key in dict.fromkeys((*ours, *paper)) if levels is None or key[1] in levels]
     down, across = (list(dict.fromkeys(key[place] for key in keys)) for place in (0, 1))
-    scale = None if paper_seconds_a_sample is None else paper_seconds_a_sample / 60
     cells = {}
     for key in keys:
         lines = [_amount(ours[key], minutes.get(key))] if key in ours else []
         if key in paper:
             count = paper[key]
-            took = None if count is None or scale is None else count * scale
+            took = None if None in (count, paper_seconds_a_sample) else count * paper_seconds_a_sample / 60
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
         cells[key] = "<br>".join(lines)
     return grid(caption, down, across, cells, key=True)

@@ -41,10 +41,7 @@ DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
 
-@functools.lru_cache(maxsize=4)
-def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's mapping; raises `InputError` for an unknown name."""
-    return compiled.load(name)
+load = functools.lru_cache(maxsize=4)(compiled.load)
 
 
 def program_digest(name: str) -> str:
