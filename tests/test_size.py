@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1270,  # 1,190 before MMapBench
-    "src/learned_mapping/companion": 9_810,
+    "src/learned_mapping/companion": 9_575,
     "src/learned_mapping/hardware": 1195,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together
@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9205,  # 9,190 before MMapBench went on from what stands
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
-    "tests": 21_050,  # 20,880 before chips and groups
+    "tests": 21_045,  # 20,880 before chips and groups
 }
 
 

@@ -34,7 +34,6 @@ TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
     for name, each in read_table("artifacts.yml")["artifacts"].items()
 )
 """Id, title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
-Plan = Callable[[str, int], list["Run"]]
 Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
@@ -87,7 +86,7 @@ class Artifact:
 
     id: str  # As under ``lmap make`` and in ``data/results/``: ``mmap.table2``.
     title: str
-    plan: Plan  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
+    plan: Callable[[str, int], list[Run]]  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
     assemble: Assemble  # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
     parts: tuple[str, ...] = ()  # Ids of artifacts whose stored results `assemble` reads; they are made first.
 
@@ -98,11 +97,7 @@ def no_runs(profile: str, seeds: int) -> list[Run]:
 
 
 def find_artifact(artifact_id: str) -> Artifact:
-    """The artifact of this id; imports its module.
-
-    Raises:
-      InputError: there is none; the message lists those there are.
-    """
+    """The artifact of this id; imports its module, and raises `InputError` for another."""
     for found, title, module_name, parts in TABLE:
         if found == artifact_id:
             module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), found.partition(".")[2]

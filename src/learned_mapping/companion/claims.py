@@ -29,18 +29,11 @@ REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecid
 NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here", "not yet run"
 VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
 LEARNERS: dict[str, dict[str, float]] = {
-    "muzero": {"games_worth": 200, "updates": 1000},
-    "prod": {"games_worth": 200, "updates": 1000},
-    "learning-only": {"games_worth": 200, "updates": 1000},
-    "muzero-no-backup": {"games_worth": 200, "updates": 1000},
-    "rl": {"updates": 20},
-    "rl-sample-credit": {"updates": 20},
+    **{name: {"games_worth": 200, "updates": 1000} for name in ("muzero", "prod", "learning-only", "muzero-no-backup")},
+    **{name: {"updates": 20} for name in ("rl", "rl-sample-credit")},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},
-    "regal": {"updates": 1000},
-    "regal-cloned": {"updates": 1000},
-    "gas": {"updates": 1000},
-    "idrs": {"updates": 1000},
+    **{name: {"updates": 1000} for name in ("regal", "regal-cloned", "gas", "idrs")},
 }
 """The papers' learners -> the least that their rows of these metrics must say on an instance that counts for a
 claim. ``games_worth`` counts the decisions of windows too."""

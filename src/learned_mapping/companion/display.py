@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Artifact, find_artifact, read_table
+from learned_mapping.companion.artifact import find_artifact, read_table
 
 
 class Html(str):
@@ -26,21 +26,19 @@ WRAPPED = 30  # Characters above which a cell of `listing` may break.
 
 
 def show_result(artifact_id: str, **options: Any) -> Html:
-    """The stored result of an artifact as a `table` with its provenance; says how to make one where
-    there is none."""
-    artifact = find_artifact(artifact_id)
+    """The stored result of an artifact as a `table` with its provenance, or how to make one."""
     result = results.stored(artifact_id)
     if result is None:
-        command = f"lmap make {artifact_id} --profile full"
+        title, command = find_artifact(artifact_id).title, f"lmap make {artifact_id} --profile full"
         return Html(
-            f'<p class="lm-provenance"><b>{_text(artifact.title)}</b>: no stored <em>full</em> result yet. '
+            f'<p class="lm-provenance"><b>{_text(title)}</b>: no stored <em>full</em> result yet. '
             f"<code>{_text(command)}</code> makes it.</p>"
         )
-    return Html(table(result, **options) + provenance_line(result, artifact))
+    return Html(table(result, **options) + provenance_line(result))
 
 
-def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) -> Html:
-    """Profile, seeds, minutes, machine and date of a result, and whether the code has changed since."""
+def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
+    """Profile, seeds, minutes, machine and date of a result; with `state` whether it is fresh."""
     machine = result["machine"]
     day = datetime.datetime.fromisoformat(result["created"]).date().isoformat()
     parts = [
@@ -53,11 +51,11 @@ def provenance_line(result: dict[str, Any], artifact: Artifact | None = None) ->
     ]
     if not result["validated"]:  # a drawing: there was nothing to solve
         parts = [*parts[:2], day]
-    if artifact is not None:
+    if state:
         changed = results.staleness(result)
         meaning = f"changed since: {', '.join(changed)}" if changed else "its methods still do the same"
-        state = "stale" if changed else "fresh"
-        parts.append(f'<span class="lm-{state}" title="{meaning}">{state}</span>')
+        word = "stale" if changed else "fresh"
+        parts.append(f'<span class="lm-{word}" title="{meaning}">{word}</span>')
     return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
 
 
@@ -158,7 +156,7 @@ def crossed_rows(
         told = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
         words = cell.format_map(told) if cell else number(row["value"])
         found[down.format_map(told), across.format_map(told)] = words
-    line = provenance_line(result, find_artifact(result["id"])) if provenance else ""
+    line = provenance_line(result) if provenance else ""
     return Html(crossed(title, found) + line)
 
 
@@ -239,7 +237,7 @@ def _cell(origins: dict[str, dict[str, Any]]) -> str:
 
 
 def _label(name: object) -> str:
-    """A name that may break after an underscore, so that long ones do not push columns out of sight."""
+    """A name that may break after an underscore, so that long ones push no column out of sight."""
     return _text(name).replace("_", "_<wbr>")
 
 

@@ -93,10 +93,7 @@ _sha256 = kept_while_unchanged(file_sha256)
 
 def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:
     """Lets methods play the frozen instances: key -> costs and version; of all whose networks are there, or of `keys`.
-
-    Raises:
-      InputError: an unknown key, or one that is asked for by name and whose network is missing.
-    """
+    Raises `InputError` for an unknown key, or one that is asked for by name and whose network is missing."""
     known = [key for key in _known() if not keys or key in keys]
     for key in keys:
         if key not in known:
@@ -144,7 +141,7 @@ def _probe(task: str) -> dict[str, Any]:
 
 
 def without_clocks(value: Any) -> Any:
-    """JSON without what was measured with a clock: by name, or by an ending such as ``_seconds``."""
+    """JSON without what a clock measured: by name, or by an ending such as ``_seconds``."""
     if isinstance(value, Mapping):
         clocked = {key for key in value if key in CLOCKS or key.endswith(("_seconds", "_per_second"))}
         return {key: without_clocks(item) for key, item in value.items() if key not in clocked}

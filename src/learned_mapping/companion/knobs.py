@@ -8,7 +8,7 @@ from typing import Any
 from IPython.display import Markdown, display
 
 STATIC = "LEARNED_MAPPING_STATIC"
-"""Variable of the environment that is set while the book is rendered: its pages have no kernel to ask."""
+"""Environment variable that is set while the book is rendered: its pages have no kernel."""
 
 
 def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
@@ -17,10 +17,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
 
     Args:
       shown: returns what is displayed, or a tuple of that; its defaults are where the knobs stand first.
-      **choices: for each knob the parameter's range (least, most, step), or a list of values.
-
-    Raises:
-      TypeError: a knob is no parameter with a default.
+      **choices: for each knob, a parameter with a default, its range (least, most, step) or a list of values.
     """
     defaults = {name: p.default for name, p in inspect.signature(shown).parameters.items() if p.default is not p.empty}
     if unknown := set(choices) - set(defaults):

@@ -101,7 +101,7 @@ def choose(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:
-    """Computes a run again; where its result differs from the stored one, without what a clock measured."""
+    """A run computed again: where it differs from the stored one, what a clock measured apart."""
     outcome = perform({name: record[name] for name in RUN})
     if "error" in outcome:
         return [outcome["error"]]

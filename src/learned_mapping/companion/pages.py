@@ -12,7 +12,7 @@ from IPython.display import Markdown
 
 from learned_mapping import lazily
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import PACKAGE, find_artifact, read_table
+from learned_mapping.companion.artifact import PACKAGE, read_table
 from learned_mapping.companion.display import Html, provenance_line, show_result
 
 __all__ = ["Html", "Markdown", "provenance", "results", "show", "show_result"]
@@ -22,7 +22,7 @@ __getattr__, __dir__ = lazily(PACKAGE, **NAMES)
 
 def provenance(artifact_id: str) -> Html:
     """Where an artifact's stored result comes from, and whether it is fresh."""
-    return provenance_line(results.load(artifact_id), find_artifact(artifact_id))
+    return provenance_line(results.load(artifact_id))
 
 
 def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Records of runs: JSON lines, one file an artifact. A line is on the disk before the next run starts.
+"""Records of runs: JSON lines, one file an artifact; each is on the disk before the next run starts.
 
 Of two lines with one digest the later counts. A line that was cut off, or is no record, counts as a run not yet done.
 Every change of a file holds a lock on its folder, so that two processes may write records of one artifact.
@@ -27,8 +27,7 @@ def task_of(run: Run) -> Record:
 
 
 def record_of(run: Run, outcome: Record, fingerprint: str) -> Record:
-    """The record of a finished run, of the outcome of `worker.perform`, with the digest of what its
-    method does."""
+    """The record of a finished run: the outcome of `worker.perform`, the method's fingerprint."""
     head = {"schema": SCHEMA, **task_of(run), "digest": run.digest, "fingerprint": fingerprint}
     head |= {"seconds": round(outcome["seconds"], 4), "peak_bytes": int(outcome["peak_bytes"])}
     head |= {name: outcome[name] for name in ("cpu", "rate") if name in outcome}
@@ -52,7 +51,7 @@ def parse_record(line: bytes, source: object) -> Record:
 
 
 def read_records(path: str | os.PathLike) -> dict[str, Record]:
-    """Digest -> record, of every whole record of a file; none where there is no file. Not to be changed."""
+    """Digest -> record, of every whole record of a file, not to be changed; none without a file."""
     path = Path(path)
     if not path.exists():
         return {}

@@ -62,7 +62,6 @@ class TimeLimit:
         self._longest[kind] = max(self._longest.get(kind, 0.0), record["seconds"])
 
     def allows(self, run: Run) -> bool:
-        """Whether `run` may start now."""
         expected = self._longest.get((run.task, run.method, run.instance), 0.0)
         return self._clock() + expected < self._end
 
@@ -145,7 +144,7 @@ def execute(
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """The environment that a worker process is started with, for libraries read it when imported."""
+    """The environment that a worker is started with, for libraries read it when imported."""
     before = dict(os.environ)
     os.environ.update(SINGLE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip())
     try:
@@ -214,9 +213,7 @@ def on_cluster(
 
     A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs
     are handed in than the cluster has cores now, so that those it does not allow are never started.
-
-    Raises:
-      InputError: Ray is not installed, or there is no cluster at this address.
+    Raises `InputError` where Ray is not installed, or there is no cluster at this address.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no report to Ray's makers
     if address == "local":

@@ -1,4 +1,4 @@
-"""Settings that were tried before a table was made, from the records in the data folder, as tables."""
+"""Settings that were tried before a table was made, from records in the data folder, as tables."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def searches() -> Html:
 
 
 def laws() -> Html:
-    """How the search uses the laws of each network, as the paper prints it and as validation graphs chose."""
+    """How the search uses each network's laws, as printed and as validation graphs chose."""
     rows = []
     for name, entry in chosen()["variants"].items():
         gaps = {variant_from({key: row[key] for key in row if key != GAP}): row[GAP] for row in entry["grid"]}

@@ -31,7 +31,7 @@ def interquartile_mean(values: Any, axis: int = -1) -> np.ndarray:
 
 
 def geometric_mean(values: Any, axis: int = -1) -> np.ndarray:
-    """The n-th root of the product of n positive values; raises ValueError where one is not positive."""
+    """The n-th root of the product of n values; raises ValueError where one is not positive."""
     values = np.asarray(values, dtype=np.float64)
     if values.shape[axis] == 0 or not np.all(values > 0):
         raise ValueError("a geometric mean needs positive values")
@@ -39,11 +39,11 @@ def geometric_mean(values: Any, axis: int = -1) -> np.ndarray:
 
 
 def bootstrap_interval(
-    scores: Scores | Sequence[float], statistic: Statistic = interquartile_mean, *, seed: int = 0
+    scores: Scores | Sequence[float], statistic: Statistic = interquartile_mean
 ) -> tuple[float, float]:
     """95% percentile interval (low, high) of `statistic`, which reduces an axis, over the pooled
     values, the runs of each task drawn anew; a plain sequence is one task."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     tasks = scores.values() if isinstance(scores, Mapping) else [scores]
     pooled = np.concatenate([_resampled(task, generator) for task in tasks], axis=1)
     return percentiles(statistic(pooled, axis=-1))
@@ -68,12 +68,8 @@ def drawn_families(families: Sequence[str]) -> np.ndarray:
 
 
 def drawn_anew(values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """[b, n, runs, ...] values of the tasks drawn and, within each, of its runs drawn anew.
-
-    Args:
-      values: [tasks, runs, ...].
-      tasks: [b, n] numbers of the tasks drawn, as of `drawn_tasks`; shared by methods that are compared.
-    """
+    """[b, n, runs, ...] of values [tasks, runs, ...]: those of the tasks [b, n] drawn, as by `drawn_tasks`, and, within
+    each, of its runs drawn anew. Methods that are compared share the tasks."""
     runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
     return values[tasks[..., None], runs]
 
@@ -84,11 +80,7 @@ def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Gene
 
 
 def mean_over_tasks(scores: Scores) -> tuple[float, float, float]:
-    """The mean over tasks of the mean of a task's runs, however many each has; stratified bootstrap interval.
-
-    Returns:
-      (value, low, high).
-    """
+    """(value, low, high) of the mean over tasks of a task's mean, however many runs each has; stratified bootstrap."""
     generator = np.random.default_rng(0)
     drawn = [_resampled(values, generator).mean(axis=1) for values in scores.values()]
     return float(np.mean([np.mean(values) for values in scores.values()])), *percentiles(np.mean(drawn, axis=0))
@@ -111,14 +103,10 @@ def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float
 
 
 def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float] | None:
-    """The mean of one method over the mean of the other, geometric mean over tasks; stratified bootstrap interval.
+    """(value, low, high) of one method's mean over the other's, geometric mean over tasks; stratified bootstrap.
 
-    Args:
-      scores, baseline: of the two methods.
-      over_tasks: draw the tasks anew too, the same for both methods, not only the runs of each.
-
-    Returns:
-      (value, low, high), or None where a run's value is not positive: its ratio would say nothing.
+    With `over_tasks` the tasks are drawn anew too, the same for both methods, not only the runs of each. None where a
+    run's value is not positive: its ratio would say nothing.
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
@@ -150,10 +138,7 @@ def ratio_over_families(
 
 
 def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
-    """The mean of one method minus the mean of the other, averaged over tasks; stratified bootstrap interval.
-
-    Arguments and what is returned are as of `mean_ratio`, but for None.
-    """
+    """As `mean_ratio`, but never None, of one mean minus the other, averaged over tasks."""
     return _contrast(lambda mean: mean, scores, baseline, over_tasks)
 
 

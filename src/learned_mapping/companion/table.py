@@ -129,9 +129,8 @@ def ratio_rows(
         if {ours, other} <= set(scores):
             ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
         if ratio is not None:
-            value, low, high = ratio
             runs = len(next(iter(scores[ours].values())))
-            found.append(row(instance, ours, "ratio", value, baseline=other, low=low, high=high, n=runs, **more))
+            found.append(interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more))
     return found
 
 

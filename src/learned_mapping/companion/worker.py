@@ -24,14 +24,11 @@ SINGLE_THREAD = {
     "NUMBA_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
-"""Environment of a process that keeps to one core; read by the libraries when they are first imported."""
+"""Environment of a process that keeps to one core; libraries read it when first imported."""
 
 
 def perform(task: dict[str, Any]) -> dict[str, Any]:
-    """Performs one run.
-
-    Args:
-      task: ``task``, ``method``, ``instance``, ``config``, ``seed``.
+    """Performs one run, given as of `records.task_of`.
 
     Returns:
       ``{"result", "seconds", "peak_bytes", "cpu", "rate"}``, with the processor's model and its `clock.rate`, by which
@@ -50,7 +47,7 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split())
-        return {"error": text[:500], "traceback": traceback.format_exc()}
+        return {"error": text[:500]}
     about = {"seconds": seconds, "peak_bytes": _peak_bytes(), "cpu": clock.cpu_model(), "rate": round(rate, 4)}
     return {"result": result, **about}
 
@@ -63,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 
 def _reset_peak() -> None:
-    """Starts a new measurement of the peak, so that a run is not charged for the one before it (Linux)."""
+    """Measures the peak anew, so that a run is not charged for the one before it (Linux)."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -79,7 +76,7 @@ def _peak_bytes() -> int:
 
 
 def begin() -> None:
-    """What a worker process does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
+    """What a worker does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -54,12 +54,15 @@ class Node:
         prefix = self.field + "." if self.field else ""
         return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
 
-    def mapping(self, limit: int) -> dict[str, Self]:
-        """The members of a JSON object with free keys, at most `limit` of them."""
+    def mapping(self, limit: int, required: Iterable[str] = ()) -> dict[str, Self]:
+        """The members of a JSON object with free keys, at most `limit` of them; raises for a missing one."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
         if len(self.value) > limit:
             self.fail(f"{len(self.value)} entries, at most {limit} are supported")
+        for key in required:
+            if key not in self.value:
+                self.fail(f"missing field {key!r}")
         return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
 
     def array(self, limit: int) -> list[Self]:

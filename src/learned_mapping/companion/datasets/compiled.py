@@ -12,11 +12,11 @@ from learned_mapping.programs.json_io import expect_schema, read_json
 from learned_mapping.programs.program import Program
 
 CHECKS = "checks.json"
-"""How far the set can be trusted: what ``python -m builders.compiled_checks`` writes of each program."""
+"""How far the set can be trusted: what ``builders.compiled_checks`` writes of each program."""
 
 
 def manifest() -> Manifest:
-    """What is in the set, without reading the programs; raises `InputError` where it is missing or damaged."""
+    """What is in the set; raises `InputError` where it is missing or damaged."""
     return stored_manifest("compiled")
 
 
@@ -26,7 +26,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[Program, Mapping]:
-    """A stored program and the compiler's own mapping of it; raises `InputError` for an unknown name."""
+    """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
     if name not in names():
         raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
     folder = SETS["compiled"].path

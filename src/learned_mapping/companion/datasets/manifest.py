@@ -34,7 +34,7 @@ class Item:
     digest: str  # The graph's or the program's own `digest`: 64 hexadecimal digits.
     split: str | None = None  # One of `SPLITS`, or None in a set that is not split.
     file: str | None = None
-    """Relative to the set's folder, with slashes; None for an item that is generated from its seed."""
+    """Relative to the set's folder, with slashes; None for an item generated from its seed."""
     sha256: str | None = None  # Of the file's bytes; None where there is no file.
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Plain names to JSON values, the unit in the name. ``WHAT_file`` with ``WHAT_sha256`` names a further file."""
@@ -58,7 +58,7 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over name, split and digest of the items, in order: equal content, equal digest."""
+        """SHA-256 over name, split and digest of the items: equal content, equal digest."""
         lines = (f"{item.name}\t{item.split or ''}\t{item.digest}\n" for item in self.items)
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
@@ -102,10 +102,8 @@ def manifest_from_json(node: Node) -> Manifest:
 
 
 def _item(node: Node, names: set[str], files: set[str]) -> Item:
-    cells = node.mapping(200)
+    cells = node.mapping(200, COLUMNS)
     for name in COLUMNS:
-        if name not in cells:
-            node.fail(f"missing field {name!r}")
         cells[name].field = f"{node.field}.{name}"
     name = cells["name"].string()
     if name in names:
@@ -155,6 +153,12 @@ def _further_files(facts: Mapping[str, Any]) -> dict[str, str]:
     return {facts[k]: facts[f"{k.removesuffix('_file')}_sha256"] for k in facts if k.endswith("_file")}
 
 
+def items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
+    """Split -> its items, none empty, in the order of `SPLITS`; ``all`` for those of no split."""
+    found = {split or "all": manifest.split(split) for split in (*SPLITS, None)}
+    return {split: items for split, items in found.items() if items}
+
+
 def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
     """Split -> [items] values of a numeric fact, splits in the order of `SPLITS`; ``all`` where a set has none.
 
@@ -164,10 +168,8 @@ def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
 
 
 def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {split: [] for split in (*SPLITS, "all")}
-    for item in manifest.items:
-        if isinstance(item.facts.get(fact), kind):
-            values[item.split or "all"].append(item.facts[fact])
+    facts = {split: [item.facts.get(fact) for item in items] for split, items in items_by_split(manifest).items()}
+    values = {split: [each for each in found if isinstance(each, kind)] for split, found in facts.items()}
     return {split: found for split, found in values.items() if found}
 
 

@@ -39,21 +39,20 @@ class DataSet:
 
     @property
     def path(self) -> Path:
-        """The set's folder."""
         return data_folder() / self.folder
 
     def manifest(self) -> Manifest | None:
-        """The stored manifest, None where the set is not there; raises `InputError` for a damaged one."""
+        """The stored manifest, None where there is none; raises `InputError` for a damaged one."""
         return _read(self.path / FILE_NAME) if (self.path / FILE_NAME).exists() else None
 
     def require_extra(self) -> None:
-        """Raises `InputError` where the build needs an optional dependency that is not installed."""
+        """Raises `InputError` where the build needs a dependency that is not installed."""
         if self.needs_extra == "tpu":
             builder("tpu.compiler").require_compiler()
 
 
 def builder(name: str) -> ModuleType:
-    """A module of ``data/builders``; raises `InputError` where the package runs without its checkout."""
+    """A module of ``data/builders``; raises `InputError` where there is no checkout."""
     start = (data_folder() if checkout() is None else project_folder() / "data") / "builders" / "__init__.py"
     if BUILDERS not in sys.modules:
         if not start.is_file():

@@ -3,19 +3,11 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families, size_rows
+from learned_mapping.companion.datasets.manifest import SPLITS, by_split, families, items_by_split, size_rows
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.figures.mmap_results import sizes_figure
 from learned_mapping.programs.json_io import read_json
-
-SPLITS = ("train", "validation", "test", "all")
-
-
-def _items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
-    """Split -> its items; ``all`` for a set that is not split."""
-    found = {split: manifest.split(None if split == "all" else split) for split in SPLITS}
-    return {split: items for split, items in found.items() if items}
 
 
 def sets_table() -> Html:
@@ -23,7 +15,7 @@ def sets_table() -> Html:
     rows = [
         [
             f"<code>{name}</code>", SETS[name].about,
-            ", ".join(f"{split} {number(len(items))}" for split, items in _items_by_split(manifest).items()),
+            ", ".join(f"{split} {number(len(items))}" for split, items in items_by_split(manifest).items()),
             f"{stored_bytes(name) / 1e6:.2f}", f"<code>{manifest.digest[:16]}</code>",
         ]
         for name, manifest in stored_manifests().items()
@@ -55,9 +47,9 @@ def family_table(name: str) -> Html:
 
 
 def chips_table(name: str = "mcm-graphs") -> Html:
-    """By split: the chips of its graphs, and medians of how far the greedy rules are above the optimum."""
+    """By split: the chips of its graphs, and medians of the greedy rules' gaps to the optimum."""
     manifest, rows = stored_manifests()[name], []
-    for split, items in _items_by_split(manifest).items():
+    for split, items in items_by_split(manifest).items():
         facts = [item.facts for item in items]
         exact = [entry for entry in facts if entry["exact"]]
         chips = [entry["chips"] for entry in facts]
@@ -82,8 +74,8 @@ def careful_table(name: str) -> Html:
 def noise_table(name: str = "regal-traced") -> Html:
     """The sets that noise makes of a set's graphs, by split."""
     members = {kind: entry["members"] for kind, entry in stored_manifests()[name].facts["augmented"].items()}
-    rows = [[kind, *(number(counts[split]) for split in SPLITS[:3])] for kind, counts in members.items()]
-    return listing(f"{name}: with noise", ["set", *SPLITS[:3]], rows)
+    rows = [[kind, *(number(counts[split]) for split in SPLITS)] for kind, counts in members.items()]
+    return listing(f"{name}: with noise", ["set", *SPLITS], rows)
 
 
 def filter_table(name: str = "regal-synthetic") -> Html:
@@ -106,7 +98,7 @@ def broken_rules_table(name: str = "compiled") -> Html:
 
 
 def checks_table(name: str = "compiled") -> Html:
-    """Held-out placements and full compilations, program by program, beside the stored latencies."""
+    """Held-out placements and full compilations, by program, beside the stored latencies."""
     manifest, rows = stored_manifests()[name], []
     for program, record in read_json(SETS[name].path / "checks.json", "checks").value["programs"].items():
         stored, cells = manifest.item(program).facts, [program, "", "", "", "", ""]

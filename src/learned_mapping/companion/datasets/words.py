@@ -10,7 +10,6 @@ from learned_mapping.programs.json_io import read_json
 
 
 def paragraph(words: str) -> Html:
-    """A paragraph of plain words."""
     return Html(f"<p>{words}</p>")
 
 

@@ -1,6 +1,6 @@
 """What charts share: a colour per method, panels, bars and curves with intervals."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ def distinct(rows: Iterable[Row], key: str) -> list[Any]:
 
 
 def of(rows: Iterable[Row], metric: str) -> list[Row]:
-    """The rows of a metric."""
     return [row for row in rows if row["metric"] == metric]
 
 
@@ -100,16 +99,6 @@ def bars(axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.
     length = np.array([row["value"] for row in rows], float) - start
     look = {"color": [method_colour(row["method"]) for row in rows], "error_kw": {"linewidth": 1.0}} | look
     axes.barh(places, length, width, left=start, xerr=errors(rows), **look)
-
-
-def grouped(rows: Rows, groups: Sequence[str], methods: Sequence[str]) -> Iterator[tuple[str, np.ndarray, Rows, float]]:
-    """(method, places, rows, width) of bars in groups by instance: the bars of a group take 0.8 of its room."""
-    step = 0.8 / max(len(methods), 1)
-    for i, method in enumerate(methods):
-        mine = {row["instance"]: row for row in rows if row["method"] == method}
-        shown = [k for k, name in enumerate(groups) if name in mine]
-        places = np.array(shown) + (i - (len(methods) - 1) / 2) * step
-        yield method, places, [mine[groups[k]] for k in shown], 0.92 * step
 
 
 def curve(axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style: str = "-", **look: Any) -> Any:

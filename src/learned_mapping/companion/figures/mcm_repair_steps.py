@@ -1,4 +1,4 @@
-"""A repair by FIX, step by step, as a piece of HTML: a grid of ops and chips per step, with buttons."""
+"""A repair by FIX, step by step, as HTML with buttons: a grid of ops and chips per step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ class _Grid:
         return svg.path(boxes, f'fill="{fill}"')
 
     def edges(self, op: int, after: Sequence[Sequence[int]]) -> Iterator[str]:
-        """Arcs above, those of `op` dark; below, lines between the chips of ops that have but one."""
+        """Arcs above, those of `op` dark; below, lines between chips of ops that have but one."""
         base = self.top - 5
         for u, v in self.graph.op_edges.tolist():
             a, b = self.x(u), self.x(v)
@@ -175,11 +175,10 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
 def repair_steps(
     graph: ComputationGraph, candidate: Sequence[int], chips: int, steps: Sequence[Step], *, name: str
 ) -> Html:
-    """The steps of a repair, of `solver.fix_trace`, as HTML with buttons; `name` is the element's,
-    another for each on a page."""
+    """The steps of `solver.fix_trace` as HTML with buttons; `name` as of `svg.stepper`."""
     grid = _Grid(graph, chips)
     shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
-    return Html(svg.stepper(shown, LEGEND, "step", name=name))
+    return Html(svg.stepper(shown, LEGEND, "step", name))
 
 
 def scattered(graph: ComputationGraph, chips: int, share: float, rng: np.random.Generator) -> np.ndarray:

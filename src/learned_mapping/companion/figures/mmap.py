@@ -73,8 +73,7 @@ def moves_figure(
 
 
 def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
-    """The paper's Figure 3 from the state of a small program that `moves` lead to: memory and copy
-    supply after each legal action, a column per action."""
+    """The paper's Figure 3 on a small program after `moves`: memory and supply, by legal action."""
     columns = []
     for action, name in enumerate(ACTION_NAMES):
         game = state_after(program, moves)
@@ -98,8 +97,7 @@ def tradeoff_figure(program: Program, moves: Sequence[int]) -> Figure:
 
 
 def actions_figure(program: Program, rows: Rows) -> Figure:
-    """The paper's Figures 2 and 3 from a real program: what Copy and NoCopy of one buffer would
-    hold, among the rest."""
+    """The paper's Figures 2 and 3: what Copy and NoCopy of a buffer would hold, among the rest."""
     game = state_after(program, rows[0]["moves"])
     partial = _first(game.state.moves, game.cursor, program.num_buffers)
     scale, _ = byte_unit(program.fast_bytes)
@@ -122,7 +120,7 @@ def actions_figure(program: Program, rows: Rows) -> Figure:
 
 
 def layouts(program: Program, rows: Rows) -> Figure:
-    """The paper's Figure 8: a panel per row with a ``mapping``, its ``stays`` outlined and lettered."""
+    """The paper's Figure 8: a panel per row with a ``mapping``, ``stays`` outlined and lettered."""
     shown = [row for row in rows if "mapping" in row]
     figure, panels = new_panels(len(shown), len(shown), height=3.8, sharex=True, sharey=True)
     scale, _ = byte_unit(program.fast_bytes)

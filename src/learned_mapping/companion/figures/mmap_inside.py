@@ -119,8 +119,7 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
 
 
 def most_changed(rows: Rows) -> Row:
-    """The search tree, of rows of `mmap.inside`, at whose root the search moved the policy furthest
-    from the network's."""
+    """The row ``tree`` of `mmap.inside` at whose root the search moved the policy furthest."""
     trees = [row for row in rows if row["metric"] == "tree"]
     return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
 
@@ -131,8 +130,7 @@ def tree_words(tree: Row) -> Markdown:
     true = ", ".join(f"{name} {value:+.2f}" for name, value in zip(ACTION_NAMES, exact) if value is not None)
     most = max(range(3), key=lambda a: abs(after[a] - head[a]))
     best = max((a for a in range(3) if exact[a] is not None), key=lambda a: exact[a])
-    right = (after[most] > head[most]) == (most == best)
-    word = "right" if right else "wrong"
+    word = "right" if (after[most] > head[most]) == (most == best) else "wrong"
     return Markdown(
         f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs, this is where the "
         f"search changes the policy most. It gives {ACTION_NAMES[most]} a probability of {after[most]:.2f}; the "

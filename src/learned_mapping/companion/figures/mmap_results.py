@@ -90,7 +90,7 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
 
 
 def drop_backup(rows: Rows) -> Figure:
-    """Random play, of rows of `mmap.dropbackup`: the share of games with a dead end, by program with any."""
+    """Random play of `mmap.dropbackup`: the share of games with a dead end, where there are any."""
     lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
     met = [row for row in lost if row["value"] > 0]
     figure, axes = new_figure(height=2.6)
@@ -135,8 +135,7 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
 
 
 def return_against_latency(rows: Rows) -> Figure:
-    """Paper 1's Figure 6: a panel per program, the best ones in the upper row: a dot per game of a
-    training, the darker the later, and its correlations."""
+    """Paper 1's Figure 6, best programs above: a dot per game, darker ones later; correlations."""
     rows = [row for row in rows if "group" in row]
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))

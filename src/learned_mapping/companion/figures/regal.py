@@ -1,4 +1,4 @@
-"""Paper 3's results as figures: gaps by method, gains by graph, limit and distance, seconds; laws."""
+"""Paper 3's results as figures: gaps by method, gains by graph, limit, distance; seconds; laws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -74,8 +74,7 @@ LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
 
 
 def gains_by_distance(result: dict[str, Any]) -> Figure:
-    """Geometric-mean improvement over BRKGA with as many evaluations by distance from the training
-    graphs: near distances are above, refusals in words."""
+    """Improvement over BRKGA by distance from the training graphs; refusals in words."""
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
     methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
     of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")
@@ -101,7 +100,7 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
 
 
 def improvement_histogram(result: dict[str, Any]) -> Figure:
-    """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's best and worst as marks."""
+    """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's ends as marks."""
     found, marks = (by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper"))
     gains = {name: [row["value"] for row in found[name]] for name in LEARNERS if name in found}
     marks = [row["value"] for rows in marks.values() for row in rows]

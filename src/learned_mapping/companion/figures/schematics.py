@@ -71,7 +71,7 @@ def schematic(name: str, rows: Rows) -> Figure:
 
 
 def _of_profiles(rows: Rows) -> dict[str, str]:
-    """Metric -> ``3 (8)``: the number of the first profile, in brackets that of `paper` if another."""
+    """Metric -> ``3 (8)``: the first profile's number, in brackets that of `paper` if another."""
     found: dict[str, list[Any]] = {}
     first = rows[0]["instance"]
     for row in rows:
@@ -100,7 +100,7 @@ def _method(rows: Rows) -> dict[str, str]:
 
 
 def _policy(rows: Rows) -> dict[str, str]:
-    """Paper 2's Figure 3: GraphSAGE, T iterations of Eq. 7 with the policy network, and the value."""
+    """Paper 2's Figure 3: GraphSAGE, T iterations of Eq. 7 with the policy network, the value."""
     counts = {row["module"]: row["value"] for row in rows if "module" in row and row["instance"] == rows[0]["instance"]}
     parts = {"sage_weights": ("encoder", "sage_"), "value_weights": ("value",), "policy_weights": ("policy_",)}
     weights = {
@@ -112,7 +112,7 @@ def _policy(rows: Rows) -> dict[str, str]:
 
 
 def _laws(rows: Rows) -> dict[str, str]:
-    """Paper 3's Figure 1: from a graph to a schedule, with the weights of each part of the network."""
+    """Paper 3's Figure 1: from a graph to a schedule, with the weights of the network's parts."""
     parts = ("node_enc", "edge_enc", "message", "node_upd", "head")
     counts = of(rows, "parameters")
     (rounds,) = of(rows, "rounds")

@@ -8,7 +8,6 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from learned_mapping.errors import InputError
 from learned_mapping.style import INK, PAPER
 
 SCRIPT = "\n" + Path(__file__).with_name("stepper.js").read_text()
@@ -24,7 +23,7 @@ def line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
     return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
 
 
-def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str = "") -> str:
+def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str) -> str:
     """A rectangle by its upper left corner."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" {more}/>'
 
@@ -40,29 +39,21 @@ def path(parts: Iterable[str], more: str) -> str:
     return f'<path d="{joined}" {more}/>' if joined else ""
 
 
-def picture(width: float, height: float, parts: Iterable[str], *, pixels: int = 11) -> str:
-    """Inline SVG as wide as the column, on paper; `pixels` is the size of its text."""
-    style = f"width:100%;height:auto;font:{pixels}px sans-serif"
+def picture(width: float, height: float, parts: Iterable[str]) -> str:
+    """Inline SVG as wide as the column, on paper."""
+    style = "width:100%;height:auto;font:11px sans-serif"
     paper = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
     return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
 
 
-def stepper(
-    pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, *, name: str = "lm-stepthrough"
-) -> str:
-    """The pictures as HTML with buttons.
+def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, name: str) -> str:
+    """Pictures, (inline SVG, what it shows in words), as HTML with buttons.
 
     Args:
-      pictures: (inline SVG, what it shows in words), in order.
       legend: colour -> what it stands for.
       noun: what a picture is one of, such as ``move``.
       name: the element's id, another for each on a page.
-
-    Raises:
-      InputError: there are no pictures.
     """
-    if not pictures:
-        raise InputError("frames", "", "there are none")
     box = "display:inline-block;width:1em;height:.8em"
     key = " ".join(
         f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(words)}</span>'

@@ -107,10 +107,15 @@ def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
+    """By graph: samples and valid ones over all seeds; where a policy learned, also per cent of edges that break the
+    chain rule at first and at last."""
     found = []
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
         found += rows(instance, method, counts, n=len(runs))
+        ends = [end for end in ("first", "last") if f"broken_{end}" in runs]
+        shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ends}
+        found += summaries(instance, method, shares)
     return assembled(found)
 
 
@@ -167,8 +172,6 @@ def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
             columns |= {"over_greedy_naive": values / single["greedy-naive"], "seconds": runs.seconds}
             columns |= {"peak_mib": runs.peak_bytes / MIB}
             found += summaries(name, method, columns, **extra)
-            if method == "cp-sat":
-                found.append(row(name, method, "proved", runs.proved.iloc[0], n=1, **extra))
         found.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
     return assembled(found, valid=table.valid)
 
@@ -258,12 +261,4 @@ def plan_unsolved(profile: str, seeds: int) -> list[Run]:
     return runs
 
 
-def assemble_unsolved(profile: str, records: Sequence[Record]) -> Record:
-    """By graph and reward: samples and valid ones over all seeds, and per cent of edges that break the chain rule."""
-    found = []
-    for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
-        counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
-        found += rows(instance, method, counts, n=len(runs))
-        shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ("first", "last")}
-        found += summaries(instance, method, shares)
-    return assembled(found)
+assemble_unsolved = assemble_unconstrained

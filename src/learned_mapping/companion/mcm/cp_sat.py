@@ -85,20 +85,20 @@ def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
-    """``KIND_kept_percent``, ``_seconds``, ``_of_optimum`` of repairs; ``ppo_of_optimum``, ``ppo_seconds`` of PPO."""
+    """What repairs keep of candidates, what near ones are worth and take; and what PPO reaches with each."""
     found, table = [], frame(records)
     learns = table.config_samples.notna().rename("learns")
     for (instance, method, learner), runs in table.groupby(["instance", "method", learns], sort=False):
         about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
         if learner:
-            columns = {name: runs[name].tolist() for name in ("ppo_of_optimum", "ppo_seconds")}
-            found += summaries(instance, method, columns, samples=int(runs.samples.max()), **about)
+            reached = {"ppo_of_optimum": runs.ppo_of_optimum.tolist()}
+            found += summaries(instance, method, reached, samples=int(runs.samples.max()), **about)
             continue
         line = runs.iloc[0]
-        for kind in ("near", "far"):
-            kept = [100 * share for share in line[f"{kind}_kept"]]
-            columns = {f"{kind}_kept_percent": kept, f"{kind}_of_optimum": line[f"{kind}_of_optimum"]}
-            found += summaries(instance, method, columns, **about)
-            found += rows(instance, method, {f"{kind}_seconds": line[f"{kind}_seconds"]}, **about)
+        near, far = ([100 * share for share in kept] for kept in (line.near_kept, line.far_kept))
+        columns = {"near_kept_percent": near, "near_of_optimum": line.near_of_optimum}
+        found += summaries(instance, method, columns, **about)
+        found += rows(instance, method, {"near_seconds": line.near_seconds}, **about)
+        found += summaries(instance, method, {"far_kept_percent": far}, **about)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
     return {**assembled(found), **counts}

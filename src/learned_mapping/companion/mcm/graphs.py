@@ -22,17 +22,16 @@ def manifest(of: str = PLAIN) -> Manifest:
 
 
 def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
-    """The set's graphs of a split, ``train``, ``validation`` or ``test``, in order; all where None."""
+    """The set's graphs of a split, in order; all where None."""
     return tuple(item.name for item in manifest(of).items if split in (None, item.split))
 
 
 def chips(name: str) -> int:
-    """How many chips a graph of a set is partitioned over, by a rule that looks at the graph alone."""
+    """How many chips a graph of a set has, by a rule that looks at the graph alone."""
     return int(_facts(name)["chips"])
 
 
 def is_known(name: str) -> bool:
-    """Whether a graph of a set has this name."""
     return _found(name) is not None
 
 

@@ -62,8 +62,7 @@ CLASSES = {
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """What a run of a method keeps of the trained policy it starts from, another for each of the
-    first seeds; nothing for all other methods."""
+    """What a run keeps of the trained policy it starts from, if any: another for the first seeds each."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
@@ -170,9 +169,8 @@ def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
         if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
             ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
             if ratio is not None:
-                value, low, high = ratio
-                more = {"low": low, "high": high, "baseline": other, "families": len(set(graphs_of.values()))}
-                found.append(table.row(INSTANCE, ours, "ratio_over_families", value, n=len(graphs_of), **more))
+                more = {"baseline": other, "families": len(set(graphs_of.values())), "n": len(graphs_of)}
+                found.append(table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more))
     return found
 
 
@@ -187,8 +185,7 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode; the small network in every profile but ``paper``: the
-    modes are compared, not the sizes."""
+    """The policy from scratch in each mode, small but in ``paper``: modes are compared, no sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     return [
         run
@@ -209,14 +206,15 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     return table.assembled(found, valid=lines.valid)
 
 
-def _table1_graphs(profile: str) -> Sequence[str]:
-    return QUICK_GRAPHS[:1] if profile == "quick" else MODE_GRAPHS["full"]
+def few_graphs(profile: str) -> Sequence[str]:
+    """Of the test graphs one of each family; in ``quick`` the smallest alone."""
+    return QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]
 
 
 def plan_table1(profile: str, seeds: int) -> list[Run]:
     """What Figure 5 has not: a solver alone."""
     config = {"seconds": table.of_profile(SOLVER_SECONDS, profile)}
-    return sweep("mcm.solve", ["cp-sat"], _table1_graphs(profile), config)
+    return sweep("mcm.solve", ["cp-sat"], few_graphs(profile), config)
 
 
 def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
@@ -226,7 +224,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
     learns without a solver does so on the graphs of ``mcm.unsolved``; its samples are those of all runs.
     """
     figure, unsolved = (results.load(name, profile) for name in ("mcm.fig5", "mcm.unsolved"))
-    names = _table1_graphs(profile)
+    names = few_graphs(profile)
     found: list[Row] = []
     for method, group in CLASSES.items():
         own = [r["result"] for r in records if r["method"] == method]
@@ -251,7 +249,7 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:
-    """Ratio, samples and seconds of a method of Figure 5; seconds are the mean over all its graphs."""
+    """Ratio, samples and seconds of a method of Figure 5; seconds are means over all its graphs."""
     ratios = [r["value"] for r in results.select(figure, method=method, metric="improvement") if r["instance"] in names]
     if not ratios:
         return {}

@@ -8,15 +8,13 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.companion.mcm.graphs import chips, load_graph
 from learned_mapping.companion.table import Record
-from learned_mapping.hardware.chip_package import MIB, ChipPackage
-from learned_mapping.hardware.silicon import SRAM_BYTES, silicon_package
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.hardware.silicon import silicon_package
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.methods import PROBLEM, Task
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.validate import validate, validate_on_silicon
-
-PAPER_CHIPS = 36
 
 
 @lru_cache(maxsize=2)
@@ -60,12 +58,11 @@ def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:
 def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on the silicon of 36 chips; throughput is that of its partition without noise, 0 where it cannot run.
 
-    A chip has ``config["sram_mib"]`` of memory where that is given. ``ran`` counts the samples that ran, ``first_ran``
-    is the number of the first of them, None without one; the curve is of measurements.
+    ``ran`` counts the samples that ran, ``first_ran`` is the number of the first of them, None without one; the curve
+    is of measurements.
     """
-    memory = config["sram_mib"] * MIB if "sram_mib" in config else SRAM_BYTES
-    more = {"pretraining": config.get("pretraining", 0)}
-    task = SILICON.task(load_graph(instance), package=silicon_package(PAPER_CHIPS, memory), **more)
+    pretraining = config.get("pretraining", 0)
+    task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)
     rng, silicon = SILICON.randomness(task, seed), task.silicon
     budget = _budget(config)
     partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)

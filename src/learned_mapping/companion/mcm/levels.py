@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.companion import results
-from learned_mapping.companion.artifact import find_artifact
 from learned_mapping.companion.display import Html, grid, provenance_line
 from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
 from learned_mapping.companion.table import Record, Row, by, row
@@ -36,7 +35,7 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
 
 
 def resampled_means(logs: np.ndarray) -> np.ndarray:
-    """[resamples, samples] geometric means over graphs and seeds, the seeds of each graph drawn anew."""
+    """[resamples, samples] geometric means over graphs and seeds, each graph's seeds drawn anew."""
     rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]
     return np.array([np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)])
 
@@ -90,13 +89,12 @@ def level_table(
     paper = _by_method_and_level(results.select(result, "paper", metric="samples"))
     keys = [key for key in dict.fromkeys((*ours, *paper)) if levels is None or key[1] in levels]
     down, across = (list(dict.fromkeys(key[place] for key in keys)) for place in (0, 1))
-    scale = None if paper_seconds_a_sample is None else paper_seconds_a_sample / 60
     cells = {}
     for key in keys:
         lines = [_amount(ours[key], minutes.get(key))] if key in ours else []
         if key in paper:
             count = paper[key]
-            took = None if count is None or scale is None else count * scale
+            took = None if None in (count, paper_seconds_a_sample) else count * paper_seconds_a_sample / 60
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
         cells[key] = "<br>".join(lines)
     return grid(caption, down, across, cells, key=True)
@@ -124,4 +122,4 @@ def level_tables(result: Record, captions: Sequence[str]) -> Html:
     timed = SECONDS_A_SAMPLE if results.select(result, metric="minutes") else None
     pairs = zip(captions, parts)
     tables = [level_table(result, each, levels=part, paper_seconds_a_sample=timed) for each, part in pairs]
-    return Html("".join(tables) + provenance_line(result, find_artifact(result["id"])))
+    return Html("".join(tables) + provenance_line(result))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mcm.learning import INSTANCE, MODE_GRAPHS, QUICK_GRAPHS
+from learned_mapping.companion.mcm.learning import INSTANCE, few_graphs
 from learned_mapping.companion.mcm.learning_bert import GRAPH
 from learned_mapping.companion.mcm.learning_bert import INSTANCE as BERT
 from learned_mapping.companion.mcm.levels import best_so_far
@@ -25,10 +25,10 @@ BERT_SEEDS = 1
 
 
 def plan_size(profile: str, seeds: int) -> list[Run]:
-    """Rules once, both sizes by seed; ``quick`` leaves BERT out, whose large network is a long run."""
+    """Rules once, both sizes by seed; ``quick`` leaves out BERT, a long run of the large network."""
     runs, samples = [], of_profile(SAMPLES, profile)
     configs = [{"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()]
-    for name in QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]:
+    for name in few_graphs(profile):
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
         for config in configs:
             runs += sweep("mcm.solve", ["rl"], [name], config, seeds)

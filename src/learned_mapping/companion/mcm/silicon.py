@@ -111,7 +111,7 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
-    """Rows of the samples (the scatter is that of the first seed), of memory, and of each method."""
+    """Rows of the samples (the scatter is the first seed's), of memory, and of each method."""
     by_method = {method: [r["result"] for r in group] for (_, method), group in grouped(records).items()}
     found: list[Row] = []
     for method in ("near-balanced", "uniform"):

@@ -65,7 +65,7 @@ def verdicts_table(live: Record) -> Html:
     same = [row["value"] for row in live["rows"]] == [row["value"] for row in stored["rows"]]
     words = "The stored verdicts, drawn above, are the same." if same else "The stored verdicts above differ."
     made = listing("Verdicts, live", ["partition", "the validator says"], rows)
-    return Html(f"{made}<p>{words}</p>{provenance_line(stored)}")
+    return Html(f"{made}<p>{words}</p>{provenance_line(stored, state=False)}")
 
 
 def most_chips_table(names: Sequence[str]) -> Html:
@@ -87,7 +87,7 @@ def solved(name: str, methods: Sequence[str], samples: int) -> dict[str, Result]
 
 
 def compared_words(name: str, found: Mapping[str, Result], samples: int) -> Markdown:
-    """What methods reach of the throughput of ``optimum``, which is among them, as is ``greedy-naive``."""
+    """What methods reach of the throughput of ``optimum``; it and ``greedy-naive`` are among them."""
     rate = {method: each.metrics["throughput"] for method, each in found.items()}
     reached = {method: f"{100 * each / rate['optimum']:.0f} %" for method, each in rate.items()}
     words = " and ".join(f"{m} reaches {reached[m]}" for m in found if m not in ("greedy-naive", "optimum"))

@@ -7,7 +7,6 @@ table of standings and the mappings; `submit` adds to both.
 
 import datetime
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -66,7 +65,7 @@ def load(name: str) -> Program:
 
 
 def standings(folder: Path | None = None) -> dict[str, Standing]:
-    """Program -> what is known of it, in the order of the set; raises `InputError` naming file and field."""
+    """Program -> what is known of it, in order; raises `InputError` naming file and field."""
     node = read_json((folder or data_folder() / "bench") / "table.json")
     expect_schema(node, "bench")
     result = {}
@@ -84,13 +83,7 @@ def standings_table() -> Html:
     return listing("The best mapping known", ("program", "buffers", "best return", "bound", "found by"), rows)
 
 
-def write_standings(table: Iterable[Standing], folder: Path) -> None:
-    """Writes the table of standings, whole or not at all."""
-    write_json(folder / "table.json", {"schema": SCHEMA, "programs": [asdict(row) for row in table]}, indent=1)
-
-
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
-    """The best mapping known of a program."""
     return read_mapping((folder or data_folder() / "bench") / f"{program.name}{MAPPING}", program)
 
 
@@ -104,14 +97,10 @@ def score(program: Program, mapping: Mapping, seconds: float = 0.0) -> Score:
 
 
 def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | None = None) -> Score:
-    """A method on a program by one of `CLOCKS`, without any rule's help.
+    """A method on a program by one of `CLOCKS`, without any rule's help; raises `InputError` for an unknown one.
 
-    Args:
-      out: folder that keeps the mapping. One of the same method, clock and seed that is there already is judged
-        in place of a run.
-
-    Raises:
-      InputError: an unknown method, or a mapping of another run in the folder.
+    The folder `out` keeps the mapping. One of the same method, clock and seed that is there already is judged in place
+    of a run; one of another run raises `InputError`.
     """
     made = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
     path = None if out is None else out / f"{program.name}{MAPPING}"
@@ -129,7 +118,7 @@ def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | No
 
 
 def program_of(path: str | os.PathLike) -> Program:
-    """The program of the benchmark that a mapping's file is for; raises `InputError` naming file and field."""
+    """The program that a mapping's file is for; raises `InputError` naming file and field."""
     node = read_json(path)
     expect_schema(node, "mapping")
     instance = node.object(("schema", "instance", "decisions"), ("made",))["instance"]
@@ -140,13 +129,9 @@ def program_of(path: str | os.PathLike) -> Program:
 
 
 def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tuple[Score, Standing]:
-    """Enters a mapping where it is valid and above the best one known.
+    """Enters a mapping where it is valid and above the best one known; its score, and the standing before.
 
-    Returns:
-      Its score, and the standing of its program before.
-
-    Raises:
-      InputError: the file is no mapping of one of the sixty programs.
+    Raises `InputError` where the file is no mapping of one of the sixty programs.
     """
     program = program_of(path)
     mapping = read_mapping(path, program)
@@ -158,10 +143,11 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
 
 
 def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: Mapping, scored: Score, by: str) -> None:
-    """Makes a mapping the best one known of its program, in the table's file and among the mappings."""
+    """Makes a mapping the best one known, in the table's file and among the mappings."""
     path = folder / f"{program.name}{MAPPING}"
     write_json(path, mapping_to_json(mapping, program))
     date = datetime.date.today().isoformat()
     changed = {"best": scored.value, "latency_s": scored.latency_s, "by": by, "date": date}
     table[program.name] = replace(table[program.name], **changed, sha256=file_sha256(path))
-    write_standings(table.values(), folder)
+    rows = [asdict(row) for row in table.values()]
+    write_json(folder / "table.json", {"schema": SCHEMA, "programs": rows}, indent=1)

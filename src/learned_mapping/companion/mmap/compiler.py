@@ -62,18 +62,14 @@ def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0)
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every program by every method, the agent's mapping from its run of `mmap.table3`; a search's
-    candidates on the small ones."""
+    """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
     methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
     if profile in AGENT_SECONDS:
         runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
-    for name in SMALL[: len(names)]:
-        runs += [
-            price_run(SEARCH, name, {"seconds": CANDIDATE_SECONDS, "candidate": True}, seed)
-            for seed in range(CANDIDATES)
-        ]
+    candidate = {"seconds": CANDIDATE_SECONDS, "candidate": True}
+    runs += [price_run(SEARCH, name, candidate, seed) for name in SMALL[: len(names)] for seed in range(CANDIDATES)]
     priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
     return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
 
@@ -151,7 +147,7 @@ def capacity(name: str) -> int:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """How many mappings were priced, failed, were not expressed whole, or need more fast memory than there is."""
+    """How many mappings were priced, failed, are not expressed whole, need too much fast memory."""
     told = [(record["instance"], record["result"]) for record in records]
     return {
         "mappings": len(told),
@@ -221,7 +217,7 @@ SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", "edit-search-
 
 
 def speed_tables(result: Record) -> Html:
-    """A table for each of `SPEEDS`: a row a program, a column a method, all programs together last."""
+    """A table for each of `SPEEDS`: a row a program, all together last, a column a method."""
     tables = []
     for metric, caption in SPEEDS.items():
         found = [each for each in result["rows"] if each["metric"] == metric]

@@ -26,7 +26,7 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 INSTANCE = "alexnet_train_batch_32"
-"""Whose states and network are shown: the network's tables of ids grow with the program, nothing else does."""
+"""Whose states and network are shown: only the network's tables of ids grow with the program."""
 EXAMPLES = 5  # Buffers shown in table 1.
 FEATURES: dict[str, tuple[str, Callable[[Program], np.ndarray], str]] = {
     "size": ("bytes", lambda p: p.buffer_bytes, "bytes it takes in either memory"),
@@ -73,7 +73,7 @@ NETWORKS = {"network": "light", "paper network": "paper"}
 """Method of figure 4's rows -> size of the agent."""
 
 
-def examples(program: Program, count: int = EXAMPLES) -> list[int]:
+def examples(program: Program) -> list[int]:
     """Buffers to show: the one of largest benefit among parameters, then the largest of each other kind there is."""
     benefit, aliased = program.initial_benefit_s, program.buffer_alias >= 0
     parameter = program.tensor_is_parameter[program.buffer_tensor]
@@ -90,7 +90,7 @@ def examples(program: Program, count: int = EXAMPLES) -> list[int]:
         members = [b for b in np.flatnonzero(kind).tolist() if b not in chosen]
         if members:
             chosen.append(max(members, key=lambda b: (benefit[b], program.buffer_bytes[b], -b)))
-    return sorted(chosen[:count])
+    return sorted(chosen[:EXAMPLES])
 
 
 def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, list[int]]]:
@@ -123,8 +123,7 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
 
 
 def find_moves(program: Program, is_output: bool) -> list[int]:
-    """The moves to the state of highest score that `candidate_moves` finds; raises `InputError`
-    where there is none."""
+    """The moves of highest score of `candidate_moves`; raises `InputError` where there are none."""
     best = max(candidate_moves(program, is_output), key=lambda found: found[0], default=None)
     if best is None:
         raise InputError(program.name, "", "no state in which all three actions are legal and differ")
@@ -252,8 +251,7 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
-    """A row per module and size: how many parameters it has, and their shapes; a row for each
-    whole, with what the agent sees."""
+    """A row per module and size: its parameters and shapes; a row per whole, with what it sees."""
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.observation import PARTS
 
@@ -275,7 +273,7 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
 
 
 def features_table(result: Record) -> Html:
-    """Of a result of `mmap.table1`: what each feature is, and its spread over the program's buffers."""
+    """Of a result of `mmap.table1`: what each feature is, and its spread over the buffers."""
     spread, cells = ("min", "median", "max"), {}
     for each in result["rows"]:
         if each["method"] in spread:
@@ -287,7 +285,7 @@ def features_table(result: Record) -> Html:
 
 
 def hyperparameters_table(result: Record, of_paper: bool = True) -> Html:
-    """Of a result of `mmap.table6`: the settings of the paper's table, or those that it does not give."""
+    """Of a result of `mmap.table6`: the settings of the paper's table, or all others."""
     cells = {(row["instance"], row["method"]): number(row["value"]) for row in result["rows"] + result["paper"]}
     sizes = ["paper size", "whole games", "windows"]
     if of_paper:

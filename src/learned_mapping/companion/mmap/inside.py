@@ -25,7 +25,7 @@ DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
 TEMPERATURE = 0.25  # At which these are played.
 QUALITIES = (
     "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
-    "share_gain", "share_same", "share_cost", "alternatives",
+    "share_gain", "share_same", "alternatives",
 )  # fmt: skip
 """Of `mmap.agent.inside.compared`, a row each."""
 
@@ -113,9 +113,8 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             made.append(row(name, method, "reward_correlation", correlation, n=len(found), **cells))
             share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
             made.append(row(name, method, "reward_error", share, n=len(found), step=each["step"]))
-        means = {"early_rank_correlation": _mean([each["outcomes"] for each in early], "rank_correlation")}
-        means["changes_mind"] = _mean([result["tree"] for result in found], "changes_mind")
-        made += rows(name, method, means, n=len(found))
+        correlation = _mean([each["outcomes"] for each in early], "rank_correlation")
+        made.append(row(name, method, "early_rank_correlation", correlation, n=len(found)))
         tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
         made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
     return table.assembled(made) | runs.counted(records)

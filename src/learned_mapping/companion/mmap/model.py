@@ -5,7 +5,7 @@ from typing import Any
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, learner_record, learning_rows, load, plan_one_round
 from learned_mapping.companion.statistics import mean_difference
-from learned_mapping.companion.table import Record, Row, assembled, interval_row, summary_row
+from learned_mapping.companion.table import Record, Row, assembled, grouped, interval_row, summary_row
 from learned_mapping.mmap.agent.config import config_for
 from learned_mapping.mmap.agent.rounds import IN_WINDOWS
 
@@ -52,10 +52,10 @@ def assemble_model(profile: str, records: list[Record]) -> Record:
     """Per arm: the best whole game, the mean of its last games, games and updates; and the
     difference of the best games to the agent as it is."""
     made: list[Row] = []
-    arms = {arm: [r["result"] for r in records if r["config"]["arm"] == arm] for arm in ARMS}
-    bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items() if found}
-    for arm, values in bests.items():
-        found = arms[arm]
+    arms = {arm: [record["result"] for record in group] for (_, arm), group in grouped(records).items()}
+    bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items()}
+    for arm, found in arms.items():
+        values = bests[arm]
         made.append(summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"]))
         made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
         made += learning_rows(INSTANCE, arm, found)

@@ -2,9 +2,8 @@
 
 from learned_mapping.companion import table
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import counted, plan_run
-from learned_mapping.companion.mmap.speedup import AHEAD, QUICK_PROGRAMS
+from learned_mapping.companion.mmap.speedup import AHEAD, programs
 from learned_mapping.companion.statistics import mean_difference
 from learned_mapping.companion.table import Record, Row
 
@@ -16,8 +15,7 @@ SECONDS = {"quick": 1.0, "full": 10.0}
 def plan_repeats(profile: str, seeds: int) -> list[Run]:
     """One run of both on every program."""
     config = {"seconds": table.of_profile(SECONDS, profile)}
-    names = QUICK_PROGRAMS if profile == "quick" else compiled.names()
-    return [plan_run(method, name, config) for name in names for method in (PLAIN, REPEATS)]
+    return [plan_run(method, name, config) for name in programs(profile) for method in (PLAIN, REPEATS)]
 
 
 def assemble_repeats(profile: str, records: list[Record]) -> Record:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion import results
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.compiled import manifest
@@ -21,7 +20,7 @@ from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import Mapping, claimed_share
-from learned_mapping.mmap.methods import METHODS, PLANS, solve
+from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.mmap.validate import validate
@@ -33,7 +32,7 @@ LEARNED = (
     "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only",
     "imitation",
 )  # fmt: skip
-"""The paper's agent and its controls: they train for minutes to hours, so that their runs are long ones."""
+"""The paper's agent and its controls: they train for minutes to hours, so their runs are long."""
 LEARNING = (
     "updates", "rounds", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s",
 )  # fmt: skip
@@ -42,14 +41,11 @@ DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
 
-@functools.lru_cache(maxsize=4)
-def load(name: str) -> tuple[Program, Mapping]:
-    """A compiled program and the compiler's mapping of it; raises `InputError` for an unknown name."""
-    return compiled.load(name)
+load = functools.lru_cache(maxsize=4)(compiled.load)
 
 
 def program_digest(name: str) -> str:
-    """The start of the digest of a compiled program, from the manifest; raises `InputError` for an unknown name."""
+    """The start of a program's digest, of the manifest; raises `InputError` for an unknown one."""
     return manifest().item(name).digest[:DIGEST_LENGTH]
 
 
@@ -58,34 +54,16 @@ def num_buffers(name: str) -> int:
     return int(manifest().item(name).facts["buffers"])
 
 
-def of_other_programs(result: dict[str, Any]) -> list[str]:
-    """Instances whose program has changed since a result was made: its numbers are of another program."""
-    known = {item.name: item.digest[:DIGEST_LENGTH] for item in manifest().items}
-    made_for = {row["instance"]: row["program"] for row in result["rows"] if "program" in row}
-    return [name for name, digest in made_for.items() if known.get(name) != digest]
-
-
-def stored(artifact_id: str) -> dict[str, Any] | None:
-    """A stored result, or None where there is none or it is of other programs than today's."""
-    found = results.stored(artifact_id)
-    return None if found is None or of_other_programs(found) else found
-
-
 def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
-    """A run of `run_method`; the agent's are `long` always. The program's digest is part of its key."""
+    """A run of `run_method`; the agent's are `long`. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
     return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
 
 
 def plan_one_round(instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any) -> Run:
-    """A training of the agent in one round, with some of its settings changed; `model.run_model` performs it."""
+    """A training in one round, some settings changed, which `model.run_model` performs."""
     about = {"seconds": seconds, "program": program_digest(instance), "arm": arm, "settings": settings}
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
-
-
-def is_random(method: str) -> bool:
-    """Whether the seed matters."""
-    return method != XLA and METHODS[method].random
 
 
 def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -107,7 +85,7 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if program.digest[:DIGEST_LENGTH] != config.get("program", program.digest[:DIGEST_LENGTH]):
         raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
     if method == XLA:
-        return _compiler_record(program, own)
+        return compiler_record(program, own)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
     told = learner_record if method in LEARNED else searcher_record
@@ -159,12 +137,8 @@ def replayed(program: Program, actions: str) -> Mapping:
     return mapping_of(program, game.played())
 
 
-def compiler_latency_s(program: Program, own: Mapping) -> float:
-    """Seconds that a program takes with the compiler's mapping, by the better of the two models of copying."""
-    return min(program_latency(program, own).total_s, shared_copy_latency(program, own).total_s)
-
-
-def _compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
+def compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
+    """The record of the compiler's mapping, timed by the better of the two models of copying."""
     serial, shared = program_latency(program, own), shared_copy_latency(program, own)
     best = min(serial, shared, key=lambda latency: latency.total_s)
     saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())
@@ -201,7 +175,7 @@ def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
-    """How many decisions a game has in which there was a choice; of unknown actions, as many as there are buffers."""
+    """How many decisions of a game had a choice; of unknown actions, as many as buffers."""
     return num_buffers(instance) if actions is None else max(len(decision_starts(instance, actions)), 1)
 
 
@@ -227,6 +201,8 @@ def counted(records: list[Record]) -> dict[str, int]:
 
 
 SCHEMA = "learned-mapping/mmap-training/1"
+TRAINING = ("program", "seed", "config", "cpu_seconds", "games", "updates", "best_whole", "curve")
+"""Fields of a stored training, at least."""
 CURVE_ROWS = 100
 """Of a learning curve that is stored, at most about."""
 MEANS = ("hot", "cold", "dead_ends", "equal", "entropy", "value_error")
@@ -259,17 +235,12 @@ def trainings() -> list[dict[str, Any]]:
         if path.name.endswith(".mapping.json"):
             continue
         node = read_json(path, "mmap-training")
-        cells = node.mapping(100)
-        for name in ("program", "seed", "config", "cpu_seconds", "games", "updates", "best_whole", "curve"):
-            if name not in cells:
-                node.fail(f"missing field {name!r}")
+        cells = node.mapping(100, TRAINING)
         cells["program"].string()
         cells["seed"].integer(0, 2**53)
         for row in cells["curve"].array(100_000):
-            columns = row.mapping(100)
+            columns = row.mapping(100, ("cpu_s", "cold", "best"))
             for name in ("cpu_s", "cold", "best"):
-                if name not in columns:
-                    row.fail(f"missing field {name!r}")
                 if columns[name].value is not None:
                     columns[name].number(-1e6, 1e9)
         found.append({**node.value, "method": _method(node.value["config"])})

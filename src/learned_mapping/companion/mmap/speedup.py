@@ -23,17 +23,7 @@ from learned_mapping.companion.display import Html, grid
 from learned_mapping.companion.mmap import runs
 from learned_mapping.companion.mmap.runs import XLA, load
 from learned_mapping.companion.records import read_record
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    from_part,
-    grouped,
-    mean_row,
-    row,
-    rows,
-    summaries,
-)
+from learned_mapping.companion.table import Record, Row, assembled, by, from_part, grouped, mean_row, row, rows
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import COPY
@@ -50,7 +40,7 @@ QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program at most of the tuned rule, and in ``quick`` of the edit search."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
-"""Of the agent, compilation apart, and of the edit search; in ``quick`` the agent does not take part."""
+"""Of the agent, compilation apart, and of the edit search; in ``quick`` there is no agent."""
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
 """Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
 AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
@@ -58,9 +48,8 @@ SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others
 NAMED = 6  # Programs at each end of Table 4.
 AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
 
-GROUPS = {"best": "largest speedup", "worst": "smallest speedup"}
-ENDS = 3
-"""Programs of each group."""
+GROUPS, ENDS = ("best", "worst"), 3
+"""Of programs in Table 4, and how many of each are in Figure 6."""
 SOLUTIONS = 10  # Games of a training that Figure 6 draws, where it has so many.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
@@ -70,7 +59,6 @@ FIELDS = ("action", "offset", "start", "end")
 
 
 def programs(profile: str) -> tuple[str, ...]:
-    """The programs of a profile."""
     return QUICK_PROGRAMS if profile == "quick" else compiled.names()
 
 
@@ -101,10 +89,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
     groups, made = grouped(records), []
     for name in dict.fromkeys(record["instance"] for record in records):
         made += program_rows(name, {m: groups[name, m] for m in (XLA, *PRODS, RULE) if (name, m) in groups})
-    speeds: dict[str, dict[str, float]] = {}
-    for each in made:
-        if each["metric"] == "speedup" and each["method"] != XLA:
-            speeds.setdefault(each["method"], {})[each["instance"]] = each["value"]
+    of_method = by((each for each in made if each["metric"] == "speedup" and each["method"] != XLA), "method")
+    speeds = {method: {each["instance"]: each["value"] for each in found} for method, found in of_method.items()}
     for method, values in speeds.items():
         made += over_all(method, list(values.values()))
     return assembled(made + agent_rows(made, groups, speeds)) | runs.counted(records)
@@ -123,7 +109,7 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
         columns = {"stall_s": [sum(result["stalls"].values()) for result in found]}
         columns["return"] = [result["costs"].get("return", 0.0) for result in found]
         columns |= {"best_found": [r["best_found"] for r in found]} if all("best_found" in r for r in found) else {}
-        made += summaries(name, method, columns, statistic=np.mean)
+        made += [mean_row(name, method, metric, values) for metric, values in columns.items()]
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
             made += first_rounds(name, method, found)
@@ -138,9 +124,9 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
 def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
     """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
     program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
-    anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search, whose
-    mean there is ``speedup_same``; ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`;
-    ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
+    anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search;
+    ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``speedup_rest``, its mean where
+    the compiler's mapping is faster than none."""
     found: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
@@ -155,7 +141,6 @@ def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[st
     ours, theirs, none = (speeds.get(method, {}) for method in (AGENT, OURS, NONE))
     both = [name for name in ours if name in theirs]
     if both:
-        found.append(row("all", OURS, "speedup_same", np.mean([theirs[name] for name in both]), n=len(both)))
         faster = sum(ours[name] > theirs[name] for name in both)
         found.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
         returns = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
@@ -253,8 +238,7 @@ def groups(table: Record) -> dict[str, str]:
 
 
 def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Return and latency of `SOLUTIONS` games from the stages of each program's training in
-    `mmap.table3`, and two correlations."""
+    """Return and latency of `SOLUTIONS` games of trainings in `mmap.table3`, and two correlations."""
     from scipy.stats import rankdata
 
     table, made = results.load("mmap.table3", profile), []
@@ -350,9 +334,8 @@ def best_game(instance: str) -> Record:
 
 
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
-    """Two rows with mappings and the marked tensor's stays; what it holds under both; returns and speedups.
+    """Two rows with mappings and the marked tensor's stays; its loads under both; return and speedup.
 
-    ``held_byte_steps`` is the tensor's bytes times the steps at which it is in fast memory;
     ``again`` counts the tensors of any size that are loaded more than once.
     """
     compiler, *searched = records
@@ -363,24 +346,17 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     mapping = runs.replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
     mappings = {agent["method"]: mapping, compiler["method"]: own}
     tensor = marked_tensor(program, mapping)
-    size = int(program.tensor_bytes[tensor])
     made: list[Row] = []
     for record in (agent, compiler):
         method = record["method"]
         found, shown = stays(program, mappings[method], tensor), mappings[method]
         about = {name: record["config"].get(name) for name in ("program", "seconds")}
         about |= {"mapping": {field: getattr(shown, field).tolist() for field in FIELDS}}
-        about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": size}
+        about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": int(program.tensor_bytes[tensor])}
         about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in found]}
         made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
-        numbers = {
-            "latency_s": latency_s(record),
-            "placed": int(shown.placed.sum()),
-            "stays": len(found),
-            "loads": loads(program, shown, tensor),
-            "held_byte_steps": size * held_steps(found),
-            "again": sum(loads(program, shown, other) > 1 for other in range(program.num_tensors)),
-        }
+        again = sum(loads(program, shown, other) > 1 for other in range(program.num_tensors))
+        numbers = {"stays": len(found), "loads": loads(program, shown, tensor), "again": again}
         made += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
     made.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))
@@ -391,8 +367,3 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:
     """How often a tensor is copied into fast memory."""
     return sum(stay.loaded for stay in stays(program, mapping, tensor))
-
-
-def held_steps(found: Sequence[Stay]) -> int:
-    """Steps in at least one of the stays."""
-    return len({step for stay in found for step in range(stay.start, stay.end + 1)})

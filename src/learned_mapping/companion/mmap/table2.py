@@ -9,43 +9,26 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from learned_mapping.companion import results
+from learned_mapping.companion import results, statistics
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import (
     LEARNED,
     XLA,
     counted,
-    is_random,
     learned,
     learning_rows,
     num_buffers,
     plan_one_round,
     plan_run,
 )
-from learned_mapping.companion.statistics import (
-    improvement_interval,
-    mean_difference,
-    mean_over_tasks,
-    mean_ratio,
-    probability_of_improvement,
-)
-from learned_mapping.companion.table import (
-    Record,
-    Row,
-    assembled,
-    grouped,
-    interval_row,
-    mean_row,
-    row,
-    rows,
-    summaries,
-)
+from learned_mapping.companion.table import Record, Row, assembled, grouped, interval_row, mean_row, row, rows
+from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 
 WORKLOADS = (
     "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
 )  # fmt: skip
-"""The four programs of the paper's Table 2, by its names; ours are compiled from models of our own."""
+"""The paper's four programs, by its names; ours are compiled from models of our own."""
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
@@ -68,13 +51,13 @@ SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
-"""What the paper compares: twice the seeds on short programs, where single runs of evolution differ most."""
+"""What the paper compares: twice the seeds on short programs, where evolution varies most."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
 LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
-"""The large program on which the agent goes on, one training from scratch, in ``full``, and its CPU seconds."""
+"""The large program on which one training goes on in ``full``, and its CPU seconds."""
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
@@ -89,18 +72,12 @@ ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
 
 
 def workloads(profile: str) -> tuple[str, ...]:
-    """The programs of a profile."""
     return QUICK_WORKLOADS if profile == "quick" else WORKLOADS
 
 
 def seconds_for(profile: str, instance: str) -> tuple[float, float]:
     """CPU seconds of one search by the short and by the long clock."""
     return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
-
-
-def methods_for(instance: str) -> tuple[str, ...]:
-    """The methods that a program is mapped by, the compiler's left out."""
-    return (*METHODS, *IN_WINDOWS) if num_buffers(instance) >= agent_config.LONG else METHODS
 
 
 def plan_table2(profile: str, seeds: int) -> list[Run]:
@@ -111,14 +88,15 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
     runs = [plan_run(XLA, instance, {}) for instance in workloads(profile)]
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
-        for method in methods_for(instance):
+        windows = num_buffers(instance) >= agent_config.LONG
+        for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
             clocks = [] if method in (MODEL_FREE, *LEARNED) else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
             for seconds in clocks:
-                twice = profile != "quick" and method in TWICE and num_buffers(instance) < agent_config.LONG
-                config, repeats = {"seconds": seconds}, seeds * (1 + twice) if is_random(method) else 1
-                more = {"long": seconds >= long > short}
+                twice = profile != "quick" and method in TWICE and not windows
+                repeats = seeds * (1 + twice) if mmap_methods.METHODS[method].random else 1
+                config, more = {"seconds": seconds}, {"long": seconds >= long > short}
                 runs += [plan_run(method, instance, config, seed, **more) for seed in range(repeats)]
     return runs
 
@@ -142,7 +120,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
             made.append(mean_row(*key, "speedup", speeds, baseline=XLA))
         spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
-        made += summaries(*key, spent, statistic=np.mean)
+        made += [mean_row(*key, metric, values) for metric, values in spent.items()]
         made += best_found_rows(*key, found)
     for name in dict.fromkeys(record["instance"] for record in records):
         made += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
@@ -150,9 +128,10 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
             count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != XLA else None
-            made.append(interval_row("all", method, "return", mean_over_tasks(scores), n=count))
+            made.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
             if rule is not None:  # the compiler does not keep to the game's rules
-                ends = (probability_of_improvement(scores, rule), *improvement_interval(scores, rule))
+                value = statistics.probability_of_improvement(scores, rule)
+                ends = (value, *statistics.improvement_interval(scores, rule))
                 made.append(interval_row("all", method, "improvement", ends, n=count, baseline="greedy-tuned"))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
@@ -168,14 +147,9 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
     and so does that one where its mean is larger by the short clock.
     """
     long_clocks = {SECONDS[profile][1], SECONDS_LARGE[profile][1]} - {SECONDS[profile][0]}
-    short: list[Record] = []
-    long: list[Record] = []
-    for record in records:
-        by_long = record["config"].get("seconds") in long_clocks
-        if not by_long:
-            short.append(record)
-        if by_long or record["method"] not in LONG:
-            long.append(record)
+    ran_long = [record["config"].get("seconds") in long_clocks for record in records]
+    short = [record for record, ran in zip(records, ran_long) if not ran]
+    long = [record for record, ran in zip(records, ran_long) if ran or record["method"] not in LONG]
     by_short, by_long = returns_of(grouped(short).values()), returns_of(grouped(long).values())
     leaders = {
         name: max((v for v in EVOLUTION if name in by_short.get(v, {})), key=lambda v: np.mean(by_short[v][name]))
@@ -213,9 +187,10 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
     """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
     found = [record["result"] for record in group]
     extra: Record = {"program": group[0]["config"]["program"]}
-    if all(result.get("curve", {"x": ()})["x"] for result in found):
-        extra["curve"] = mean_curve(found, "x", "s")
-        extra["games_curve"] = mean_curve(found, "samples", "games")
+    curves = [result.get("curve", {"x": ()}) for result in found]
+    if all(curve["x"] for curve in curves):
+        extra["curve"] = mean_curve(curves, "x", "s")
+        extra["games_curve"] = mean_curve(curves, "samples", "games")
     values = [result["costs"].get("return", 0.0) for result in found]
     return mean_row(instance, method, "return", values, **extra)
 
@@ -243,19 +218,13 @@ def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list
     if not all(logs):
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
-    shown = mean_curve([{"curve": curve} for curve in curves], "x", "s")
     values = [float(result["best_found"]) for result in found]
-    return [mean_row(instance, method, "best_found", values, curve=shown)]
+    return [mean_row(instance, method, "best_found", values, curve=mean_curve(curves, "x", "s"))]
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
-    """Rows ``ratio`` and ``difference`` of mean returns, per program and over all, with 95% bootstrap intervals, and
-    ``ahead``, the share of programs on which the mean is larger.
-
-    Args:
-      returns: method -> program -> return of each seed.
-      method: what is compared with each of `CONTRASTS` that is there.
-    """
+    """Of a method and each of `CONTRASTS` that is there, per program and over all, rows ``ratio`` and ``difference`` of
+    mean returns, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
     made: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
@@ -266,7 +235,8 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
         for instance, names in [*((name, [name]) for name in shared), *everywhere]:
             ours, against = ({name: scores[name] for name in names} for scores in (returns[method], theirs))
             more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
-            for metric, contrast in (("ratio", mean_ratio), ("difference", mean_difference)):
+            both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
+            for metric, contrast in both.items():
                 if (found := contrast(ours, against)) is not None:
                     made.append(interval_row(instance, method, metric, found, **more))
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
@@ -342,10 +312,9 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
     made: list[Row] = []
     groups = grouped(records)
-    moves = {key: [moves_per_game(key[1])] * len(group) for key, group in groups.items()}
     for key, group in groups.items():
         made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-        made.append(mean_row(*key, "moves_per_game", moves[key]))
+        made.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
         if all("best_found" in record["result"] for record in group):
             made.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
     for name, arm in groups:
@@ -353,13 +322,12 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
         if arm not in ALONE or not both[BOTH]:
             continue
         for metric in ("by_games", "by_moves"):
-            each = {one: moves[name, one] if metric == "by_moves" else [1.0] * len(both[one]) for one in both}
-            runs = {one: list(zip((record["result"] for record in both[one]), each[one])) for one in both}
-            shared = min(result["samples"] * weight for found in runs.values() for result, weight in found)
+            weight = {one: moves_per_game(one) if metric == "by_moves" else 1.0 for one in both}
+            shared = min(r["result"]["samples"] * weight[one] for one, group in both.items() for r in group)
             if not shared:  # one of them has not finished a game
                 continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
-                values = [best_after(result["curve"], shared / weight) for result, weight in runs[one]]
+                values = [best_after(r["result"]["curve"], shared / weight[one]) for r in both[one]]
                 made.append(mean_row(name, one, metric, values, games=shared, baseline=other))
     return assembled(made) | counted(records)
 
@@ -375,14 +343,9 @@ def best_after(curve: Record, games: float) -> float:
     return max((y for n, y in zip(curve["samples"], curve["y"]) if n <= games), default=0.0)
 
 
-def mean_curve(found: Sequence[Record], key: str, unit: str) -> Record:
-    """The best return so far: mean, least and most over the seeds, at places even in the logarithm.
-
-    Args:
-      found: results of runs, each with a ``curve``.
-      key, unit: of the curve's places: ``x`` and s, or ``samples`` and games.
-    """
-    curves = [result["curve"] for result in found]
+def mean_curve(curves: Sequence[Record], key: str, unit: str) -> Record:
+    """The best return so far: mean, least and most over the seeds, at places even in the logarithm; `key` and `unit` of
+    the places are ``x`` and s, or ``samples`` and games."""
     first = max(1e-3, *(curve[key][0] for curve in curves))  # nothing has ended yet after the first move of a long game
     last = max(max(curve[key][-1] for curve in curves), first * 1.01)
     x = np.geomspace(first, last, CURVE_POINTS)

@@ -29,7 +29,7 @@ BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
-"""Where the agent learns with Drop-backup and without: where random play meets the most dead ends."""
+"""Where the agent learns with Drop-backup and without: where random play meets most dead ends."""
 ARMS = ("muzero", "muzero-no-backup")
 
 
@@ -45,7 +45,7 @@ def proven() -> dict[str, float]:
 
 
 def levels() -> dict[str, dict[str, float]]:
-    """Program of a stored training -> the returns of the tuned rule, of the best evolution, and of the bound."""
+    """Program of a stored training -> returns of tuned rule, best evolution and bound."""
     table2, found = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
         known = {each["method"]: each["value"] for each in results.select(table2, instance=name, metric="return")}
@@ -122,23 +122,18 @@ def plan_fig1(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
-    """The return, in a row that carries the mapping itself, and its speedup over the compiler's mapping."""
+    """The return, in a row that carries the mapping itself, and the speedup over the compiler's."""
     (record,) = records
     key, result = (record["instance"], record["method"]), record["result"]
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
-    speedup = runs.compiler_latency_s(*load(record["instance"])) / result["costs"]["latency_s"]
+    compiler = runs.compiler_record(*load(record["instance"]))
+    speedup = compiler["costs"]["latency_s"] / result["costs"]["latency_s"]
     rows = [row(*key, "return", result["costs"]["return"], n=1, **about), row(*key, "speedup", speedup, n=1)]
     return table.assembled(rows) | runs.counted(records)
 
 
-def with_alias_groups() -> tuple[str, ...]:
-    """The compiled programs in which a dead end is possible, smallest first."""
-    items = [item for item in runs.manifest().items if item.facts["alias_groups"]]
-    return tuple(item.name for item in sorted(items, key=lambda item: (item.facts["buffers"], item.name)))
-
-
 def run_random(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Games of random legal moves with Drop-backup: the return and the number of dead ends of each."""
+    """Games of random legal moves with Drop-backup: the return and the dead ends of each."""
     program, _ = load(instance)
     game, rng = Game(program), np.random.default_rng(seed)
     values, dead_ends = [], []
@@ -151,9 +146,10 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
-    """Random play on every program with alias groups, once; one round of the agent with
-    Drop-backup and without on `TRAINED`."""
-    names = QUICK_PROGRAMS if profile == "quick" else with_alias_groups()
+    """Random play where there are alias groups; on `TRAINED` the agent with Drop-backup and without."""
+    items = sorted(runs.manifest().items, key=lambda item: (item.facts["buffers"], item.name))
+    aliased = [item.name for item in items if item.facts["alias_groups"]]
+    names = QUICK_PROGRAMS if profile == "quick" else aliased
     planned = [
         Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": runs.program_digest(name)})
         for name in names

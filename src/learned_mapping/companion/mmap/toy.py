@@ -43,7 +43,7 @@ def _outcome(action: int, outcome: Any) -> str:
 
 
 def moves_table(program: Program, moves: Sequence[int]) -> Html:
-    """A game: at each of its moves what all three actions would do, the one that is made in bold."""
+    """A game: at each move what all three actions would do, the one that is made in bold."""
     game, rows = Game(program), []
     for b, move in enumerate(moves):
         words = [_outcome(action, game.outcomes[action]) for action in range(len(ACTION_NAMES))]

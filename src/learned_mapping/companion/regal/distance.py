@@ -48,20 +48,16 @@ def plan_distance(profile: str, seeds: int) -> list[Run]:
     runs: dict[str, Run] = {}
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
+            config = {
+                "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
+                "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
+            }  # fmt: skip
             for method in METHODS:
                 for more in brought(method, dataset):
                     for seed in range(min(seeds, SEEDS[profile])):
-                        config = _config(distance, name, profile) | more
-                        run = Run("regal.distance", method, _instance(distance, name), config, seed)
+                        run = Run("regal.distance", method, _instance(distance, name), config | more, seed)
                         runs.setdefault(run.digest, run)
     return list(runs.values())
-
-
-def _config(distance: str, name: str, profile: str) -> dict[str, Any]:
-    return {
-        "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
-        "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
-    }  # fmt: skip
 
 
 def _devices(distance: str) -> int:
@@ -154,11 +150,8 @@ def plan_outside(profile: str, seeds: int) -> list[Run]:
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Runs `method`, as it is, on the twenty graphs, whose objective is `instance`.
-
-    Returns:
-      Graph name -> what `runs.outcome` says, and whether the graph is connected.
-    """
+    """`method`, as it is, on the twenty graphs, whose objective is `instance`: graph name -> what `runs.outcome` says,
+    and whether the graph is connected."""
     found = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)

@@ -80,11 +80,7 @@ def _family(i: int) -> str:
 
 @functools.lru_cache(maxsize=64)
 def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
-    """One graph of a set.
-
-    Raises:
-      InputError: there is none of this name.
-    """
+    """One graph of a set; raises `InputError` where there is none of this name."""
     names = graph_names(kind, split)
     if name not in names:
         raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""What one run of paper 3 does: schedules some graphs of a set by one method, every schedule validated."""
+"""What a run of paper 3 does: schedules some graphs of a set by one method; all are validated."""
 
 import time
 from collections.abc import Iterable
@@ -58,11 +58,8 @@ def _cost_after(curve: Record, limit: int) -> float:
 
 
 def split_seconds(method: str, instance: str, config: Record, seed: int) -> Record:
-    """CPU seconds of the parts of `method`, ``regal`` with its first network, on each of ``config["graphs"]``.
-
-    Returns:
-      Graph name -> seconds of each of `PARTS`; the last is the same search with uniform mutants.
-    """
+    """Graph name -> CPU seconds of each of `PARTS` of `method`, ``regal`` with its first network, on ``graphs``;
+    the last is the same search with uniform mutants."""
     found = {}
     _compile(asked(method, config), config["objective"])
     for name, problem in _instances(config):

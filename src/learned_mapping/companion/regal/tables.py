@@ -130,7 +130,7 @@ def mean_costs(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def best_known(costs: Costs, stored: Mapping[str, Record] | None = None) -> dict[str, float]:
-    """Graph -> the least cost of any method, and of the `stored` entries of `graphs.best_entries`."""
+    """Graph -> the least cost of any method, and of the `stored` ones of `graphs.best_entries`."""
     known = {graph: entry["cost"] for graph, entry in (stored or {}).items()}
     return {
         graph: min(known.get(graph, np.inf), *(min(by_graph[graph]) for by_graph in costs.values()))
@@ -276,7 +276,7 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_time(profile: str, records: list[Record]) -> Record:
-    """CPU seconds per graph, compilation apart: per size, and the mean over the traced test graphs."""
+    """CPU seconds per graph, compilation apart: per size, and the mean over traced test graphs."""
     (_, sizes), (_, traced), (_, split) = _by_instance(records, ("layered", "traced-runtime", "split"))
     found = [
         _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
@@ -420,9 +420,8 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
         for method, runs in here.groupby("method", sort=False):
             more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
             for k, limit in enumerate(LIMITS[profile]):
-                ratios: dict[str, list[float]] = {}
-                for graph, costs in zip(runs.graph, runs.costs):
-                    ratios.setdefault(graph, []).append(costs[k] / base[graph])
+                by_graph = runs.groupby("graph", sort=False).costs
+                ratios = {graph: [costs[k] / base[graph] for costs in each] for graph, each in by_graph}
                 found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
         found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
     return assembled(found, valid=outcomes(records).valid)
