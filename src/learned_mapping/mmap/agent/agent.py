@@ -18,7 +18,7 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
-from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, record_game
+from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, play_out, record_game
 from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
@@ -317,14 +317,8 @@ class MMapAgent:
     def evaluate(self) -> float:
         """The mean return of whole games by the most probable action of the search; no budget pays for them."""
         since, searches = self.budget.seconds, self.searches
-        games = self.evaluation
-        games.restart(range(len(games)))
-        games.observe()
-        temperature = np.full(len(games), ARGMAX, np.float32)
-        while not games.over.all():
-            found = self.decide(games, temperature)
-            games.step(np.where(games.over, -1, found.action))
-        self.own_return = float(games.saved.mean())
+        play_out(self.evaluation, self.decide, ARGMAX)
+        self.own_return = float(self.evaluation.saved.mean())
         self.searches = searches
         self.evaluation_s += self.budget.skip(since)
         return self.own_return

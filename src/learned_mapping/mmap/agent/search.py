@@ -27,9 +27,7 @@ VISITS = 50.0
 class Decisions(NamedTuple):
     """What the agent makes of N positions; a row without a legal action gets a meaningless answer."""
 
-    action: (
-        np.ndarray
-    )  # [N] int32, drawn at the temperature asked for: from `policy` after a search, else from the head.
+    action: np.ndarray  # [N] int32, drawn at the temperature asked for, from `policy` or else from the head.
     policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is neither search nor model.
     value: np.ndarray  # [N] the root's value after the search, in units, relative to the return to go expected there.
     network_value: np.ndarray  # [N] the same before the search.

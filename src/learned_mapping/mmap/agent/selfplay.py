@@ -234,6 +234,15 @@ class SelfPlay:
         return Chunk(columns, finished, better, equal, float(entropy.mean()), error)
 
 
+def play_out(games: Games, decide: Decide, temperature: float) -> None:
+    """Plays whole games from the first buffer to the last."""
+    games.restart(range(len(games)))
+    games.observe()
+    temperatures = np.full(len(games), temperature, np.float32)
+    while not games.over.all():
+        games.step(np.where(games.over, -1, decide(games, temperatures).action))
+
+
 def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: float, confidence: float) -> Replay:
     """A finished game as a demonstration: its actions are the policy targets, the exact return to go the values.
 
