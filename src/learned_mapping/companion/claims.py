@@ -30,12 +30,13 @@ NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here
 VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
 LEARNERS: dict[str, dict[str, float]] = {
     **{name: {"games_worth": 200, "updates": 1000} for name in ("muzero", "prod", "learning-only", "muzero-no-backup")},
+    "ppo": {"updates": 100},
     **{name: {"updates": 20} for name in ("rl", "rl-sample-credit")},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
     "zeroshot": {"pretraining_samples": 20_000},
     **{name: {"updates": 1000} for name in ("regal", "regal-cloned", "gas", "idrs")},
 }
-"""The papers' learners -> the least that their rows of these metrics must say on an instance that counts for a
+"""Learners -> the least that their rows of these metrics must say on an instance that counts for a
 claim. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
     "reproduced": "the stored result reaches the paper's number, with its whole interval",
