@@ -11,7 +11,7 @@ MOST = {
     "src/learned_mapping/hardware": 1195,
     "src/learned_mapping/learning": 370,
     "src/learned_mapping/mcm": 4430,  # 4,100 before ops could be fixed to chips and kept together
-    "src/learned_mapping/mmap": 8035,  # 8,020 before whole games kept pace with windows
+    "src/learned_mapping/mmap": 8040,  # 8,020 before whole games kept pace with windows
     "src/learned_mapping/programs": 4315,  # 3,700 before MiniMalloc and StableHLO
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9205,  # 9,190 before MMapBench went on from what stands

@@ -12,7 +12,9 @@ from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import AgentConfig, config_for
+from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
 from learned_mapping.problem import Result
@@ -73,10 +75,11 @@ def solve(
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress, strict=not evaluate)
+    if program.possible_saving_s <= 0.0 or Games(program, 1, config.backup).over.all():
+        dropped = np.full(program.num_buffers, DROP)  # or what is forced
+        budget.record(_told(program, dropped)[1]["return"])
+        return _result(program, dropped, budget, {})
     agent = MMapAgent(program, config, seed)
-    if program.possible_saving_s <= 0.0 or agent.games.over.all():  # nothing to save, or to decide
-        budget.record(agent.best.saved[-1])
-        return _result(program, agent.best.actions, budget, {})
     agent.compile()
     agent.budget, compile_s = budget, budget.skip(0.0)
     if checkpoint is None or not resume(agent, checkpoint):
