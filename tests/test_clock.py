@@ -69,3 +69,15 @@ def test_a_row_of_two_kinds_of_core_is_named():
 def test_no_stored_row_mixes_cores(artifact):
     """Would catch a comparison for equal seconds that were not equal."""
     assert not mixed_rows(read_records(results.runs_path(artifact)).values())
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [("model name : AMD EPYC\ncpu family : 26\nmodel : 2\nmodel : 3\n", "AMD EPYC (family 26, model 2)"),
+     ("model name : A  core\n", "A core"), ("", "fallback")],
+)  # fmt: skip
+def test_a_processor_is_told_from_others_of_its_name(monkeypatch, lines, name):
+    """Would catch two generations that a virtual machine calls alike, taken for one."""
+    monkeypatch.setattr(clock.Path, "read_text", lambda path: lines)
+    monkeypatch.setattr(clock.platform, "processor", lambda: "fallback")
+    assert clock.cpu_model() == name

@@ -78,9 +78,13 @@ def cpu_seconds() -> float:
 
 
 def cpu_model() -> str:
-    """The processor's model, as the system names it."""
+    """The processor's model as the system names it, with the numbers of its family and model where there are any: a
+    virtual machine calls several by one name."""
+    facts: dict[str, str] = {}
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return " ".join(line.partition(":")[2].split())
-    return platform.processor() or platform.machine()
+            name, _, value = line.partition(":")
+            facts.setdefault(name.strip(), " ".join(value.split()))
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{part} {facts[key]}" for part, key in (("family", "cpu family"), ("model", "model")) if key in facts]
+    return f"{name} ({', '.join(numbers)})" if numbers else name

@@ -83,13 +83,13 @@ def make(options: Any) -> int:
 
 
 def verify(options: Any) -> int:
-    """Computes stored runs that are limited by samples again; exit 1 where one ends differently."""
+    """Computes stored runs that can be repeated on this processor again; exit 1 where one ends differently."""
     _one_thread()
     from learned_mapping.companion import ledger
 
-    records, different = ledger.choose(options.sample, options.seed), []
+    (records, elsewhere), different = ledger.choose(options.sample, options.seed), []
     if not records:
-        raise InputError("data", "results", "has no stored run that is limited by samples")
+        raise InputError("data", "results", "has no stored run that is limited by samples and can be repeated here")
     with steps_progress("verify", "run") as progress:
         for done, record in enumerate(records):
             progress(done, len(records))
@@ -99,8 +99,11 @@ def verify(options: Any) -> int:
                 different.append({**{name: record[name] for name in names}, "differences": found[:20]})
     equal = len(records) - len(different)
     lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**each) for each in different]
-    text = "\n".join([*lines, f"{equal} of {len(records)} equal"])
-    report(options, {"compared": len(records), "equal": equal, "different": different}, text)
+    lines.append(f"{equal} of {len(records)} equal")
+    if elsewhere:
+        lines.append(f"{elsewhere:,} more ask a network and were made on another processor, or do not say on which")
+    found = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
+    report(options, found, "\n".join(lines))
     return 1 if different else 0
 
 

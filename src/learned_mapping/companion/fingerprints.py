@@ -8,6 +8,7 @@ The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``
 the test suite holds them to what the methods do. Listing what is stale only reads files.
 """
 
+import fnmatch
 import hashlib
 import json
 from collections.abc import Collection, Mapping
@@ -46,6 +47,11 @@ def key_of(run: Run) -> str:
         return run.task
     key = f"{problem}/{run.method.partition(':')[0]}"
     return SAME_CODE.get(key, key)
+
+
+def asks_a_network(run: Run) -> bool:
+    """Whether what a run ends with depends on a network's outputs."""
+    return any(fnmatch.fnmatchcase(key_of(run), pattern) for pattern in _TABLE["asks_a_network"])
 
 
 def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:

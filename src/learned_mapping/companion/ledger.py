@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from learned_mapping.clock import cpu_model
 from learned_mapping.companion import fingerprints, results
-from learned_mapping.companion.artifact import PAPERS, RUN, TABLE
+from learned_mapping.companion.artifact import PAPERS, RUN, TABLE, Run
 from learned_mapping.companion.records import read_records
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
@@ -93,11 +94,18 @@ def repeatable(record: Mapping[str, Any]) -> bool:
     return record["task"] not in OTHER_TASKS and not any(name in record["config"] for name in CLOCKED)
 
 
-def choose(count: int, seed: int) -> list[dict[str, Any]]:
-    """Records of repeatable runs, drawn without repetition; fewer where there are not so many."""
+def of_another_processor(record: Mapping[str, Any]) -> bool:
+    """Whether a run asks a network and was not made on this model of processor, so that it may end elsewhere here."""
+    return record.get("cpu") != cpu_model() and fingerprints.asks_a_network(Run(*(record[name] for name in RUN)))
+
+
+def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
+    """Records of runs that can be repeated here, drawn without repetition, fewer where there are not so many; and how
+    many are `of_another_processor`."""
     records = [record for name, *_ in TABLE for record in read_records(results.runs_path(name)).values()]
     records = [record for record in records if repeatable(record)]
-    return random.Random(seed).sample(records, min(count, len(records)))
+    here = [record for record in records if not of_another_processor(record)]
+    return random.Random(seed).sample(here, min(count, len(here))), len(records) - len(here)
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:
