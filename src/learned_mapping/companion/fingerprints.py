@@ -49,9 +49,9 @@ def key_of(run: Run) -> str:
     return SAME_CODE.get(key, key)
 
 
-def asks_a_network(run: Run) -> bool:
-    """Whether what a run ends with depends on a network's outputs."""
-    return any(fnmatch.fnmatchcase(key_of(run), pattern) for pattern in _TABLE["asks_a_network"])
+def turns_on_last_bits(run: Run) -> bool:
+    """Whether a run asks a network or an eigenvector, whose last bits differ from processor to processor."""
+    return any(fnmatch.fnmatchcase(key_of(run), pattern) for pattern in _TABLE["last_bits"])
 
 
 def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:

@@ -95,8 +95,8 @@ def repeatable(record: Mapping[str, Any]) -> bool:
 
 
 def of_another_processor(record: Mapping[str, Any]) -> bool:
-    """Whether a run asks a network and was not made on this model of processor, so that it may end elsewhere here."""
-    return record.get("cpu") != cpu_model() and fingerprints.asks_a_network(Run(*(record[name] for name in RUN)))
+    """Whether a run turns on last bits and was not made on this model of processor, so that it may end elsewhere here."""
+    return record.get("cpu") != cpu_model() and fingerprints.turns_on_last_bits(Run(*(record[name] for name in RUN)))
 
 
 def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
