@@ -101,7 +101,7 @@ def verify(options: Any) -> int:
     lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**each) for each in different]
     lines.append(f"{equal} of {len(records)} equal")
     if elsewhere:
-        lines.append(f"{elsewhere:,} more ask a network or an eigenvector and were made on another processor, or do not say on which")
+        lines.append(f"{elsewhere:,} more turn on last bits, and were made on another processor or do not say on which")
     found = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
     report(options, found, "\n".join(lines))
     return 1 if different else 0

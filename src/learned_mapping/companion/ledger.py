@@ -95,7 +95,7 @@ def repeatable(record: Mapping[str, Any]) -> bool:
 
 
 def of_another_processor(record: Mapping[str, Any]) -> bool:
-    """Whether a run turns on last bits and was not made on this model of processor, so that it may end elsewhere here."""
+    """Whether a run turns on last bits and was not made on this model of processor: here it may end elsewhere."""
     return record.get("cpu") != cpu_model() and fingerprints.turns_on_last_bits(Run(*(record[name] for name in RUN)))
 
 
