@@ -180,7 +180,7 @@ def test_settings_are_checked() -> None:
         with pytest.raises(InputError, match="true_dynamics"):
             config_for(buffers, true_dynamics=True, **changes)
     assert config_for(5000).windows > 0 == config_for(200).windows
-    assert changes_from_json(parse_json(b'{"updates": 3, "merge": false}', "x")) == {"updates": 3, "merge": False}
+    assert changes_from_json(parse_json(b'{"updates": 3, "ids": false}', "x")) == {"updates": 3, "ids": False}
     with pytest.raises(InputError, match="updates"):
         changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
     with pytest.raises(InputError, match="windows"):

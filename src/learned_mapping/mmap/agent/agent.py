@@ -284,8 +284,8 @@ class MMapAgent:
             self.play.to_go = kept * self.play.to_go + (1.0 - kept) * mean
 
     def _take_windows(self, windows: Sequence[WindowResult]) -> None:
-        """Puts the gains of windows into the best game: of the best window alone, or joined as far as they add up."""
-        for window in windows if self.config.merge else windows[:1]:
+        """Joins the gains of windows, the largest first, into one best game as far as they add up: a local search."""
+        for window in windows:
             actions = self.best_actions.copy()
             actions[window.start : window.stop] = window.actions
             value, actions = self.best.value_of(actions)

@@ -92,14 +92,10 @@ class AgentConfig:
     """Updates on the best game alone, before the first iteration."""
     demonstration: bool = False
     """Whether the best game is greedy-tuned's at first."""
-    merge: bool = True
-    """Whether gains of several windows are joined into one best game: a local search."""
     frozen: bool = False
     """The control: nothing is learned after the cloning; the policy head plays, or a search in the game itself."""
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
-    quiet: int = 1000
-    """Buffers without a change after which a window has ended, see `Games.end_like`."""
     evaluation_games: int = 4
     """Whole games by the most probable action of the search; their mean return is the agent's own."""
     evaluate_every: int = 100

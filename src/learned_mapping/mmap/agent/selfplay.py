@@ -30,6 +30,8 @@ COLD = 0.1
 """The temperature of a window after its hot moves."""
 EQUAL_SHARE = 0.4
 """Of the windows with hot moves, how many shall end like the best game."""
+QUIET = 1000
+"""Buffers without a change after which a window has ended, see `Games.end_like`."""
 TOLERANCE = 1e-12
 """Returns that differ by less are equal."""
 
@@ -160,7 +162,7 @@ class SelfPlay:
         if rows is None:
             return None
         stops, before = games.cursor.copy(), expected()
-        values = np.concatenate([games.end_like(guide, at, config.quiet) for guide, at in sides])
+        values = np.concatenate([games.end_like(guide, at, QUIET) for guide, at in sides])
         gain = values - np.concatenate([np.full(len(at), guide.saved[-1]) for guide, at in sides])
         better = [
             WindowResult(float(values[g]), int(starts[g]), int(stops[g]), games.played(g)[starts[g] : stops[g]])
