@@ -85,13 +85,15 @@ def test_the_best_game_put_together_stands_beside_the_whole_game():
     for each in records:
         if each["method"] == "muzero":
             log = [{"cpu_s": float(i), "best_found": 0.1 * i if i else None} for i in range(10)]
-            each["result"] |= {"best_found": 0.9, "log": log}
+            each["result"] |= {"best_found": 0.9, "log": log, "seconds": 15.0}
     rows = mmap_table2.assemble_table2("full", records)["rows"]
     (found,) = results.select({"rows": rows}, metric="best_found")
     (whole,) = results.select({"rows": rows}, metric="return", method="muzero", instance="one")
     assert (found["method"], found["value"], found["n"]) == ("muzero", pytest.approx(0.9), 3)
     assert (found["curve"]["y"][0], found["curve"]["y"][-1]) == (pytest.approx(0.1), pytest.approx(0.9))
     assert whole["value"] < 0.6
+    (early,) = results.select({"rows": rows}, metric="best_found_early")
+    assert early["value"] == pytest.approx(0.3), "after a fifth of fifteen seconds"
 
 
 def test_contrasts_are_with_the_strongest_evolution():

@@ -52,6 +52,8 @@ LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
 """What may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
 """What the paper compares: twice the seeds on short programs, where evolution varies most."""
+EARLY = 0.2
+"""Of a training."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
@@ -213,13 +215,17 @@ def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
 
 
 def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list[Row]:
-    """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds; none of others."""
+    """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds, and the row
+    ``best_found_early``, after `EARLY` of them; none of others."""
     logs = [[each for each in result.get("log", ()) if each["best_found"] is not None] for result in found]
     if not all(logs):
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
-    values = [float(result["best_found"]) for result in found]
-    return [mean_row(instance, method, "best_found", values, curve=mean_curve(curves, "x", "s"))]
+    last, early = [float(result["best_found"]) for result in found], []
+    for curve, result in zip(curves, found):
+        early.append(max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0))
+    shown = mean_row(instance, method, "best_found", last, curve=mean_curve(curves, "x", "s"))
+    return [shown, mean_row(instance, method, "best_found_early", early)]
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
