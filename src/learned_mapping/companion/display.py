@@ -44,7 +44,7 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
     parts = [
         f"<code>{_text(result['id'])}</code>, profile <em>{_text(result['profile'])}</em>",
         f"<code>--seeds {result['seeds']}</code>",
-        f"{minutes(result['seconds'])} of work on {_text(machine.get('cpu', '?'))}, "
+        f"{minutes(result['seconds'])} of work on {_text(machine.get('cpu', '?').partition(' (family')[0])}, "
         f"{plural(machine.get('cores', 0), 'core')}" + _rates(machine),
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
         day,
