@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from learned_mapping.cli.output import JSON_ENDINGS, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
@@ -61,7 +60,10 @@ def _build(options: argparse.Namespace) -> int:
             _refuse_occupied(target)
     rows = []
     for each, target in zip(chosen, targets):
-        stored = _stored(each)
+        try:
+            stored = each.manifest()
+        except InputError:  # a damaged one, which building mends
+            stored = None
         with steps_progress(f"building {each.name}", "item") as progress:
             manifest = builder("building").build_in(each, target, progress=progress)
         state = "new" if stored is None else "same" if stored == manifest else "changed"
@@ -72,14 +74,6 @@ def _build(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"sets": rows})
     return 0
-
-
-def _stored(chosen: Any) -> Any:
-    """The stored manifest; None where there is none or it is damaged, which building mends."""
-    try:
-        return chosen.manifest()
-    except InputError:
-        return None
 
 
 def _refuse_occupied(target: Path) -> None:

@@ -108,7 +108,10 @@ def solve(options: Any) -> int:
     if options.fold:
         instance = _folded(instance)
     elif options.paper == "mcm":
-        _tell_of_weights(instance)
+        from learned_mapping.mcm.rules.fold import weight_sources
+
+        if count := int(weight_sources(instance).sum()):
+            print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
     _tell_of_ports(instance)
     chosen = _hardware(options)
     task = _task(paper, options.instance, instance, chosen)
@@ -139,7 +142,7 @@ def solve(options: Any) -> int:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
     asked = None if network is None else network.name.removesuffix(".npz")
-    given = chosen | {name: True for name in ("fold",) if options.fold}
+    given = chosen | ({"fold": True} if options.fold else {})
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
     made = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": given}
@@ -218,18 +221,10 @@ def _gap(value: float | None, proven: float | None, *others: float) -> float | N
     """
     if proven is None or value is None:
         return None
-    bound = max(proven, *others) if others else proven
+    bound = max([proven, *others])
     if bound <= 0.0:
         return 0.0 if value <= 0.0 else None
     return max(value / bound - 1.0, 0.0)
-
-
-def _tell_of_weights(graph: Any) -> None:
-    from learned_mapping.mcm.rules.fold import weight_sources
-
-    count = int(weight_sources(graph).sum())
-    if count:
-        print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
 
 
 def _tell_of_ports(instance: Any) -> None:
