@@ -501,7 +501,7 @@ def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
     condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     first, fixed = params["cond_nconsts"], params["body_nconsts"]
     makers = {var: equation for equation in condition.eqns for var in equation.outvars}
-    known = dict(zip(condition.invars, [*numbers[:first], *[None] * (len(condition.invars) - first)]))
+    known = dict(zip(condition.invars[:first], numbers))
     waiting, counts = [condition.outvars[0]], []
     while waiting:
         maker = makers.get(waiting.pop())

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -54,18 +55,16 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
         if is_view and flow.values[source].bytes == flow.values[operation.outputs[0]].bytes:
             view_of[operation.outputs[0]] = source
         else:
-            operations.append(operation)
+            operations.append(operation._replace(inputs=tuple(map(same_as, operation.inputs))))
     results = {same_as(v) for v in flow.outputs if v is not None}
-    recomputed = _recomputed(operations, results, same_as)
-    reads = [_reads(operation, recomputed, same_as) for operation in operations]
-    groups = _groups(flow, operations, reads, results, recomputed)
+    recomputed = _recomputed(operations, results)
+    reads = [_reads(operation, recomputed) for operation in operations]
     members: dict[int, list[int]] = {}
     consumed_by: dict[int, set[int]] = {}
-    for i, group in enumerate(groups):
-        if group is not None:
-            members.setdefault(group, []).append(i)
-            for value in reads[i]:
-                consumed_by.setdefault(value, set()).add(group)
+    for i, group in sorted(_groups(flow, operations, reads, results, recomputed).items()):
+        members.setdefault(group, []).append(i)
+        for value in reads[i]:
+            consumed_by.setdefault(value, set()).add(group)
     instructions = []
     for group, ops in members.items():
         inside = {v for i in ops for v in operations[i].outputs}
@@ -86,7 +85,7 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
                 flop=sum(operations[i].flop for i in ops),
                 reads=external,
                 writes=writes,
-                in_place=(same_as(updates[0].inputs[0]), updates[0].update_bytes) if updates else None,
+                in_place=(updates[0].inputs[0], updates[0].update_bytes) if updates else None,
             )
         )
     return instructions, same_as
@@ -96,32 +95,26 @@ def _is_heavy(operation: Operation) -> bool:
     return operation.kind not in LOOP and operation.kind not in ("broadcast_in_dim", "iota")
 
 
-def _recomputed(
-    operations: list[Operation], results: set[int], same_as: Callable[[int], int]
-) -> dict[int, dict[int, int]]:
+def _recomputed(operations: list[Operation], results: set[int]) -> dict[int, dict[int, int]]:
     """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and what is made of
     nothing but them and scalars."""
     recomputed: dict[int, dict[int, int]] = {}
     for operation in operations:
         if len(operation.outputs) != 1 or operation.outputs[0] in results:
             continue
-        sources = [same_as(v) for v in operation.inputs]
-        from_constants = all(v in recomputed and not recomputed[v] for v in sources) and not _is_heavy(operation)
+        from_constants = all(recomputed.get(v) == {} for v in operation.inputs) and not _is_heavy(operation)
         if operation.kind == "broadcast_in_dim" or from_constants:
             instead: dict[int, int] = {}
-            for value, amount in zip(sources, operation.read_bytes):
+            for value, amount in zip(operation.inputs, operation.read_bytes):
                 instead.update(recomputed.get(value, {value: amount}))
             recomputed[operation.outputs[0]] = instead
     return recomputed
 
 
-def _reads(
-    operation: Operation, recomputed: dict[int, dict[int, int]], same_as: Callable[[int], int]
-) -> dict[int, int]:
+def _reads(operation: Operation, recomputed: dict[int, dict[int, int]]) -> dict[int, int]:
     """Stored values an operation reads, and the bytes of each."""
     reads: dict[int, int] = {}
     for value, amount in zip(operation.inputs, operation.read_bytes):
-        value = same_as(value)
         for source, part in recomputed.get(value, {value: amount}).items():
             reads[source] = max(reads.get(source, 0), part)
     return reads
@@ -133,19 +126,17 @@ def _groups(
     reads: list[dict[int, int]],
     results: set[int],
     recomputed: dict[int, dict[int, int]],
-) -> list[int | None]:
-    """For each operation the operation its instruction ends in; None for what is recomputed by its readers."""
+) -> dict[int, int]:
+    """For each operation the operation its instruction ends in; nothing for what is recomputed by its readers."""
+    stored = [i for i, operation in enumerate(operations) if recomputed.keys().isdisjoint(operation.outputs)]
     readers: dict[int, list[int]] = {}
-    for i, own in enumerate(reads):
-        if not (operations[i].outputs and operations[i].outputs[0] in recomputed):
-            for value in own:
-                readers.setdefault(value, []).append(i)
-    groups: list[int | None] = [None] * len(operations)
+    for i in stored:
+        for value in reads[i]:
+            readers.setdefault(value, []).append(i)
+    groups: dict[int, int] = {}
     has_heavy: dict[int, bool] = {}
-    for i in range(len(operations) - 1, -1, -1):
+    for i in reversed(stored):
         operation = operations[i]
-        if operation.outputs and operation.outputs[0] in recomputed:
-            continue
         groups[i] = i
         has_heavy[i] = _is_heavy(operation)
         consumers = [c for v in operation.outputs for c in readers.get(v, [])]
@@ -153,7 +144,6 @@ def _groups(
         if len(targets) != 1 or results.intersection(operation.outputs):
             continue
         target = targets.pop()
-        assert target is not None
         if not _is_heavy(operation):
             joins = not any(operations[c].kind in CLOSED for c in consumers)
         else:
@@ -222,16 +212,12 @@ def _sorted(
         for v in instruction.reads:
             if v in writer:
                 after[writer[v]].add(i)
-    updating = set()
+    updating = {writer[result] for _, result in pairs}
     for argument, result in pairs:
-        updating.add(writer[result])
         for reader in readers[argument]:
             if reader != writer[result]:
                 after[reader].add(writer[result])
-    waiting = [0] * len(instructions)
-    for successors in after:
-        for i in successors:
-            waiting[i] += 1
+    waiting = Counter(i for successors in after for i in successors)
 
     def priority(i: int, now: int) -> int:
         return min(now, instructions[i].position) if i in updating else instructions[i].position

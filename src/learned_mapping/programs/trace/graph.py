@@ -61,9 +61,9 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
     """The graph of a dataflow of which these values are parameters; see `trace`."""
     leaves = [*parameters, *flow.constants]
     held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
-    used = {v for operation in flow.operations for v in operation.inputs}
-    used.update(v for v in flow.outputs if v is not None)
     uses = Counter(v for operation in flow.operations for v in operation.inputs)
+    outputs = {v for v in flow.outputs if v is not None}
+    used = uses.keys() | outputs
     ops: list[tuple[str, str, float, int, int]] = []  # name, kind, FLOP, bytes of weights, bytes not touched
     tensors: list[tuple[int, int]] = []  # value, producer
     keeps = {*flow.arguments, *flow.outputs, *held}  # what no update may overwrite
@@ -104,8 +104,7 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
         add_op(operation.name, operation.kind, operation.flop, sum(own.values()), untouched, operation.outputs)
     if not ops:
         raise InputError(flow.name, "", "the function computes nothing, or nothing but parameters")
-    outputs = {v for v in flow.outputs if v is not None}
-    distinct = {v for v in parameters if v in used}
+    distinct = used.intersection(parameters)
     names, kinds, flop, weights, untouched = zip(*ops)
     return make_graph(
         name=flow.name,

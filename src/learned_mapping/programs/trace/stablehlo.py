@@ -61,8 +61,7 @@ def read_stablehlo(
     """
     data = read_bytes(path)
     if not data.startswith(BYTECODE):
-        text = utf8_text(data, path)
-        _check_nesting(text, path)
+        _check_nesting(utf8_text(data, path), path)
     asked = json.dumps({"name": name or Path(path).name.split(".")[0] or "graph", "parameters": list(parameters)})
     command = [sys.executable, "-m", "learned_mapping.programs.trace.stablehlo", asked]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}
@@ -111,18 +110,14 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
                 module = ir.Module.parse(data.decode())
         except Exception as error:
             found = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
-            fault = f"not StableHLO: {found[2] if found else _first(error)}"
+            said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            fault = f"not StableHLO: {found[2] if found else shown(said, 200)}"
             raise _Fault(f"line {found[1]}" if found else "", fault) from None
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 
         flow = _Reader(asked["name"], ir, stablehlo).read(module)
         graph = fold_sources(graph_of_dataflow(flow, flow.arguments_at(asked["parameters"], "--parameters")))
         return graph_to_json(graph)
-
-
-def _first(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return shown(lines[0], 200) if lines else type(error).__name__
 
 
 class _Reader:
@@ -133,16 +128,13 @@ class _Reader:
 
         self.ir, self.dialect, self.name = ir, dialect, name
         self.builder = _Builder(name, 1)
-        self.functions: dict[str, Any] = {}
 
     def read(self, module: Any) -> Any:
-        for op in module.body.operations:
-            if op.operation.name == "func.func":
-                self.functions[op.attributes["sym_name"].value] = op
-        names = list(self.functions)
-        if not names:
+        found = [op for op in module.body.operations if op.operation.name == "func.func"]
+        if not found:
             raise _Fault("", "holds no function")
-        main = self.functions["main" if "main" in names else names[0]]
+        self.functions = {op.attributes["sym_name"].value: op for op in found}
+        main = self.functions.get("main", found[0])
         if not main.regions[0].blocks:
             raise _Fault("", "its function has no body")
         block = main.regions[0].blocks[0]
@@ -157,9 +149,9 @@ class _Reader:
 
         kind = value.type
         text = str(kind)
+        if text.startswith("!stablehlo.token"):
+            return object()
         if not text.startswith("tensor<"):
-            if text.startswith("!stablehlo.token"):
-                return object()
             raise _Fault(self.place, f"a value of type {shown(text)}, expected tensors")
         tensor = self.ir.RankedTensorType(kind)
         if not tensor.has_static_shape:
@@ -224,7 +216,9 @@ class _Reader:
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
             return [
-                self.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
+                self.builder.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[
+                    0
+                ]
                 for result, values in zip(results, zip(*branches))
             ]
         params: dict[str, Any] = {}
@@ -236,9 +230,6 @@ class _Reader:
         else:
             kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
-        return self.emit(kind, scope, inputs, operands, results, params)
-
-    def emit(self, kind, scope, inputs, operands, results, params) -> list[int]:
         return self.builder.emit(kind, scope, inputs or [None], operands or results, results, params)
 
     def enter(self, block, inputs, known, scope, depth) -> list[int | None]:
