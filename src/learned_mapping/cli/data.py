@@ -42,8 +42,7 @@ def _list(options: argparse.Namespace) -> int:
         lines.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
     size = sum(row["bytes"] for row in rows)
     told = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
-    report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
-    return 0
+    return report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -102,8 +101,7 @@ def _verify(options: argparse.Namespace) -> int:
         lines.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
     told = [table(lines), *(f"{verdict.name}: {fault}" for verdict in verdicts for fault in verdict.faults)]
     rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
-    report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told))
-    return 1 if faults else 0
+    return report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told), not faults)
 
 
 def _files(options: argparse.Namespace) -> int:
@@ -126,6 +124,6 @@ def _files(options: argparse.Namespace) -> int:
             row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)[:16]}
         rows.append(row)
     if rows or options.json:
-        head = [tuple(rows[0])] if rows else []
-        report(options, {"files": rows}, table([*head, *(tuple(str(cell) for cell in row.values()) for row in rows)]))
+        lines = [tuple(map(str, row.values())) for row in rows]
+        report(options, {"files": rows}, table([*map(tuple, rows[:1]), *lines]))
     return 0

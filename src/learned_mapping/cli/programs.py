@@ -97,8 +97,7 @@ def _write(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
     lines = [f"{made.name}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
     checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
     whole = {"name": made.name, **facts, "out": str(out)} | ({"check": checked} if counts else {})
-    report(options, whole, "\n".join(lines))
-    return 0
+    return report(options, whole, "\n".join(lines))
 
 
 def _told_counts(name: str, counts: Any) -> str:

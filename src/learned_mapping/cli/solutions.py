@@ -246,8 +246,7 @@ def check(options: Any) -> int:
     solution = chosen.read_solution(files[1], instance)
     task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
-    report(options, verdict.to_json(), verdict)
-    return 0 if verdict.valid else 1
+    return report(options, verdict.to_json(), verdict, verdict.valid)
 
 
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
@@ -265,8 +264,7 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
     counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
     text = f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}"
-    report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
-    return 0
+    return report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
 
 
 def show(options: Any) -> int:
@@ -293,8 +291,7 @@ def show(options: Any) -> int:
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
     text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
-    report(options, {"out": str(out), "bytes": len(data)}, text)
-    return 0
+    return report(options, {"out": str(out), "bytes": len(data)}, text)
 
 
 HARDWARE: dict[str, Callable[[Any], tuple]] = {
@@ -343,7 +340,7 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     name = schema_name(node)
     if name not in PAPERS:
         fault = f"expected a solution ({', '.join(PAPERS)}), got {node.value['schema']!r}"
-        Node(node.value["schema"], solution, "schema").fail(fault)
+        raise InputError(solution, "schema", fault)
     return PAPERS[name]
 
 

@@ -114,8 +114,6 @@ class _SharedCopies(Replay):
 
     def _admit(self) -> None:
         """Starts what may start (2)."""
-        if not self.waiting:
-            return
         still = []
         for copy in self.waiting:
             full = self.engines is not None and len(self.active) >= self.engines

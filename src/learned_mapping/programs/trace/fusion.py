@@ -133,6 +133,10 @@ def _groups(
     for i in stored:
         for value in reads[i]:
             readers.setdefault(value, []).append(i)
+
+    def made(operation: Operation) -> int:
+        return math.prod(flow.values[operation.outputs[0]].shape)
+
     groups: dict[int, int] = {}
     has_heavy: dict[int, bool] = {}
     for i in reversed(stored):
@@ -151,20 +155,12 @@ def _groups(
                 not has_heavy[target]
                 and len(operation.outputs) == 1
                 and not operation.in_place
-                and all(_same_elements(flow, operation, operations[c]) for c in consumers)
+                and all(operations[c].kind in LOOP and made(operations[c]) == made(operation) for c in consumers)
             )
         if joins:
             groups[i] = target
             has_heavy[target] |= _is_heavy(operation)
     return groups
-
-
-def _same_elements(flow: Dataflow, producer: Operation, consumer: Operation) -> bool:
-    """Whether an element-wise consumer makes as many elements as the producer."""
-    if consumer.kind not in LOOP or not consumer.outputs:
-        return False
-    made, used = flow.values[consumer.outputs[0]], flow.values[producer.outputs[0]]
-    return math.prod(made.shape) == math.prod(used.shape)
 
 
 def order_instructions(
