@@ -23,7 +23,7 @@ def _list(options: argparse.Namespace) -> int:
     from learned_mapping.companion.datasets.registry import bytes_of, files_of, find_sets
     from learned_mapping.folders import data_folder
 
-    rows = []
+    rows, lines = [], [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
     for each in find_sets(options.sets):
         manifest = each.manifest()
         present = files_of(each.path)
@@ -34,13 +34,10 @@ def _list(options: argparse.Namespace) -> int:
             row["splits"] = {split: count for split, count in counts.items() if count}
             row |= {"items": len(manifest.items), "digest": manifest.digest, "about": manifest.about}
         rows.append(row)
-    total = bytes_of(files_of(data_folder()))
-    lines = [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
-    for row in rows:
         splits = ", ".join(f"{split} {count:,}" for split, count in row["splits"].items()) or "-"
         cells = ("not built", "-") if row["items"] is None else (f"{row['items']:,}", row["digest"][:16])
         lines.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
-    size = sum(row["bytes"] for row in rows)
+    size, total = sum(row["bytes"] for row in rows), bytes_of(files_of(data_folder()))
     told = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
     return report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
 

@@ -8,7 +8,8 @@ of its file.
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -70,17 +71,13 @@ def _folded(graph: Any) -> Any:
     return fold_cheap_sources(fold_weights(graph))
 
 
-def _task(paper: Problem, path: str, instance: Any, hardware: Mapping[str, Any]) -> Any:
-    """The task of an instance; what is wrong with the instance is said of its file."""
+@contextmanager
+def _of_file(instance: Any, path: str) -> Iterator[None]:
+    """What is wrong with an instance is said of its file."""
     try:
-        return paper.task(instance, **hardware)
+        yield
     except InputError as error:
-        raise _of_file(error, instance, path) from None
-
-
-def _of_file(error: InputError, instance: Any, path: str) -> InputError:
-    """The same error, with the file in the place of its instance's name."""
-    return InputError(path, error.field, error.fault) if error.source == instance.name else error
+        raise InputError(path, error.field, error.fault) if error.source == instance.name else error from None
 
 
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
@@ -114,7 +111,8 @@ def solve(options: Any) -> int:
             print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
     _tell_of_ports(instance)
     chosen = _hardware(options)
-    task = _task(paper, options.instance, instance, chosen)
+    with _of_file(instance, options.instance):
+        task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
@@ -122,9 +120,8 @@ def solve(options: Any) -> int:
     since = time.perf_counter()  # what goes beyond the result's own seconds got the method ready
     with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
         try:
-            result = solve_task(paper, task, method, **limits, progress=progress)
-        except InputError as error:
-            raise _of_file(error, instance, options.instance) from None
+            with _of_file(instance, options.instance):
+                result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
             if type(error).__name__ != "TooManyIdealsError":
                 raise
@@ -255,11 +252,10 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     _tell_of_ports(instance)
     if options.files[0] == path and paper.name == "regal" and instance.op_is_tied.any():
         options.paper, paper = "mcm", problem("mcm")
-    task = _task(paper, path, instance, _hardware(options))
-    try:
+    chosen = _hardware(options)
+    with _of_file(instance, path):
+        task = paper.task(instance, **chosen)
         getattr(task, "check", lambda: None)()  # whether fixed ops can have their chips
-    except InputError as error:
-        raise _of_file(error, instance, path) from None
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
     counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
@@ -311,7 +307,8 @@ def _judged_task(
     given |= {each: getattr(solution, each) for each in ("chips", "devices") if each in own}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
-    return _task(paper, files[0], instance, given)
+    with _of_file(instance, files[0]):
+        return paper.task(instance, **given)
 
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:

@@ -283,10 +283,10 @@ class _Builder:
         function = called(equation)
         if function is not None:
             return self.enter(equation, function, inputs, scope)
-        in_avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
+        in_avals = [getattr(v.aval, "inner_aval", v.aval) for v in equation.invars]
+        out_avals = [v.aval for v in equation.outvars]
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
         cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # read or written
-        in_avals = [getattr(aval, "inner_aval", aval) for aval in in_avals]
         every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
         outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
         for cell, value in zip(cells, outputs[len(out_avals) :]):
@@ -349,29 +349,24 @@ class _Builder:
 
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
-        body, length = params["jaxpr"], int(params["length"])
-        first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
+        body, length, carried = params["jaxpr"], int(params["length"]), params["num_carry"]
+        first, second = params["num_consts"], params["num_consts"] + carried
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
-        sequence_avals = [v.aval for v in equation.invars[second:]]
-        element_avals = [v.aval for v in body.jaxpr.invars[second:]]
-        result_avals = [v.aval for v in equation.outvars[params["num_carry"] :]]
-        stacked: list[list[Atom | None]] = [[] for _ in result_avals]
-        stacked_avals = [v.aval for v in body.jaxpr.outvars[params["num_carry"] :]]
+        stacked: list[list[Atom | None]] = [[] for _ in equation.outvars[carried:]]
         for turn in self.rounds(where, length):
             inside = f"{where}.{length - 1 - turn if params['reverse'] else turn}"
             elements = [
-                self.emit("slice", inside, [xs], [whole], [part], {})[0] if isinstance(xs, int) else None
-                for xs, whole, part in zip(sequences, sequence_avals, element_avals)
+                self.emit("slice", inside, [xs], [whole.aval], [part.aval], {})[0] if isinstance(xs, int) else None
+                for xs, whole, part in zip(sequences, equation.invars[second:], body.jaxpr.invars[second:])
             ]
             results = self.call(body, [*fixed, *carry, *elements], inside)
-            carry = results[: params["num_carry"]]
-            for row, result in zip(stacked, results[params["num_carry"] :]):
+            carry = results[:carried]
+            for row, result in zip(stacked, results[carried:]):
                 row.append(result)
-        wholes = [
-            self.emit("concatenate", where, row[::-1] if params["reverse"] else row, [part] * length, [whole], {})[0]
-            for row, part, whole in zip(stacked, stacked_avals, result_avals)
-        ]
-        return [*carry, *wholes]
+        for row, part, whole in zip(stacked, body.jaxpr.outvars[carried:], equation.outvars[carried:]):
+            ordered = row[::-1] if params["reverse"] else row
+            carry += self.emit("concatenate", where, ordered, [part.aval] * length, [whole.aval], {})
+        return carry
 
     def loop(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         """A `while` that counts to a number: as many iterations as it can have, the condition before each."""

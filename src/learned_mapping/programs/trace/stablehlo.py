@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
@@ -89,10 +89,6 @@ def _check_nesting(text: str, path: object) -> None:
             raise InputError(path, f"line {line}", f"brackets more than {MAX_NESTED} within one another")
 
 
-class _Fault(Exception):
-    """What is wrong with a file, and where."""
-
-
 def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     """The JSON object of the graph."""
     from jax.interpreters.mlir import make_ir_context
@@ -112,7 +108,7 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
             found = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
             said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             fault = f"not StableHLO: {found[2] if found else shown(said, 200)}"
-            raise _Fault(f"line {found[1]}" if found else "", fault) from None
+            raise InputError(asked["name"], f"line {found[1]}" if found else "", fault) from None
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 
         flow = _Reader(asked["name"], ir, stablehlo).read(module)
@@ -128,15 +124,19 @@ class _Reader:
 
         self.ir, self.dialect, self.name = ir, dialect, name
         self.builder = _Builder(name, 1)
+        self.place = ""
+
+    def fail(self, fault: str) -> NoReturn:
+        raise InputError(self.name, self.place, fault)
 
     def read(self, module: Any) -> Any:
         found = [op for op in module.body.operations if op.operation.name == "func.func"]
         if not found:
-            raise _Fault("", "holds no function")
+            self.fail("holds no function")
         self.functions = {op.attributes["sym_name"].value: op for op in found}
         main = self.functions.get("main", found[0])
         if not main.regions[0].blocks:
-            raise _Fault("", "its function has no body")
+            self.fail("its function has no body")
         block = main.regions[0].blocks[0]
         arguments = [self.builder.value(self.aval(a), f"arg{i}") for i, a in enumerate(block.arguments)]
         outputs = self.walk(block, {a: v for a, v in zip(block.arguments, arguments)}, "", 0)
@@ -152,10 +152,10 @@ class _Reader:
         if text.startswith("!stablehlo.token"):
             return object()
         if not text.startswith("tensor<"):
-            raise _Fault(self.place, f"a value of type {shown(text)}, expected tensors")
+            self.fail(f"a value of type {shown(text)}, expected tensors")
         tensor = self.ir.RankedTensorType(kind)
         if not tensor.has_static_shape:
-            raise _Fault(self.place, f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
+            self.fail(f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
         element = str(tensor.element_type)
         if element.startswith("!quant.uniform<"):
             element = element.partition("<")[2].partition(":")[0]
@@ -166,14 +166,12 @@ class _Reader:
         try:
             return jax.ShapeDtypeStruct(tuple(tensor.shape), jnp.dtype(element))
         except (TypeError, ValueError):
-            raise _Fault(self.place, f"element type {shown(element)} is not known") from None
-
-    place = ""
+            self.fail(f"element type {shown(element)} is not known")
 
     def walk(self, block: Any, known: dict[Any, int | None], scope: str, depth: int) -> list[int | None]:
         """Lays out a block; returns the values it ends with."""
         if depth > MAX_CALLS:
-            raise _Fault(self.place, f"functions call one another more than {MAX_CALLS} deep")
+            self.fail(f"functions call one another more than {MAX_CALLS} deep")
         for op in block.operations:
             op = op.operation
             dialect, _, kind = op.name.partition(".")
@@ -183,9 +181,9 @@ class _Reader:
             if kind == "return":
                 return inputs
             if len(self.builder.operations) > MAX_OPERATIONS:
-                raise _Fault(self.place, f"more than {MAX_OPERATIONS:,} operations, calls inlined")
+                self.fail(f"more than {MAX_OPERATIONS:,} operations, calls inlined")
             if dialect not in ("stablehlo", "chlo", "func", "mhlo", "sdy"):
-                raise _Fault(self.place, f"{op.name}: operations of StableHLO are read, lower the module to it")
+                self.fail(f"{op.name}: operations of StableHLO are read, lower the module to it")
             for result, value in zip(op.results, self.operation(op, dialect, kind, inputs, known, scope, depth)):
                 known[result] = value
         return []
@@ -197,11 +195,10 @@ class _Reader:
             callee = op.attributes["callee"].value
             function = self.functions.get(callee)
             if function is None or not function.regions[0].blocks:
-                raise _Fault(self.place, f"calls {shown(callee)!r}, which has no body")
+                self.fail(f"calls {shown(callee)!r}, which has no body")
             return self.enter(function.regions[0].blocks[0], inputs, {}, f"{scope}/{callee}".strip("/"), depth)
         if kind == "while":
-            raise _Fault(
-                self.place,
+            self.fail(
                 f"{op.name}: how often it runs is not read from a file; `lmap trace MODULE:FUNCTION` unrolls the loops "
                 "of a JAX function, others are unrolled before they are exported",
             )
@@ -276,8 +273,6 @@ def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:
     """What the parser's process says of a file: 0 and the graph's JSON, or `FAULT` with field, tab and fault."""
     try:
         return 0, json.dumps(_main(asked, data), allow_nan=False)
-    except _Fault as fault:
-        field, text = fault.args
     except InputError as error:
         field, text = error.field, error.fault
     except (MemoryError, RecursionError) as error:
