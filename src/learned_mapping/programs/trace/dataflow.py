@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -130,6 +130,14 @@ def flatten(
             aval = builder.cell_avals[index]
             builder.emit("freeze", "", [builder.cells[index]], [aval], [], {}, effect=True)
     return builder.dataflow(arguments, argument_leaves, results)
+
+
+def largest(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Value -> the largest of its bytes among (value, bytes) pairs, in the order of the values' first."""
+    found: dict[int, int] = {}
+    for value, amount in pairs:
+        found[value] = max(found.get(value, 0), amount)
+    return found
 
 
 def widths(args: Sequence[Any]) -> AbstractContextManager:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from learned_mapping.programs.trace.dataflow import Dataflow, Operation
+from learned_mapping.programs.trace.dataflow import Dataflow, Operation, largest
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
 VIEWS = frozenset("reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split())
@@ -58,7 +58,10 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
             operations.append(operation._replace(inputs=tuple(map(same_as, operation.inputs))))
     results = {same_as(v) for v in flow.outputs if v is not None}
     recomputed = _recomputed(operations, results)
-    reads = [_reads(operation, recomputed) for operation in operations]
+    reads = []  # of each operation: the stored values that it reads, and the bytes of each
+    for operation in operations:
+        read = zip(operation.inputs, operation.read_bytes)
+        reads.append(largest(pair for value, size in read for pair in recomputed.get(value, {value: size}).items()))
     members: dict[int, list[int]] = {}
     consumed_by: dict[int, set[int]] = {}
     for i, group in sorted(_groups(flow, operations, reads, results, recomputed).items()):
@@ -68,11 +71,7 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     instructions = []
     for group, ops in members.items():
         inside = {v for i in ops for v in operations[i].outputs}
-        external: dict[int, int] = {}
-        for i in ops:
-            for value, amount in reads[i].items():
-                if value not in inside:
-                    external[value] = max(external.get(value, 0), amount)
+        external = largest(pair for i in ops for pair in reads[i].items() if pair[0] not in inside)
         root = operations[group]
         writes = [v for v in root.outputs if v in results or consumed_by.get(v, set()) - {group}]
         anchor = next((i for i in ops if _is_heavy(operations[i])), group)
@@ -109,15 +108,6 @@ def _recomputed(operations: list[Operation], results: set[int]) -> dict[int, dic
                 instead.update(recomputed.get(value, {value: amount}))
             recomputed[operation.outputs[0]] = instead
     return recomputed
-
-
-def _reads(operation: Operation, recomputed: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Stored values an operation reads, and the bytes of each."""
-    reads: dict[int, int] = {}
-    for value, amount in zip(operation.inputs, operation.read_bytes):
-        for source, part in recomputed.get(value, {value: amount}).items():
-            reads[source] = max(reads.get(source, 0), part)
-    return reads
 
 
 def _groups(

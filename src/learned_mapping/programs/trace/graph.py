@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
-from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten, largest
 from learned_mapping.programs.trace.primitive_costs import PARTIAL_READS
 
 PARAMETER_CHAIN = frozenset(
@@ -81,10 +81,7 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
         if value in used and value not in held:
             add_op(flow.values[value].name, "input", 0.0, 0, 0, [value])
     for operation in flow.operations:
-        own: dict[int, int] = {}
-        for value in operation.inputs:
-            for leaf, size in held.get(value, {}).items():
-                own[leaf] = max(own.get(leaf, 0), size)
+        own = largest(pair for value in operation.inputs for pair in held.get(value, {}).items())
         if operation.kind in PARAMETER_CHAIN and operation.inputs and all(v in held for v in operation.inputs):
             for value in operation.outputs:
                 part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES

@@ -80,9 +80,8 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     Raises:
       InputError: no buffer is left.
     """
-    values: list[Value] = []
-    for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist()):
-        values.append(Value(name, () if size <= 8 else (size,), "uint8", size))
+    tensors = zip(graph.tensor_names, graph.tensor_bytes.tolist())
+    values = [Value(name, () if size <= 8 else (size,), "uint8", size) for name, size in tensors]
     inputs, outputs = [list(tensors) for tensors in graph.op_inputs], graph.op_outputs
     arguments, operations = [], []
     for op in graph.topological_order.tolist():
