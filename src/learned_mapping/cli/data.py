@@ -51,9 +51,13 @@ def _build(options: argparse.Namespace) -> int:
     for each in chosen:
         each.require_extra()
     targets = [each.path if options.out is None else Path(options.out) / each.folder for each in chosen]
-    if options.out is not None:
-        for target in targets:
-            _refuse_occupied(target)
+    for target in targets if options.out is not None else ():  # what somebody has there stays
+        try:
+            occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
+        except (OSError, ValueError) as error:
+            raise InputError(target, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        if occupied:
+            raise InputError(target, "", "exists and is not an empty folder")
     rows = []
     for each, target in zip(chosen, targets):
         try:
@@ -70,16 +74,6 @@ def _build(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"sets": rows})
     return 0
-
-
-def _refuse_occupied(target: Path) -> None:
-    """Raises `InputError` where building into a folder would replace what somebody has there."""
-    try:
-        occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
-    except (OSError, ValueError) as error:
-        raise InputError(target, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if occupied:
-        raise InputError(target, "", "exists and is not an empty folder")
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -326,10 +326,9 @@ class _Builder:
 
     def call(self, function: Any, inputs: Sequence[Atom | None], scope: str) -> list[Atom | None]:
         """Inlines a jaxpr, closed or open."""
-        if not isinstance(function, jex.ClosedJaxpr):
-            return self.walk(function, [], inputs, scope)
-        constants = [self.constant(var.aval, self.distinct("constant")) for var in function.jaxpr.constvars]
-        return self.walk(function.jaxpr, constants, inputs, scope)
+        jaxpr = function.jaxpr if isinstance(function, jex.ClosedJaxpr) else function
+        constants = [self.constant(var.aval, self.distinct("constant")) for var in jaxpr.constvars]
+        return self.walk(jaxpr, constants, inputs, scope)
 
     def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         """What is done to a mutable reference: reading or writing all of it changes hands, a part is an operation."""
