@@ -23,7 +23,6 @@ from learned_mapping.programs.json_io import Node, file_sha256, read_json, schem
 from learned_mapping.verdict import LISTED
 
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
-PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
@@ -313,10 +312,10 @@ def _judged_task(
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
     """The problem of an instance and a solution, named before them or not, and their files."""
-    named = given[0] in PAPER_NAMES
+    named = given[0] in OPTIONS
     files = given[1:] if named else given
     if not 1 <= len(files) <= 2:
-        raise InputError(command, "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
+        raise InputError(command, "", f"expected [{'|'.join(OPTIONS)}] INSTANCE [SOLUTION]")
     return given[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
 
 
