@@ -54,7 +54,7 @@ def _run(options: Any) -> int:
     better = [s for s in scores if s.value > standings[s.program].best + room.SAME]
     level = sum(abs(s.value - standings[s.program].best) <= room.SAME for s in scores)
     invalid = sum(not s.valid for s in scores)
-    means = [_mean(column) for column in zip(*((s.value, standings[s.program].best) for s in scores))]
+    means = [_mean(each) for each in zip(*((s.value, standings[s.program].best) for s in scores))]
     lines = [("PROGRAM", "RETURN", "BEST KNOWN", "BOUND", "LATENCY MS", "SECONDS")]
     for s in scores:
         known = standings[s.program]

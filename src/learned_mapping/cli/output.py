@@ -22,7 +22,7 @@ def print_json(value: Any) -> None:
 
 
 def report(options: Any, value: Any, text: object, good: object = True) -> int:
-    """Prints the result of a command, `value` with ``--json``, else `text`; its exit code, 1 where the answer is no."""
+    """Prints what a command found, `value` with ``--json``, else `text`; its exit code, 1 for a no."""
     if options.json:
         print_json(value)
     else:

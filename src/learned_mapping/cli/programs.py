@@ -67,7 +67,7 @@ def trace(options: Any) -> int:
 
 
 def _refuse(options: Any, *names: str) -> None:
-    """Raises `InputError` for options that have no use where a graph comes from elsewhere than a JAX function."""
+    """Raises `InputError` for options that are of no use where no JAX function is traced."""
     for name in names:
         if getattr(options, name):
             raise InputError(f"--{name.replace('_', '-')}", "", "is for a JAX function")

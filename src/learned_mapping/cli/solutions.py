@@ -76,7 +76,9 @@ def _of_file(instance: Any, path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(path, error.field, error.fault) if error.source == instance.name else error from None
+        if error.source != instance.name:
+            raise
+        raise InputError(path, error.field, error.fault) from None
 
 
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:

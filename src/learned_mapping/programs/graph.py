@@ -255,7 +255,8 @@ def make_graph(
     if len(loops):
         op = edges[loops[0], 1]
         raise InputError(source, f"ops[{op}]", f"op {op_names[op]!r} uses its own output")
-    columns["edge_tensor"], columns["edge_consumer"] = (frozen_array(side, np.int32) for side in edges.T)
+    for side, column in zip(edges.T, ("edge_tensor", "edge_consumer")):
+        columns[column] = frozen_array(side, np.int32)
     for column, nothing in (("op_untouched_bytes", 0), ("op_chip", -1)):
         if columns[column] is not None and columns[column].max() == nothing:
             columns[column] = None

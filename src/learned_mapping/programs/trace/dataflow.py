@@ -133,7 +133,7 @@ def flatten(
 
 
 def largest(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Value -> the largest of its bytes among (value, bytes) pairs, in the order of the values' first."""
+    """Value -> the largest of its bytes, of (value, bytes) pairs, in the order of their values."""
     found: dict[int, int] = {}
     for value, amount in pairs:
         found[value] = max(found.get(value, 0), amount)
@@ -193,7 +193,7 @@ class _Builder:
             if operation.effect or needed.intersection(operation.outputs):
                 needed.update(operation.inputs)
                 kept.append(operation)
-        unknown = Counter(kind for operation in kept for kind in self.unknown.get(operation.name, ()))
+        unknown = Counter(kind for each in kept for kind in self.unknown.get(each.name, ()))
         return Dataflow(
             self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
             donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
@@ -370,9 +370,9 @@ class _Builder:
             carry = results[:carried]
             for row, result in zip(stacked, results[carried:]):
                 row.append(result)
-        for row, part, whole in zip(stacked, body.jaxpr.outvars[carried:], equation.outvars[carried:]):
+        for row, y, ys in zip(stacked, body.jaxpr.outvars[carried:], equation.outvars[carried:]):
             ordered = row[::-1] if params["reverse"] else row
-            carry += self.emit("concatenate", where, ordered, [part.aval] * length, [whole.aval], {})
+            carry += self.emit("concatenate", where, ordered, [y.aval] * length, [ys.aval], {})
         return carry
 
     def loop(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
@@ -473,7 +473,7 @@ def work_of(
     times = math.prod(size for size in grid if isinstance(size, int))
     unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
     total = 0.0
-    for flop, more in (work_of_equation(equation) for jaxpr in functions for equation in jaxpr.eqns):
+    for flop, more in (work_of_equation(each) for jaxpr in functions for each in jaxpr.eqns):
         total, unknown = total + flop, unknown + more
     return times * total, unknown
 

@@ -61,7 +61,8 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     reads = []  # of each operation: the stored values that it reads, and the bytes of each
     for operation in operations:
         read = zip(operation.inputs, operation.read_bytes)
-        reads.append(largest(pair for value, size in read for pair in recomputed.get(value, {value: size}).items()))
+        stored = [recomputed.get(value, {value: size}) for value, size in read]
+        reads.append(largest(pair for sizes in stored for pair in sizes.items()))
     members: dict[int, list[int]] = {}
     consumed_by: dict[int, set[int]] = {}
     for i, group in sorted(_groups(flow, operations, reads, results, recomputed).items()):
@@ -101,8 +102,8 @@ def _recomputed(operations: list[Operation], results: set[int]) -> dict[int, dic
     for operation in operations:
         if len(operation.outputs) != 1 or operation.outputs[0] in results:
             continue
-        from_constants = all(recomputed.get(v) == {} for v in operation.inputs) and not _is_heavy(operation)
-        if operation.kind == "broadcast_in_dim" or from_constants:
+        constant = all(recomputed.get(v) == {} for v in operation.inputs)
+        if operation.kind == "broadcast_in_dim" or (constant and not _is_heavy(operation)):
             instead: dict[int, int] = {}
             for value, amount in zip(operation.inputs, operation.read_bytes):
                 instead.update(recomputed.get(value, {value: amount}))
@@ -117,8 +118,8 @@ def _groups(
     results: set[int],
     recomputed: dict[int, dict[int, int]],
 ) -> dict[int, int]:
-    """For each operation the operation its instruction ends in; nothing for what is recomputed by its readers."""
-    stored = [i for i, operation in enumerate(operations) if recomputed.keys().isdisjoint(operation.outputs)]
+    """Operation -> the one in which its instruction ends, but for what its readers recompute."""
+    stored = [i for i, own in enumerate(operations) if recomputed.keys().isdisjoint(own.outputs)]
     readers: dict[int, list[int]] = {}
     for i in stored:
         for value in reads[i]:

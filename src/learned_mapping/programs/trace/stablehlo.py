@@ -106,7 +106,7 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
                 module = ir.Module.parse(data.decode())
         except Exception as error:
             found = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
-            said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            said = next(filter(str.strip, str(error).splitlines()), type(error).__name__)
             fault = f"not StableHLO: {found[2] if found else shown(said, 200)}"
             raise InputError(asked["name"], f"line {found[1]}" if found else "", fault) from None
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
@@ -212,12 +212,11 @@ class _Reader:
             return self.enter(function.regions[0].blocks[0], inputs, {}, scope, depth)
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
-            return [
-                self.builder.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[
-                    0
-                ]
-                for result, values in zip(results, zip(*branches))
-            ]
+            chosen: list[int | None] = []
+            for result, values in zip(results, zip(*branches)):
+                given, avals = [inputs[0], *values], [result] * (len(values) + 1)
+                chosen += self.builder.emit("select_n", scope, given, avals, [result], {})
+            return chosen
         params: dict[str, Any] = {}
         if kind == "custom_call":
             target = op.attributes["call_target_name"].value

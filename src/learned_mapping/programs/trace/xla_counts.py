@@ -41,8 +41,9 @@ REASONS = {
     **dict.fromkeys("convert_element_type bitcast_convert_type reduce_precision".split(),
                     "XLA counts one per element, we none"),
     **dict.fromkeys("integer_pow square clamp".split(), "XLA counts every multiplication and comparison"),
-    **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack scatter scatter-add "
-                    "scatter-mul scatter-sub scatter-min scatter-max".split(), "XLA counts the arithmetic of indices"),
+    **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack scatter "
+                    "scatter-add scatter-mul scatter-sub scatter-min scatter-max".split(),
+                    "XLA counts the arithmetic of indices"),
     "conv_general_dilated": "XLA leaves out the border's padding; we count it as data",
     "ragged_dot_general": "XLA multiplies every row with every group's matrix on the CPU",
     "fft": "XLA counts 8 N log2 N, we 5",
