@@ -25,8 +25,7 @@ def _list(options: Any) -> int:
         numbers = (f"{row.buffers:,}", f"{row.best:.6f}", f"{row.bound:.6f}", f"{1e3 * row.latency_s:.4f}")
         lines.append((row.program, *numbers, row.by, row.date))
     told = f"{table(lines)}\n{len(known)} programs, mean return {_mean([row.best for row in known]):.4f}"
-    report(options, {"programs": [asdict(row) for row in known]}, told)
-    return 0
+    return report(options, {"programs": [asdict(row) for row in known]}, told)
 
 
 def _run(options: Any) -> int:
@@ -55,7 +54,7 @@ def _run(options: Any) -> int:
     better = [s for s in scores if s.value > standings[s.program].best + room.SAME]
     level = sum(abs(s.value - standings[s.program].best) <= room.SAME for s in scores)
     invalid = sum(not s.valid for s in scores)
-    means = [_mean(column) for column in zip(*((s.value, standings[s.program].best) for s in scores))]
+    means = [_mean(each) for each in zip(*((s.value, standings[s.program].best) for s in scores))]
     lines = [("PROGRAM", "RETURN", "BEST KNOWN", "BOUND", "LATENCY MS", "SECONDS")]
     for s in scores:
         known = standings[s.program]
@@ -72,8 +71,7 @@ def _run(options: Any) -> int:
         told.append(f"above the best known: lmap bench submit {files}")
     rows = [vars(s) | {each: getattr(standings[s.program], each) for each in ("best", "bound")} for s in scores]
     made = {"method": method, "track": options.track, "seed": options.seed, "programs": rows}
-    report(options, made, "\n".join(told))
-    return 1 if invalid else 0
+    return report(options, made, "\n".join(told), not invalid)
 
 
 def _submit(options: Any) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from learned_mapping.cli.output import JSON_ENDINGS, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
@@ -24,7 +23,7 @@ def _list(options: argparse.Namespace) -> int:
     from learned_mapping.companion.datasets.registry import bytes_of, files_of, find_sets
     from learned_mapping.folders import data_folder
 
-    rows = []
+    rows, lines = [], [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
     for each in find_sets(options.sets):
         manifest = each.manifest()
         present = files_of(each.path)
@@ -35,16 +34,12 @@ def _list(options: argparse.Namespace) -> int:
             row["splits"] = {split: count for split, count in counts.items() if count}
             row |= {"items": len(manifest.items), "digest": manifest.digest, "about": manifest.about}
         rows.append(row)
-    total = bytes_of(files_of(data_folder()))
-    lines = [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
-    for row in rows:
         splits = ", ".join(f"{split} {count:,}" for split, count in row["splits"].items()) or "-"
         cells = ("not built", "-") if row["items"] is None else (f"{row['items']:,}", row["digest"][:16])
         lines.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
-    size = sum(row["bytes"] for row in rows)
+    size, total = sum(row["bytes"] for row in rows), bytes_of(files_of(data_folder()))
     told = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
-    report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
-    return 0
+    return report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -56,12 +51,19 @@ def _build(options: argparse.Namespace) -> int:
     for each in chosen:
         each.require_extra()
     targets = [each.path if options.out is None else Path(options.out) / each.folder for each in chosen]
-    if options.out is not None:
-        for target in targets:
-            _refuse_occupied(target)
+    for target in targets if options.out is not None else ():  # what somebody has there stays
+        try:
+            occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
+        except (OSError, ValueError) as error:
+            raise InputError(target, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        if occupied:
+            raise InputError(target, "", "exists and is not an empty folder")
     rows = []
     for each, target in zip(chosen, targets):
-        stored = _stored(each)
+        try:
+            stored = each.manifest()
+        except InputError:  # a damaged one, which building mends
+            stored = None
         with steps_progress(f"building {each.name}", "item") as progress:
             manifest = builder("building").build_in(each, target, progress=progress)
         state = "new" if stored is None else "same" if stored == manifest else "changed"
@@ -72,24 +74,6 @@ def _build(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"sets": rows})
     return 0
-
-
-def _stored(chosen: Any) -> Any:
-    """The stored manifest; None where there is none or it is damaged, which building mends."""
-    try:
-        return chosen.manifest()
-    except InputError:
-        return None
-
-
-def _refuse_occupied(target: Path) -> None:
-    """Raises `InputError` where building into a folder would replace what somebody has there."""
-    try:
-        occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
-    except (OSError, ValueError) as error:
-        raise InputError(target, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if occupied:
-        raise InputError(target, "", "exists and is not an empty folder")
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -108,8 +92,7 @@ def _verify(options: argparse.Namespace) -> int:
         lines.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
     told = [table(lines), *(f"{verdict.name}: {fault}" for verdict in verdicts for fault in verdict.faults)]
     rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
-    report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told))
-    return 1 if faults else 0
+    return report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told), not faults)
 
 
 def _files(options: argparse.Namespace) -> int:
@@ -132,6 +115,6 @@ def _files(options: argparse.Namespace) -> int:
             row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)[:16]}
         rows.append(row)
     if rows or options.json:
-        head = [tuple(rows[0])] if rows else []
-        report(options, {"files": rows}, table([*head, *(tuple(str(cell) for cell in row.values()) for row in rows)]))
+        lines = [tuple(map(str, row.values())) for row in rows]
+        report(options, {"files": rows}, table([*map(tuple, rows[:1]), *lines]))
     return 0

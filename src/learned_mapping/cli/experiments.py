@@ -22,8 +22,7 @@ def artifacts(options: Any) -> int:
         stored = (row["profile"] or "-", str(row["seeds"] or "-"), _age(row["created"]))
         lines.append((row["id"], *stored, row["state"], row["title"]))
     damaged = [f"{row['id']}: {row['changed'][0]}" for row in rows if row["state"] == "damaged"]
-    report(options, {"artifacts": rows}, "\n".join([table(lines), *damaged]))
-    return 0
+    return report(options, {"artifacts": rows}, "\n".join([table(lines), *damaged]))
 
 
 def _age(created: str | None) -> str:
@@ -59,11 +58,9 @@ def make(options: Any) -> int:
             result = results.make(artifact, options.profile, **given)
         except InputError:
             raise
-        except UnfinishedError as error:
-            unfinished.append({"id": artifact.id, "fault": str(error)})
-            continue
         except LearnedMappingError as error:
-            failed.append({"id": artifact.id, "fault": str(error)})
+            kept = unfinished if isinstance(error, UnfinishedError) else failed
+            kept.append({"id": artifact.id, "fault": str(error)})
             continue
         path = str(results.result_path(artifact.id, options.profile))
         made.append({key: result[key] for key in ("id", "profile", "seeds", "seconds", "validated", "invalid")})
@@ -103,8 +100,7 @@ def verify(options: Any) -> int:
     if elsewhere:
         lines.append(f"{elsewhere:,} more turn on last bits, and were made on another processor or do not say on which")
     found = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
-    report(options, found, "\n".join(lines))
-    return 1 if different else 0
+    return report(options, found, "\n".join(lines), not different)
 
 
 def fingerprint(options: Any) -> int:
@@ -118,8 +114,7 @@ def fingerprint(options: Any) -> int:
     if not options.check:
         fingerprints.store(found, only_these=not options.keys)
     text = "\n".join([*changed, f"{len(changed)} of {len(found)} changed"])
-    report(options, {"measured": list(found), "changed": changed}, text)
-    return 1 if options.check and changed else 0
+    return report(options, {"measured": list(found), "changed": changed}, text, not (options.check and changed))
 
 
 def _one_thread() -> None:

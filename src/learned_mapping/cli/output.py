@@ -21,12 +21,13 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), allow_nan=False, default=_plain))
 
 
-def report(options: Any, value: Any, text: object) -> None:
-    """The result of a command: `value` with ``--json``, else `text`."""
+def report(options: Any, value: Any, text: object, good: object = True) -> int:
+    """Prints what a command found, `value` with ``--json``, else `text`; its exit code, 1 for a no."""
     if options.json:
         print_json(value)
     else:
         print(text)
+    return 0 if good else 1
 
 
 def _finite(value: Any) -> Any:

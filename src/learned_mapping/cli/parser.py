@@ -26,9 +26,6 @@ TRUST = (
 class _MethodsHelp(argparse.Action):
     """Help that ends with a line for each method of the paper named before it."""
 
-    def __init__(self, **options: Any):
-        super().__init__(**options, nargs=0)
-
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> NoReturn:
         parser.print_help()
         if getattr(namespace, "paper", None) in PAPERS:
@@ -65,34 +62,29 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """An option's type: a whole number in [low, high]."""
+def _number(kind: type, what: str, low: float, high: float, bounds: str) -> Callable[[str], Any]:
+    """An option's type: a number of a kind in [low, high], and how an error names the two."""
 
-    def convert(text: str) -> int:
+    def convert(text: str) -> Any:
         try:
-            value = int(text)
+            value = kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+            raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}") from None
         if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text} is outside [{low}, {high}]")
+            raise argparse.ArgumentTypeError(f"{text} is outside {bounds}")
         return value
 
     return convert
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """An option's type: a whole number in [low, high]."""
+    return _number(int, "a whole number", low, high, f"[{low}, {high}]")
 
 
 def positive(high: float) -> Callable[[str], float]:
     """An option's type: a number above 0, from `LEAST` on, and at most `high`."""
-
-    def convert(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
-        if not LEAST <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text} is outside [{LEAST:g}, {high:g}]")
-        return value
-
-    return convert
+    return _number(float, "a number", LEAST, high, f"[{LEAST:g}, {high:g}]")
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -120,24 +112,20 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lmap {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, spec in read_yaml(Path(__file__).with_name("commands.yml")).items():
-        _add(commands, name, **spec)
+        help, own_help = spec["help"], name == "solve"
+        about = f"{help[0].upper()}{help[1:]}."
+        command = commands.add_parser(name, help=help, description=about, add_help=not own_help)
+        command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+        command.set_defaults(run=_late(spec["run"]))
+        if own_help:
+            words = "this message, and the methods of a paper named before"
+            command.add_argument("-h", "--help", action=_MethodsHelp, nargs=0, help=words)
+        groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
+        for flags, settings in spec.get("options", {}).items():
+            given = dict(settings)
+            place = groups[given.pop("group")] if "group" in given else command
+            if "type" in given:
+                kind, *bounds = given["type"]
+                given["type"] = TYPES[kind](*bounds)
+            place.add_argument(*flags.split(), **given)
     return parser
-
-
-def _add(commands: Any, name: str, run: str, help: str, options: dict[str, dict[str, Any]] | None = None) -> None:
-    """A command of ``commands.yml``."""
-    own_help = name == "solve"
-    command = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", add_help=not own_help)
-    command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    command.set_defaults(run=_late(run))
-    if own_help:
-        words = "this message, and the methods of a paper named before"
-        command.add_argument("-h", "--help", action=_MethodsHelp, help=words)
-    groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
-    for flags, settings in (options or {}).items():
-        given = dict(settings)
-        place = groups[given.pop("group")] if "group" in given else command
-        if "type" in given:
-            kind, *bounds = given["type"]
-            given["type"] = TYPES[kind](*bounds)
-        place.add_argument(*flags.split(), **given)

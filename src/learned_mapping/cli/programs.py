@@ -2,9 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +32,25 @@ def trace(options: Any) -> int:
     if options.function.endswith(STABLEHLO_ENDINGS):
         from learned_mapping.programs.trace.stablehlo import read_stablehlo
 
-        read = partial(read_stablehlo, options.function, parameters, options.name)
-        return _convert(options, out, read, ("arg", "check", "unroll_limit"))
+        _refuse(options, "arg", "check", "unroll_limit")
+        return _write(options, out, read_stablehlo(options.function, parameters, options.name), {})
     from learned_mapping.programs.trace.user_function import beside, is_torch, load_example
 
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
         function, args = example.function, example.args
         given: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
+        counts: dict[str, Any] = {}
         if is_torch(function):
             from learned_mapping.programs.trace.torch_module import trace_module
 
             made: Any = trace_module(function, args, example.parameters, **given)
         else:
             given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
-            counts = _compared(function, args, given) if options.check else {}
+            if options.check:
+                from learned_mapping.programs.trace.xla_counts import compare
+
+                counts = compare(function, *args, **given)
             given |= {"parameters": example.parameters}
             if options.program:
                 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
@@ -60,48 +62,42 @@ def trace(options: Any) -> int:
 
                 made = trace_graph(function, *args, **given)
     if is_torch(function):
-        return _convert(options, out, lambda: made, ("check", "unroll_limit"))
+        _refuse(options, "check", "unroll_limit")
     return _write(options, out, made, counts)
 
 
-def _convert(options: Any, out: Path, read: Callable[[], ComputationGraph], without: Sequence[str]) -> int:
-    """A graph that comes from elsewhere than a JAX function, as a graph or a program; some options have no use."""
-    for name in without:
+def _refuse(options: Any, *names: str) -> None:
+    """Raises `InputError` for options that are of no use where no JAX function is traced."""
+    for name in names:
         if getattr(options, name):
             raise InputError(f"--{name.replace('_', '-')}", "", "is for a JAX function")
-    made: Any = read()
-    if options.program:
-        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-        from learned_mapping.programs.trace.schedule import schedule_graph
-
-        made = schedule_graph(made, MemoryHierarchy())
-    return _write(options, out, made, {})
 
 
 def _write(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
-    """Writes a graph or a program, and says what it is and what XLA counts beside."""
+    """Writes a graph or the program of one, and says what it is and what XLA counts beside."""
     from learned_mapping.programs.formats import write_graph, write_program
 
-    (write_program if options.program else write_graph)(out, made)
-    _tell_unknown(made.metadata.get("unknown_ops", {}))
-    facts: dict[str, Any] = {"name": made.name}
     if options.program:
-        facts |= {"instructions": made.num_instructions, "buffers": made.num_buffers}
+        if isinstance(made, ComputationGraph):
+            from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+            from learned_mapping.programs.trace.schedule import schedule_graph
+
+            made = schedule_graph(made, MemoryHierarchy())
+        write_program(out, made)
+        facts = {"instructions": made.num_instructions, "buffers": made.num_buffers}
         facts["possible_saving_s"] = made.possible_saving_s
     else:
-        facts |= {"ops": made.num_ops, "edges": made.num_edges, "flop": float(made.op_flop.sum())}
+        write_graph(out, made)
+        facts = {"ops": made.num_ops, "edges": made.num_edges, "flop": float(made.op_flop.sum())}
         facts["weight_bytes"] = int(made.op_weight_bytes.sum())
-    numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items() if key != "name")
-    lines = [f"{facts['name']}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
+    if unknown := made.metadata.get("unknown_ops"):
+        count, named = sum(unknown.values()), shown(", ".join(unknown), 400)
+        print(f"{count} op{'s' * (count > 1)} of unknown cost: {named}; charged 1 FLOP per element", file=sys.stderr)
+    numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
+    lines = [f"{made.name}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
     checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
-    report(options, {**facts, "out": str(out)} | ({"check": checked} if counts else {}), "\n".join(lines))
-    return 0
-
-
-def _compared(function: Any, args: Any, given: dict[str, Any]) -> dict[str, Any]:
-    from learned_mapping.programs.trace.xla_counts import compare
-
-    return compare(function, *args, **given)
+    whole = {"name": made.name, **facts, "out": str(out)} | ({"check": checked} if counts else {})
+    return report(options, whole, "\n".join(lines))
 
 
 def _told_counts(name: str, counts: Any) -> str:
@@ -114,14 +110,6 @@ def _told_counts(name: str, counts: Any) -> str:
     apart = "".join(f"\n  {k} {v:+,.6g}{reasons[k]}" for k, v in large[:8])
     rest = f"; {counts.explained:.4f} without the differences of" if large else ""
     return f"{name}: {counts.ours:,.6g}, XLA {counts.xla:,.6g}, ratio {counts.ratio:.4f}{rest}{apart}"
-
-
-def _tell_unknown(unknown: dict[str, int]) -> None:
-    """One line on stderr that names the primitives of unknown cost, where there are any."""
-    if unknown:
-        count = sum(unknown.values())
-        names = shown(", ".join(unknown), 400)
-        print(f"{count} op{'s' * (count > 1)} of unknown cost: {names}; charged 1 FLOP per element", file=sys.stderr)
 
 
 def extract(options: Any) -> int:

@@ -8,7 +8,8 @@ of its file.
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +23,6 @@ from learned_mapping.programs.json_io import Node, file_sha256, read_json, schem
 from learned_mapping.verdict import LISTED
 
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
-PAPER_NAMES = tuple(PAPERS.values())
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
 READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
@@ -70,17 +70,15 @@ def _folded(graph: Any) -> Any:
     return fold_cheap_sources(fold_weights(graph))
 
 
-def _task(paper: Problem, path: str, instance: Any, hardware: Mapping[str, Any]) -> Any:
-    """The task of an instance; what is wrong with the instance is said of its file."""
+@contextmanager
+def _of_file(instance: Any, path: str) -> Iterator[None]:
+    """What is wrong with an instance is said of its file."""
     try:
-        return paper.task(instance, **hardware)
+        yield
     except InputError as error:
-        raise _of_file(error, instance, path) from None
-
-
-def _of_file(error: InputError, instance: Any, path: str) -> InputError:
-    """The same error, with the file in the place of its instance's name."""
-    return InputError(path, error.field, error.fault) if error.source == instance.name else error
+        if error.source != instance.name:
+            raise
+        raise InputError(path, error.field, error.fault) from None
 
 
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
@@ -108,10 +106,14 @@ def solve(options: Any) -> int:
     if options.fold:
         instance = _folded(instance)
     elif options.paper == "mcm":
-        _tell_of_weights(instance)
+        from learned_mapping.mcm.rules.fold import weight_sources
+
+        if count := int(weight_sources(instance).sum()):
+            print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
     _tell_of_ports(instance)
     chosen = _hardware(options)
-    task = _task(paper, options.instance, instance, chosen)
+    with _of_file(instance, options.instance):
+        task = paper.task(instance, **chosen)
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
@@ -119,9 +121,8 @@ def solve(options: Any) -> int:
     since = time.perf_counter()  # what goes beyond the result's own seconds got the method ready
     with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
         try:
-            result = solve_task(paper, task, method, **limits, progress=progress)
-        except InputError as error:
-            raise _of_file(error, instance, options.instance) from None
+            with _of_file(instance, options.instance):
+                result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
             if type(error).__name__ != "TooManyIdealsError":
                 raise
@@ -139,7 +140,7 @@ def solve(options: Any) -> int:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
     asked = None if network is None else network.name.removesuffix(".npz")
-    given = chosen | {name: True for name in ("fold",) if options.fold}
+    given = chosen | ({"fold": True} if options.fold else {})
     given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     given |= {} if options.hardware is None else {"hardware": options.hardware}
     made = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": given}
@@ -218,18 +219,10 @@ def _gap(value: float | None, proven: float | None, *others: float) -> float | N
     """
     if proven is None or value is None:
         return None
-    bound = max(proven, *others) if others else proven
+    bound = max([proven, *others])
     if bound <= 0.0:
         return 0.0 if value <= 0.0 else None
     return max(value / bound - 1.0, 0.0)
-
-
-def _tell_of_weights(graph: Any) -> None:
-    from learned_mapping.mcm.rules.fold import weight_sources
-
-    count = int(weight_sources(graph).sum())
-    if count:
-        print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
 
 
 def _tell_of_ports(instance: Any) -> None:
@@ -251,8 +244,7 @@ def check(options: Any) -> int:
     solution = chosen.read_solution(files[1], instance)
     task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
-    report(options, verdict.to_json(), verdict)
-    return 0 if verdict.valid else 1
+    return report(options, verdict.to_json(), verdict, verdict.valid)
 
 
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
@@ -261,17 +253,15 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     _tell_of_ports(instance)
     if options.files[0] == path and paper.name == "regal" and instance.op_is_tied.any():
         options.paper, paper = "mcm", problem("mcm")
-    task = _task(paper, path, instance, _hardware(options))
-    try:
+    chosen = _hardware(options)
+    with _of_file(instance, path):
+        task = paper.task(instance, **chosen)
         getattr(task, "check", lambda: None)()  # whether fixed ops can have their chips
-    except InputError as error:
-        raise _of_file(error, instance, path) from None
     names = ("num_ops", "num_tensors", "num_edges", "num_instructions", "num_buffers")
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
     counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
     text = f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}"
-    report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
-    return 0
+    return report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
 
 
 def show(options: Any) -> int:
@@ -298,8 +288,7 @@ def show(options: Any) -> int:
     data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
     write_bytes(out, data)
     text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
-    report(options, {"out": str(out), "bytes": len(data)}, text)
-    return 0
+    return report(options, {"out": str(out), "bytes": len(data)}, text)
 
 
 HARDWARE: dict[str, Callable[[Any], tuple]] = {
@@ -319,15 +308,16 @@ def _judged_task(
     given |= {each: getattr(solution, each) for each in ("chips", "devices") if each in own}
     if "package" in given:
         given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
-    return _task(paper, files[0], instance, given)
+    with _of_file(instance, files[0]):
+        return paper.task(instance, **given)
 
 
 def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
     """The problem of an instance and a solution, named before them or not, and their files."""
-    named = given[0] in PAPER_NAMES
+    named = given[0] in OPTIONS
     files = given[1:] if named else given
     if not 1 <= len(files) <= 2:
-        raise InputError(command, "", f"expected [{'|'.join(PAPER_NAMES)}] INSTANCE [SOLUTION]")
+        raise InputError(command, "", f"expected [{'|'.join(OPTIONS)}] INSTANCE [SOLUTION]")
     return given[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
 
 
@@ -348,7 +338,7 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     name = schema_name(node)
     if name not in PAPERS:
         fault = f"expected a solution ({', '.join(PAPERS)}), got {node.value['schema']!r}"
-        Node(node.value["schema"], solution, "schema").fail(fault)
+        raise InputError(solution, "schema", fault)
     return PAPERS[name]
 
 

@@ -132,9 +132,8 @@ class ChipModel:
             """[M] float64 seconds a tensor keeps one link busy."""
             whole = self.op_seconds.sum() + 2.0 * self.tensor_seconds.sum()
         if not np.isfinite(whole):
-            raise InputError(
-                graph.name, "", "takes longer on these chips than a number can say: their rates are too low"
-            )
+            fault = "takes longer on these chips than a number can say: their rates are too low"
+            raise InputError(graph.name, "", fault)
         offsets = graph.consumer_offsets
         used = np.flatnonzero(np.diff(offsets))
         self._starts = offsets[used]
@@ -143,8 +142,7 @@ class ChipModel:
 
     def latencies(self, assignment: np.ndarray) -> np.ndarray:
         """[C] float64 seconds t_d of each chip; `assignment` is [N] chip ids in 0..C-1, obeying Eq. 2."""
-        chips = self.package.chips
-        load = np.bincount(assignment, weights=self.op_seconds, minlength=chips)
+        load = np.bincount(assignment, weights=self.op_seconds, minlength=self.package.chips)
         return load + self.link_seconds(assignment)
 
     def link_seconds(self, assignment: np.ndarray) -> np.ndarray:

@@ -114,17 +114,11 @@ class _SharedCopies(Replay):
 
     def _admit(self) -> None:
         """Starts what may start (2)."""
-        if not self.waiting:
-            return
-        still = []
         for copy in self.waiting:
-            full = self.engines is not None and len(self.active) >= self.engines
-            if full or not copy.source.done:
-                still.append(copy)
-            else:
+            if copy.source.done and (self.engines is None or len(self.active) < self.engines):
                 copy.start = self.now
                 self.active.append(copy)
-        self.waiting = still
+        self.waiting = [copy for copy in self.waiting if copy.start is None]
 
     def _advance(self, work: float, share: float, until: _Copy | None = None) -> float:
         """Runs `work` seconds of an instruction that wants this share of HBM, or waits for a copy; seconds it took."""

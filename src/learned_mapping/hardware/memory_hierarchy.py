@@ -259,9 +259,8 @@ def check_hierarchy(machine: MemoryHierarchy) -> None:
         raise InputError("machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}")
     slowdown = machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
     if not (0 <= machine.contention <= 1 and slowdown < 1):
-        raise InputError(
-            "machine", "contention", f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
-        )
+        fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
+        raise InputError("machine", "contention", fault)
 
 
 def machine_of(program: Program) -> MemoryHierarchy:

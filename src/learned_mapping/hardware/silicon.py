@@ -122,7 +122,30 @@ class Silicon:
         check_package(package)
         check_parameters(parameters)
         self.graph, self.package, self.parameters = graph, package, parameters
-        self._arrays = _arrays(graph, package, parameters)
+        hosted = tables_on_host(graph)
+        bare = dataclasses.replace(package, op_overhead_s=0.0)
+        classes, work = op_classes(graph), graph_work(hosted)
+        roofline, is_op = op_seconds(work, bare), np.ones(graph.num_ops, bool)
+        if graph.op_seconds is None:
+            roofline += np.where(looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0)
+            is_op = work.is_op > 0
+        penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
+        seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
+        order = graph.topological_order
+        position = np.argsort(order).astype(np.int32)
+        self._arrays = ScheduleArrays(
+            order=order,
+            position=position,
+            seconds=np.where(is_op, seconds + parameters.launch_s, 0.0),
+            unit=np.where(is_op, classes, -1),
+            resident=hosted.op_weight_bytes.astype(np.float64),
+            output_bytes=graph.op_output_bytes.astype(np.float64),
+            tensor_producer=graph.tensor_producer,
+            tensor_bytes=work.tensor_bytes,
+            tensor_is_output=graph.tensor_is_output,
+            consumer_offsets=graph.consumer_offsets,
+            consumers=graph.edge_consumer[np.lexsort((position[graph.edge_consumer], graph.edge_tensor))],
+        )
 
     @property
     def op_seconds(self) -> np.ndarray:
@@ -213,34 +236,6 @@ def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
         graph,
         op_weight_bytes=frozen_array(graph.op_weight_bytes - tables, np.int64),
         op_untouched_bytes=None if untouched is None else frozen_array(np.maximum(untouched - tables, 0), np.int64),
-    )
-
-
-def _arrays(graph: ComputationGraph, package: ChipPackage, parameters: SiliconParameters) -> "ScheduleArrays":
-    hosted = tables_on_host(graph)
-    bare = dataclasses.replace(package, op_overhead_s=0.0)
-    classes, work = op_classes(graph), graph_work(hosted)
-    roofline, is_op = op_seconds(work, bare), np.ones(graph.num_ops, bool)
-    if graph.op_seconds is None:
-        roofline += np.where(looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0)
-        is_op = work.is_op > 0
-    penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
-    seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
-    order = graph.topological_order
-    position = np.argsort(order).astype(np.int32)
-    sorted_uses = np.lexsort((position[graph.edge_consumer], graph.edge_tensor))
-    return ScheduleArrays(
-        order=order,
-        position=position,
-        seconds=np.where(is_op, seconds + parameters.launch_s, 0.0),
-        unit=np.where(is_op, classes, -1),
-        resident=hosted.op_weight_bytes.astype(np.float64),
-        output_bytes=graph.op_output_bytes.astype(np.float64),
-        tensor_producer=graph.tensor_producer,
-        tensor_bytes=graph.tensor_bytes.astype(np.float64),
-        tensor_is_output=graph.tensor_is_output,
-        consumer_offsets=graph.consumer_offsets,
-        consumers=graph.edge_consumer[sorted_uses],
     )
 
 

@@ -73,9 +73,8 @@ class ComputationGraph:
     op_untouched_bytes: np.ndarray | None = None
     """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes, such as what a slice
     leaves out; None where every op touches them whole."""
-    op_chip: np.ndarray | None = (
-        None  # [N] int32, the chip an op is fixed to in paper 2, -1 for any; None where all are.
-    )
+    op_chip: np.ndarray | None = None
+    """[N] int32, the chip an op is fixed to in paper 2, -1 for any; None where all are."""
     op_group: tuple[str, ...] | None = None
     """N names: ops of one name belong on one chip in paper 2, those of no name anywhere; None where none has a name."""
 
@@ -108,8 +107,6 @@ class ComputationGraph:
     @functools.cached_property
     def op_edges(self) -> np.ndarray:
         """[K, 2] int32, distinct (producer, consumer) pairs in ascending order: the op-level edges E of the papers."""
-        if not self.num_edges:
-            return frozen_array(np.zeros((0, 2)), np.int32)
         return frozen_array(np.unique(np.stack([self.edge_producer, self.edge_consumer], axis=1), axis=0), np.int32)
 
     @functools.cached_property
@@ -225,16 +222,15 @@ def make_graph(
       InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd or not finite, an op
         uses its own output, the ops form a cycle, or ops of one group are fixed to different chips.
     """
-    n, m = len(op_names), len(tensor_names)
+    n, m, uses = len(op_names), len(tensor_names), len(edge_tensor)
     if n == 0:
         raise InputError(source, "ops", "the graph has no ops")
     if n > MAX_OPS:
         raise InputError(source, "ops", f"{n} ops, at most {MAX_OPS} are supported")
-    if len(edge_tensor) > MAX_EDGES:
-        raise InputError(source, "edges", f"{len(edge_tensor)} edges, at most {MAX_EDGES} are supported")
+    if uses > MAX_EDGES:
+        raise InputError(source, "edges", f"{uses} edges, at most {MAX_EDGES} are supported")
     check_distinct(source, "ops", op_names)
     check_distinct(source, "tensors", tensor_names)
-    uses = len(edge_tensor)
     columns = check_columns(
         source,
         op_flop=(op_flop, np.float64, n, 0, MAX_FLOP),
@@ -259,14 +255,11 @@ def make_graph(
     if len(loops):
         op = edges[loops[0], 1]
         raise InputError(source, f"ops[{op}]", f"op {op_names[op]!r} uses its own output")
-    columns |= {
-        "edge_tensor": frozen_array(edges[:, 0], np.int32),
-        "edge_consumer": frozen_array(edges[:, 1], np.int32),
-    }
-    if columns["op_untouched_bytes"] is not None and not columns["op_untouched_bytes"].any():
-        columns["op_untouched_bytes"] = None
-    if columns["op_chip"] is not None and columns["op_chip"].max() < 0:
-        columns["op_chip"] = None
+    for side, column in zip(edges.T, ("edge_tensor", "edge_consumer")):
+        columns[column] = frozen_array(side, np.int32)
+    for column, nothing in (("op_untouched_bytes", 0), ("op_chip", -1)):
+        if columns[column] is not None and columns[column].max() == nothing:
+            columns[column] = None
     check_groups(source, op_names, op_group, columns["op_chip"])
     graph = ComputationGraph(
         name=str(name),
@@ -278,9 +271,8 @@ def make_graph(
         metadata=dict(metadata or {}),
     )
     if graph.op_untouched_bytes is not None:
-        over = np.flatnonzero(
-            graph.op_untouched_bytes > graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
-        )
+        whole = graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
+        over = np.flatnonzero(graph.op_untouched_bytes > whole)
         if len(over):
             raise InputError(source, f"ops[{over[0]}].untouched_bytes", "more than its weights and tensors have")
     if len(graph.topological_order) < n:
@@ -360,10 +352,8 @@ def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | N
         if group and chips is not None and chips[op] >= 0:
             first = fixed.setdefault(group, op)
             if chips[first] != chips[op]:
-                fault = (
-                    f"{chips[op]}, but op {shown(names[first])!r} of the same group {shown(group)!r} has {chips[first]}"
-                )
-                raise InputError(source, f"ops[{op}].chip", fault)
+                same = f"op {shown(names[first])!r} of the same group {shown(group)!r}"
+                raise InputError(source, f"ops[{op}].chip", f"{chips[op]}, but {same} has {chips[first]}")
 
 
 def check_total_bytes(source: object, *sizes: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -23,15 +24,13 @@ MAX_NAME = 1000  # Characters of the longest name.
 MAX_METADATA_DEPTH = 20
 
 
+@dataclass(eq=False, slots=True)
 class Node:
     """A JSON value together with where it stands, so that every complaint can say so."""
 
-    __slots__ = ("field", "source", "value")
-
-    def __init__(self, value: Any, source: object, field: str = ""):
-        self.value = value
-        self.source = source
-        self.field = field
+    value: Any
+    source: object
+    field: str = ""
 
     def fail(self, fault: str) -> NoReturn:
         """Raises `InputError` for this field."""
@@ -152,12 +151,9 @@ def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
             raise InputError(path, "", "is a folder, expected a file")
         if path.exists() and not path.is_file():
             raise InputError(path, "", "is not a regular file")
-        if path.suffix == ".gz":
-            with gzip.open(path, "rb") as stream:
-                data = stream.read(limit + 1)
-        else:
-            with open(path, "rb") as stream:
-                data = stream.read(limit + 1)
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as stream:
+            data = stream.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(path, "", "no such file") from None
     except PermissionError:
@@ -300,18 +296,18 @@ def schema_name(node: Node) -> str:
         node.fail("expected a JSON object with a 'schema' field")
     if "schema" not in node.value:
         node.fail("missing field 'schema'")
-    text = Node(node.value["schema"], node.source, "schema").string()
-    parts = text.split("/")
-    if len(parts) != 3 or parts[0] != "learned-mapping" or parts[2] != "1":
-        Node(text, node.source, "schema").fail(f"expected learned-mapping/NAME/1, got {_shorten(text)}")
-    return parts[1]
+    schema = Node(node.value["schema"], node.source, "schema")
+    found = re.fullmatch("learned-mapping/([^/]*)/1", schema.string())
+    if found is None:
+        schema.fail(f"expected learned-mapping/NAME/1, got {_shorten(schema.value)}")
+    return found[1]
 
 
 def expect_schema(node: Node, schema: str) -> None:
     """Raises `InputError` unless the file is of the kind `schema`."""
     if schema_name(node) != schema:
-        found = node.value["schema"]
-        Node(found, node.source, "schema").fail(f"expected learned-mapping/{schema}/1, got {_shorten(found)}")
+        fault = f"expected learned-mapping/{schema}/1, got {_shorten(node.value['schema'])}"
+        raise InputError(node.source, "schema", fault)
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:

@@ -342,8 +342,7 @@ def varied_buffers(sizes: Sequence[int]) -> list[int]:
     The paper keeps latencies for subsets of at most 8 buffers (Appendix A); the others count as living in HBM. Ties
     go to the buffer that comes first.
     """
-    largest = sorted(range(len(sizes)), key=lambda j: (-sizes[j], j))[:MAX_VARIED]
-    return sorted(largest)
+    return sorted(sorted(range(len(sizes)), key=lambda j: -sizes[j])[:MAX_VARIED])
 
 
 def instruction_latency_table(flop: float, sizes: Sequence[int], machine: Any) -> np.ndarray:

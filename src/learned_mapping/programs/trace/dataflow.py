@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -132,6 +132,14 @@ def flatten(
     return builder.dataflow(arguments, argument_leaves, results)
 
 
+def largest(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Value -> the largest of its bytes, of (value, bytes) pairs, in the order of their values."""
+    found: dict[int, int] = {}
+    for value, amount in pairs:
+        found[value] = max(found.get(value, 0), amount)
+    return found
+
+
 def widths(args: Sequence[Any]) -> AbstractContextManager:
     """A context in which JAX keeps 64-bit elements where the arguments have some."""
     types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
@@ -185,7 +193,7 @@ class _Builder:
             if operation.effect or needed.intersection(operation.outputs):
                 needed.update(operation.inputs)
                 kept.append(operation)
-        unknown = Counter(kind for operation in kept for kind in self.unknown.get(operation.name, ()))
+        unknown = Counter(kind for each in kept for kind in self.unknown.get(each.name, ()))
         return Dataflow(
             self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
             donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
@@ -283,10 +291,10 @@ class _Builder:
         function = called(equation)
         if function is not None:
             return self.enter(equation, function, inputs, scope)
-        in_avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
+        in_avals = [getattr(v.aval, "inner_aval", v.aval) for v in equation.invars]
+        out_avals = [v.aval for v in equation.outvars]
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
         cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # read or written
-        in_avals = [getattr(aval, "inner_aval", aval) for aval in in_avals]
         every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
         outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
         for cell, value in zip(cells, outputs[len(out_avals) :]):
@@ -318,10 +326,9 @@ class _Builder:
 
     def call(self, function: Any, inputs: Sequence[Atom | None], scope: str) -> list[Atom | None]:
         """Inlines a jaxpr, closed or open."""
-        if not isinstance(function, jex.ClosedJaxpr):
-            return self.walk(function, [], inputs, scope)
-        constants = [self.constant(var.aval, self.distinct("constant")) for var in function.jaxpr.constvars]
-        return self.walk(function.jaxpr, constants, inputs, scope)
+        jaxpr = function.jaxpr if isinstance(function, jex.ClosedJaxpr) else function
+        constants = [self.constant(var.aval, self.distinct("constant")) for var in jaxpr.constvars]
+        return self.walk(jaxpr, constants, inputs, scope)
 
     def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         """What is done to a mutable reference: reading or writing all of it changes hands, a part is an operation."""
@@ -349,29 +356,24 @@ class _Builder:
 
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
-        body, length = params["jaxpr"], int(params["length"])
-        first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
+        body, length, carried = params["jaxpr"], int(params["length"]), params["num_carry"]
+        first, second = params["num_consts"], params["num_consts"] + carried
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
-        sequence_avals = [v.aval for v in equation.invars[second:]]
-        element_avals = [v.aval for v in body.jaxpr.invars[second:]]
-        result_avals = [v.aval for v in equation.outvars[params["num_carry"] :]]
-        stacked: list[list[Atom | None]] = [[] for _ in result_avals]
-        stacked_avals = [v.aval for v in body.jaxpr.outvars[params["num_carry"] :]]
+        stacked: list[list[Atom | None]] = [[] for _ in equation.outvars[carried:]]
         for turn in self.rounds(where, length):
             inside = f"{where}.{length - 1 - turn if params['reverse'] else turn}"
             elements = [
-                self.emit("slice", inside, [xs], [whole], [part], {})[0] if isinstance(xs, int) else None
-                for xs, whole, part in zip(sequences, sequence_avals, element_avals)
+                self.emit("slice", inside, [xs], [whole.aval], [part.aval], {})[0] if isinstance(xs, int) else None
+                for xs, whole, part in zip(sequences, equation.invars[second:], body.jaxpr.invars[second:])
             ]
             results = self.call(body, [*fixed, *carry, *elements], inside)
-            carry = results[: params["num_carry"]]
-            for row, result in zip(stacked, results[params["num_carry"] :]):
+            carry = results[:carried]
+            for row, result in zip(stacked, results[carried:]):
                 row.append(result)
-        wholes = [
-            self.emit("concatenate", where, row[::-1] if params["reverse"] else row, [part] * length, [whole], {})[0]
-            for row, part, whole in zip(stacked, stacked_avals, result_avals)
-        ]
-        return [*carry, *wholes]
+        for row, y, ys in zip(stacked, body.jaxpr.outvars[carried:], equation.outvars[carried:]):
+            ordered = row[::-1] if params["reverse"] else row
+            carry += self.emit("concatenate", where, ordered, [y.aval] * length, [ys.aval], {})
+        return carry
 
     def loop(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         """A `while` that counts to a number: as many iterations as it can have, the condition before each."""
@@ -471,7 +473,7 @@ def work_of(
     times = math.prod(size for size in grid if isinstance(size, int))
     unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
     total = 0.0
-    for flop, more in (work_of_equation(equation) for jaxpr in functions for equation in jaxpr.eqns):
+    for flop, more in (work_of_equation(each) for jaxpr in functions for each in jaxpr.eqns):
         total, unknown = total + flop, unknown + more
     return times * total, unknown
 
@@ -501,7 +503,7 @@ def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
     condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     first, fixed = params["cond_nconsts"], params["body_nconsts"]
     makers = {var: equation for equation in condition.eqns for var in equation.outvars}
-    known = dict(zip(condition.invars, [*numbers[:first], *[None] * (len(condition.invars) - first)]))
+    known = dict(zip(condition.invars[:first], numbers))
     waiting, counts = [condition.outvars[0]], []
     while waiting:
         maker = makers.get(waiting.pop())

@@ -2,10 +2,11 @@
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from learned_mapping.programs.trace.dataflow import Dataflow, Operation
+from learned_mapping.programs.trace.dataflow import Dataflow, Operation, largest
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
 VIEWS = frozenset("reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split())
@@ -54,26 +55,24 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
         if is_view and flow.values[source].bytes == flow.values[operation.outputs[0]].bytes:
             view_of[operation.outputs[0]] = source
         else:
-            operations.append(operation)
+            operations.append(operation._replace(inputs=tuple(map(same_as, operation.inputs))))
     results = {same_as(v) for v in flow.outputs if v is not None}
-    recomputed = _recomputed(operations, results, same_as)
-    reads = [_reads(operation, recomputed, same_as) for operation in operations]
-    groups = _groups(flow, operations, reads, results, recomputed)
+    recomputed = _recomputed(operations, results)
+    reads = []  # of each operation: the stored values that it reads, and the bytes of each
+    for operation in operations:
+        read = zip(operation.inputs, operation.read_bytes)
+        stored = [recomputed.get(value, {value: size}) for value, size in read]
+        reads.append(largest(pair for sizes in stored for pair in sizes.items()))
     members: dict[int, list[int]] = {}
     consumed_by: dict[int, set[int]] = {}
-    for i, group in enumerate(groups):
-        if group is not None:
-            members.setdefault(group, []).append(i)
-            for value in reads[i]:
-                consumed_by.setdefault(value, set()).add(group)
+    for i, group in sorted(_groups(flow, operations, reads, results, recomputed).items()):
+        members.setdefault(group, []).append(i)
+        for value in reads[i]:
+            consumed_by.setdefault(value, set()).add(group)
     instructions = []
     for group, ops in members.items():
         inside = {v for i in ops for v in operations[i].outputs}
-        external: dict[int, int] = {}
-        for i in ops:
-            for value, amount in reads[i].items():
-                if value not in inside:
-                    external[value] = max(external.get(value, 0), amount)
+        external = largest(pair for i in ops for pair in reads[i].items() if pair[0] not in inside)
         root = operations[group]
         writes = [v for v in root.outputs if v in results or consumed_by.get(v, set()) - {group}]
         anchor = next((i for i in ops if _is_heavy(operations[i])), group)
@@ -86,7 +85,7 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
                 flop=sum(operations[i].flop for i in ops),
                 reads=external,
                 writes=writes,
-                in_place=(same_as(updates[0].inputs[0]), updates[0].update_bytes) if updates else None,
+                in_place=(updates[0].inputs[0], updates[0].update_bytes) if updates else None,
             )
         )
     return instructions, same_as
@@ -96,35 +95,20 @@ def _is_heavy(operation: Operation) -> bool:
     return operation.kind not in LOOP and operation.kind not in ("broadcast_in_dim", "iota")
 
 
-def _recomputed(
-    operations: list[Operation], results: set[int], same_as: Callable[[int], int]
-) -> dict[int, dict[int, int]]:
+def _recomputed(operations: list[Operation], results: set[int]) -> dict[int, dict[int, int]]:
     """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and what is made of
     nothing but them and scalars."""
     recomputed: dict[int, dict[int, int]] = {}
     for operation in operations:
         if len(operation.outputs) != 1 or operation.outputs[0] in results:
             continue
-        sources = [same_as(v) for v in operation.inputs]
-        from_constants = all(v in recomputed and not recomputed[v] for v in sources) and not _is_heavy(operation)
-        if operation.kind == "broadcast_in_dim" or from_constants:
+        constant = all(recomputed.get(v) == {} for v in operation.inputs)
+        if operation.kind == "broadcast_in_dim" or (constant and not _is_heavy(operation)):
             instead: dict[int, int] = {}
-            for value, amount in zip(sources, operation.read_bytes):
+            for value, amount in zip(operation.inputs, operation.read_bytes):
                 instead.update(recomputed.get(value, {value: amount}))
             recomputed[operation.outputs[0]] = instead
     return recomputed
-
-
-def _reads(
-    operation: Operation, recomputed: dict[int, dict[int, int]], same_as: Callable[[int], int]
-) -> dict[int, int]:
-    """Stored values an operation reads, and the bytes of each."""
-    reads: dict[int, int] = {}
-    for value, amount in zip(operation.inputs, operation.read_bytes):
-        value = same_as(value)
-        for source, part in recomputed.get(value, {value: amount}).items():
-            reads[source] = max(reads.get(source, 0), part)
-    return reads
 
 
 def _groups(
@@ -133,19 +117,21 @@ def _groups(
     reads: list[dict[int, int]],
     results: set[int],
     recomputed: dict[int, dict[int, int]],
-) -> list[int | None]:
-    """For each operation the operation its instruction ends in; None for what is recomputed by its readers."""
+) -> dict[int, int]:
+    """Operation -> the one in which its instruction ends, but for what its readers recompute."""
+    stored = [i for i, own in enumerate(operations) if recomputed.keys().isdisjoint(own.outputs)]
     readers: dict[int, list[int]] = {}
-    for i, own in enumerate(reads):
-        if not (operations[i].outputs and operations[i].outputs[0] in recomputed):
-            for value in own:
-                readers.setdefault(value, []).append(i)
-    groups: list[int | None] = [None] * len(operations)
+    for i in stored:
+        for value in reads[i]:
+            readers.setdefault(value, []).append(i)
+
+    def made(operation: Operation) -> int:
+        return math.prod(flow.values[operation.outputs[0]].shape)
+
+    groups: dict[int, int] = {}
     has_heavy: dict[int, bool] = {}
-    for i in range(len(operations) - 1, -1, -1):
+    for i in reversed(stored):
         operation = operations[i]
-        if operation.outputs and operation.outputs[0] in recomputed:
-            continue
         groups[i] = i
         has_heavy[i] = _is_heavy(operation)
         consumers = [c for v in operation.outputs for c in readers.get(v, [])]
@@ -153,7 +139,6 @@ def _groups(
         if len(targets) != 1 or results.intersection(operation.outputs):
             continue
         target = targets.pop()
-        assert target is not None
         if not _is_heavy(operation):
             joins = not any(operations[c].kind in CLOSED for c in consumers)
         else:
@@ -161,20 +146,12 @@ def _groups(
                 not has_heavy[target]
                 and len(operation.outputs) == 1
                 and not operation.in_place
-                and all(_same_elements(flow, operation, operations[c]) for c in consumers)
+                and all(operations[c].kind in LOOP and made(operations[c]) == made(operation) for c in consumers)
             )
         if joins:
             groups[i] = target
             has_heavy[target] |= _is_heavy(operation)
     return groups
-
-
-def _same_elements(flow: Dataflow, producer: Operation, consumer: Operation) -> bool:
-    """Whether an element-wise consumer makes as many elements as the producer."""
-    if consumer.kind not in LOOP or not consumer.outputs:
-        return False
-    made, used = flow.values[consumer.outputs[0]], flow.values[producer.outputs[0]]
-    return math.prod(made.shape) == math.prod(used.shape)
 
 
 def order_instructions(
@@ -222,16 +199,12 @@ def _sorted(
         for v in instruction.reads:
             if v in writer:
                 after[writer[v]].add(i)
-    updating = set()
+    updating = {writer[result] for _, result in pairs}
     for argument, result in pairs:
-        updating.add(writer[result])
         for reader in readers[argument]:
             if reader != writer[result]:
                 after[reader].add(writer[result])
-    waiting = [0] * len(instructions)
-    for successors in after:
-        for i in successors:
-            waiting[i] += 1
+    waiting = Counter(i for successors in after for i in successors)
 
     def priority(i: int, now: int) -> int:
         return min(now, instructions[i].position) if i in updating else instructions[i].position

@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
-from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, flatten
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, flatten, largest
 from learned_mapping.programs.trace.primitive_costs import PARTIAL_READS
 
 PARAMETER_CHAIN = frozenset(
@@ -59,32 +59,19 @@ def trace(
 
 def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationGraph:
     """The graph of a dataflow of which these values are parameters; see `trace`."""
-    leaves = [*parameters, *flow.constants]
-    held: dict[int, dict[int, int]] = {v: {v: flow.values[v].bytes} for v in leaves}  # value -> bytes of each parameter
-    used = {v for operation in flow.operations for v in operation.inputs}
-    used.update(v for v in flow.outputs if v is not None)
+    held = {v: {v: flow.values[v].bytes} for v in [*parameters, *flow.constants]}  # value -> bytes of each parameter
     uses = Counter(v for operation in flow.operations for v in operation.inputs)
+    outputs = {v for v in flow.outputs if v is not None}
+    used = uses.keys() | outputs
     ops: list[tuple[str, str, float, int, int]] = []  # name, kind, FLOP, bytes of weights, bytes not touched
     tensors: list[tuple[int, int]] = []  # value, producer
     keeps = {*flow.arguments, *flow.outputs, *held}  # what no update may overwrite
     tensor_of: dict[int, int] = {}
     edges: list[tuple[int, int]] = []
-
-    def add_op(name: str, kind: str, flop: float, weights: int, untouched: int, outputs: Sequence[int]) -> None:
-        for value in outputs:
-            if value in used:
-                tensor_of[value] = len(tensors)
-                tensors.append((value, len(ops)))
-        ops.append((name, kind, flop, weights, untouched))
-
-    for value in flow.arguments:
-        if value in used and value not in held:
-            add_op(flow.values[value].name, "input", 0.0, 0, 0, [value])
-    for operation in flow.operations:
-        own: dict[int, int] = {}
-        for value in operation.inputs:
-            for leaf, size in held.get(value, {}).items():
-                own[leaf] = max(own.get(leaf, 0), size)
+    given = [v for v in flow.arguments if v in used and v not in held]
+    inputs = [Operation(flow.values[v].name, "input", 0.0, (), (), (v,)) for v in given]
+    for operation in [*inputs, *flow.operations]:
+        own = largest(pair for value in operation.inputs for pair in held.get(value, {}).items())
         if operation.kind in PARAMETER_CHAIN and operation.inputs and all(v in held for v in operation.inputs):
             for value in operation.outputs:
                 part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES
@@ -101,11 +88,14 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
             if uses[target] == 1 and target not in keeps:
                 untouched = max(flow.values[target].bytes - operation.update_bytes, 0)
                 untouched += max(flow.values[made].bytes - operation.update_bytes, 0)
-        add_op(operation.name, operation.kind, operation.flop, sum(own.values()), untouched, operation.outputs)
+        for value in operation.outputs:
+            if value in used:
+                tensor_of[value] = len(tensors)
+                tensors.append((value, len(ops)))
+        ops.append((operation.name, operation.kind, operation.flop, sum(own.values()), untouched))
     if not ops:
         raise InputError(flow.name, "", "the function computes nothing, or nothing but parameters")
-    outputs = {v for v in flow.outputs if v is not None}
-    distinct = {v for v in parameters if v in used}
+    distinct = used.intersection(parameters)
     names, kinds, flop, weights, untouched = zip(*ops)
     return make_graph(
         name=flow.name,

@@ -73,10 +73,6 @@ Rule = Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], float]
 """FLOP from operands and results (abstract values, with ``shape``) and the equation's parameters."""
 
 
-def _rule(names: Sequence[str] | frozenset[str], rule: Rule) -> dict[str, Rule]:
-    return dict.fromkeys(names, rule)
-
-
 def _contraction(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     (contracted, _), _ = params["dimension_numbers"]
     return 2.0 * _out(results) * math.prod(operands[0].shape[d] for d in contracted)
@@ -163,20 +159,20 @@ def _out(results: Sequence[Any]) -> float:
 
 
 RULES: dict[str, Rule] = {
-    **_rule(TRANSCENDENTAL, lambda operands, results, params: TRANSCENDENTAL_FLOP * _out(results)),
-    **_rule(SERIES, lambda operands, results, params: SERIES_FLOP * _out(results)),
-    **_rule(ELEMENT_WISE - TRANSCENDENTAL, lambda operands, results, params: _out(results)),
-    **_rule(MOVEMENT | MARKS | SILENT, lambda operands, results, params: 0.0),
-    **_rule(REDUCTIONS, lambda operands, results, params: float(sum(elements(o) for o in operands))),
-    **_rule(WINDOW_REDUCTIONS, lambda operands, results, params: _out(results) * _window(params)),
-    **_rule("select_and_scatter select_and_scatter_add select_and_gather_add".split(),
+    **dict.fromkeys(TRANSCENDENTAL, lambda operands, results, params: TRANSCENDENTAL_FLOP * _out(results)),
+    **dict.fromkeys(SERIES, lambda operands, results, params: SERIES_FLOP * _out(results)),
+    **dict.fromkeys(ELEMENT_WISE - TRANSCENDENTAL, lambda operands, results, params: _out(results)),
+    **dict.fromkeys(MOVEMENT | MARKS | SILENT, lambda operands, results, params: 0.0),
+    **dict.fromkeys(REDUCTIONS, lambda operands, results, params: float(sum(elements(o) for o in operands))),
+    **dict.fromkeys(WINDOW_REDUCTIONS, lambda operands, results, params: _out(results) * _window(params)),
+    **dict.fromkeys("select_and_scatter select_and_scatter_add select_and_gather_add".split(),
             lambda operands, results, params: elements(operands[0]) * _window(params)),
     **{name: lambda operands, results, params, update=update: float(elements(operands[min(update, len(operands) - 1)]))
        for name, update in IN_PLACE_UPDATES.items() if name not in MOVEMENT},
     "accum_grad_in_ref": lambda operands, results, params: float(elements(operands[-1])),
     "dot_general": _contraction,
     "ragged_dot_general": _ragged_contraction,
-    **_rule(
+    **dict.fromkeys(
         "scaled_dot scaled_matmul scaled_matmul_wrapper".split(),
         lambda operands, results, params: 2.0 * _out(results) * operands[0].shape[-1],
     ),
@@ -188,8 +184,8 @@ RULES: dict[str, Rule] = {
     ) * _complex(operands[0]),
     "symmetric_product": _matrices(lambda m, n, params: 2 * m * m * n),
     "lu": _matrices(lambda m, n, params: _eliminated(m, n)),
-    **_rule("qr geqrf geqp3".split(), _matrices(lambda m, n, params: 2 * _eliminated(m, n))),
-    **_rule("householder_product ormqr".split(), _reflectors),
+    **dict.fromkeys("qr geqrf geqp3".split(), _matrices(lambda m, n, params: 2 * _eliminated(m, n))),
+    **dict.fromkeys("householder_product ormqr".split(), _reflectors),
     "eigh": _matrices(lambda m, n, params: 9 * n**3),
     "eig": _matrices(
         lambda m, n, params: (25 if params["compute_left_eigenvectors"] or params["compute_right_eigenvectors"] else 10)
@@ -201,13 +197,13 @@ RULES: dict[str, Rule] = {
     "tridiagonal": _matrices(lambda m, n, params: 4 / 3 * n**3),
     "tridiagonal_solve": lambda operands, results, params: 8.0 * _out(results),
     "fft": _fft,
-    **_rule("sort top_k approx_top_k bcoo_sort_indices".split(), _sort),
-    **_rule("random_bits rng_bit_generator rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
+    **dict.fromkeys("sort top_k approx_top_k bcoo_sort_indices".split(), _sort),
+    **dict.fromkeys("random_bits rng_bit_generator rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
             lambda operands, results, params: RANDOM_FLOP * max(params.get("bit_width", 32) / 32, 1) * _out(results)),
-    **_rule("random_split random_fold_in".split(),
+    **dict.fromkeys("random_split random_fold_in".split(),
             lambda operands, results, params: RANDOM_FLOP * sum(nbytes(r) for r in results) / 4),
     "random_gamma": lambda operands, results, params: GAMMA_FLOP * _out(results),
-    **_rule(
+    **dict.fromkeys(
         "bcoo_dot_general bcoo_spdot_general bcoo_dot_general_sampled bcsr_dot_general coo_matvec coo_matmat coo_spmv "
         "coo_spmm csr_matvec csr_matmat csr_spmv csr_spmm".split(),
         _sparse,

@@ -36,7 +36,7 @@ from learned_mapping.programs.program import (
     varied_buffers,
 )
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
-from learned_mapping.programs.trace.fusion import Instruction, fuse, order_instructions
+from learned_mapping.programs.trace.fusion import fuse, order_instructions
 
 ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
 
@@ -80,9 +80,8 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     Raises:
       InputError: no buffer is left.
     """
-    values: list[Value] = []
-    for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist()):
-        values.append(Value(name, () if size <= 8 else (size,), "uint8", size))
+    tensors = zip(graph.tensor_names, graph.tensor_bytes.tolist())
+    values = [Value(name, () if size <= 8 else (size,), "uint8", size) for name, size in tensors]
     inputs, outputs = [list(tensors) for tensors in graph.op_inputs], graph.op_outputs
     arguments, operations = [], []
     for op in graph.topological_order.tolist():
@@ -143,16 +142,6 @@ def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, i
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}
     instructions, updates = order_instructions(instructions, paired)
-    return _assemble(flow, machine, instructions, updates, same_as)
-
-
-def _assemble(
-    flow: Dataflow,
-    machine: Any,
-    instructions: Sequence[Instruction],
-    updates: set[tuple[int, int]],
-    same_as: Callable[[int], int],
-) -> Program:
     argument_of = {result: argument for argument, result in updates}
     last_read = {v: t for t, instruction in enumerate(instructions) for v in instruction.reads}
     results = {same_as(v) for v in flow.outputs if v is not None}
@@ -167,21 +156,19 @@ def _assemble(
             continue
         pair = next(((argument_of[v], v) for v in writes if argument_of.get(v) in reads), None)
         if pair is None and instruction.in_place is not None:
-            target = instruction.in_place[0]
-            written = next(iter(writes), None)
-            free = target in reads and last_read[target] == instruction.position and target not in results
-            if free and written is not None and target not in held:
+            target, written = instruction.in_place[0], next(iter(writes), None)
+            lasts = target in results or target in held or last_read.get(target) != instruction.position
+            if target in reads and written is not None and not lasts:
                 if flow.values[target].bytes == flow.values[written].bytes:
                     pair = (target, written)
         if pair is not None and instruction.in_place is not None and pair[0] == instruction.in_place[0]:
             reads[pair[0]] = writes[pair[1]] = instruction.in_place[1]
-        group = num_groups if pair is not None else NO_ALIAS
+        buffers = []
+        for value, is_output in [*((v, False) for v in reads), *((v, True) for v in writes)]:
+            group = num_groups if pair is not None and value == pair[is_output] else NO_ALIAS
+            buffers.append((tensor_of.setdefault(value, len(tensor_of)), is_output, group))
         num_groups += pair is not None
         touched = [*reads.values(), *writes.values()]
-        buffers = []
-        for value, output in [*((v, False) for v in reads), *((v, True) for v in writes)]:
-            together = pair is not None and value in pair and output == (value == pair[1])
-            buffers.append((tensor_of.setdefault(value, len(tensor_of)), output, group if together else NO_ALIAS))
         table = instruction_latency_table(instruction.flop, touched, machine)
         steps.append(Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table))
     if not steps:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
@@ -61,8 +61,7 @@ def read_stablehlo(
     """
     data = read_bytes(path)
     if not data.startswith(BYTECODE):
-        text = utf8_text(data, path)
-        _check_nesting(text, path)
+        _check_nesting(utf8_text(data, path), path)
     asked = json.dumps({"name": name or Path(path).name.split(".")[0] or "graph", "parameters": list(parameters)})
     command = [sys.executable, "-m", "learned_mapping.programs.trace.stablehlo", asked]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}
@@ -90,10 +89,6 @@ def _check_nesting(text: str, path: object) -> None:
             raise InputError(path, f"line {line}", f"brackets more than {MAX_NESTED} within one another")
 
 
-class _Fault(Exception):
-    """What is wrong with a file, and where."""
-
-
 def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     """The JSON object of the graph."""
     from jax.interpreters.mlir import make_ir_context
@@ -111,18 +106,14 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
                 module = ir.Module.parse(data.decode())
         except Exception as error:
             found = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
-            fault = f"not StableHLO: {found[2] if found else _first(error)}"
-            raise _Fault(f"line {found[1]}" if found else "", fault) from None
+            said = next(filter(str.strip, str(error).splitlines()), type(error).__name__)
+            fault = f"not StableHLO: {found[2] if found else shown(said, 200)}"
+            raise InputError(asked["name"], f"line {found[1]}" if found else "", fault) from None
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 
         flow = _Reader(asked["name"], ir, stablehlo).read(module)
         graph = fold_sources(graph_of_dataflow(flow, flow.arguments_at(asked["parameters"], "--parameters")))
         return graph_to_json(graph)
-
-
-def _first(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return shown(lines[0], 200) if lines else type(error).__name__
 
 
 class _Reader:
@@ -133,18 +124,19 @@ class _Reader:
 
         self.ir, self.dialect, self.name = ir, dialect, name
         self.builder = _Builder(name, 1)
-        self.functions: dict[str, Any] = {}
+        self.place = ""
+
+    def fail(self, fault: str) -> NoReturn:
+        raise InputError(self.name, self.place, fault)
 
     def read(self, module: Any) -> Any:
-        for op in module.body.operations:
-            if op.operation.name == "func.func":
-                self.functions[op.attributes["sym_name"].value] = op
-        names = list(self.functions)
-        if not names:
-            raise _Fault("", "holds no function")
-        main = self.functions["main" if "main" in names else names[0]]
+        found = [op for op in module.body.operations if op.operation.name == "func.func"]
+        if not found:
+            self.fail("holds no function")
+        self.functions = {op.attributes["sym_name"].value: op for op in found}
+        main = self.functions.get("main", found[0])
         if not main.regions[0].blocks:
-            raise _Fault("", "its function has no body")
+            self.fail("its function has no body")
         block = main.regions[0].blocks[0]
         arguments = [self.builder.value(self.aval(a), f"arg{i}") for i, a in enumerate(block.arguments)]
         outputs = self.walk(block, {a: v for a, v in zip(block.arguments, arguments)}, "", 0)
@@ -157,13 +149,13 @@ class _Reader:
 
         kind = value.type
         text = str(kind)
+        if text.startswith("!stablehlo.token"):
+            return object()
         if not text.startswith("tensor<"):
-            if text.startswith("!stablehlo.token"):
-                return object()
-            raise _Fault(self.place, f"a value of type {shown(text)}, expected tensors")
+            self.fail(f"a value of type {shown(text)}, expected tensors")
         tensor = self.ir.RankedTensorType(kind)
         if not tensor.has_static_shape:
-            raise _Fault(self.place, f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
+            self.fail(f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
         element = str(tensor.element_type)
         if element.startswith("!quant.uniform<"):
             element = element.partition("<")[2].partition(":")[0]
@@ -174,14 +166,12 @@ class _Reader:
         try:
             return jax.ShapeDtypeStruct(tuple(tensor.shape), jnp.dtype(element))
         except (TypeError, ValueError):
-            raise _Fault(self.place, f"element type {shown(element)} is not known") from None
-
-    place = ""
+            self.fail(f"element type {shown(element)} is not known")
 
     def walk(self, block: Any, known: dict[Any, int | None], scope: str, depth: int) -> list[int | None]:
         """Lays out a block; returns the values it ends with."""
         if depth > MAX_CALLS:
-            raise _Fault(self.place, f"functions call one another more than {MAX_CALLS} deep")
+            self.fail(f"functions call one another more than {MAX_CALLS} deep")
         for op in block.operations:
             op = op.operation
             dialect, _, kind = op.name.partition(".")
@@ -191,9 +181,9 @@ class _Reader:
             if kind == "return":
                 return inputs
             if len(self.builder.operations) > MAX_OPERATIONS:
-                raise _Fault(self.place, f"more than {MAX_OPERATIONS:,} operations, calls inlined")
+                self.fail(f"more than {MAX_OPERATIONS:,} operations, calls inlined")
             if dialect not in ("stablehlo", "chlo", "func", "mhlo", "sdy"):
-                raise _Fault(self.place, f"{op.name}: operations of StableHLO are read, lower the module to it")
+                self.fail(f"{op.name}: operations of StableHLO are read, lower the module to it")
             for result, value in zip(op.results, self.operation(op, dialect, kind, inputs, known, scope, depth)):
                 known[result] = value
         return []
@@ -205,11 +195,10 @@ class _Reader:
             callee = op.attributes["callee"].value
             function = self.functions.get(callee)
             if function is None or not function.regions[0].blocks:
-                raise _Fault(self.place, f"calls {shown(callee)!r}, which has no body")
+                self.fail(f"calls {shown(callee)!r}, which has no body")
             return self.enter(function.regions[0].blocks[0], inputs, {}, f"{scope}/{callee}".strip("/"), depth)
         if kind == "while":
-            raise _Fault(
-                self.place,
+            self.fail(
                 f"{op.name}: how often it runs is not read from a file; `lmap trace MODULE:FUNCTION` unrolls the loops "
                 "of a JAX function, others are unrolled before they are exported",
             )
@@ -223,10 +212,11 @@ class _Reader:
             return self.enter(function.regions[0].blocks[0], inputs, {}, scope, depth)
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
-            return [
-                self.emit("select_n", scope, [inputs[0], *values], [result] * (len(values) + 1), [result], {})[0]
-                for result, values in zip(results, zip(*branches))
-            ]
+            chosen: list[int | None] = []
+            for result, values in zip(results, zip(*branches)):
+                given, avals = [inputs[0], *values], [result] * (len(values) + 1)
+                chosen += self.builder.emit("select_n", scope, given, avals, [result], {})
+            return chosen
         params: dict[str, Any] = {}
         if kind == "custom_call":
             target = op.attributes["call_target_name"].value
@@ -236,9 +226,6 @@ class _Reader:
         else:
             kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
-        return self.emit(kind, scope, inputs, operands, results, params)
-
-    def emit(self, kind, scope, inputs, operands, results, params) -> list[int]:
         return self.builder.emit(kind, scope, inputs or [None], operands or results, results, params)
 
     def enter(self, block, inputs, known, scope, depth) -> list[int | None]:
@@ -285,8 +272,6 @@ def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:
     """What the parser's process says of a file: 0 and the graph's JSON, or `FAULT` with field, tab and fault."""
     try:
         return 0, json.dumps(_main(asked, data), allow_nan=False)
-    except _Fault as fault:
-        field, text = fault.args
     except InputError as error:
         field, text = error.field, error.fault
     except (MemoryError, RecursionError) as error:

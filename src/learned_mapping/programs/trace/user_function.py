@@ -131,7 +131,19 @@ def _load(spec: str) -> Callable:
     module_name, separator, name = spec.rpartition(":")
     if not separator or not module_name or not name:
         raise InputError(spec, "", "expected MODULE:FUNCTION")
-    found: Any = _import(spec, module_name)
+    path = Path(module_name)
+    if path.suffix == ".py" and not path.is_file():
+        raise InputError(path, "", "no such file")
+    found: Any
+    with told(spec, "cannot be imported"), beside(spec):
+        if path.suffix == ".py":
+            loader = importlib.util.spec_from_file_location(path.stem, path)
+            assert loader is not None and loader.loader is not None
+            found = importlib.util.module_from_spec(loader)
+            sys.modules.setdefault(path.stem, found)
+            loader.loader.exec_module(found)
+        else:
+            found = importlib.import_module(module_name)
     for part in name.split("."):
         with told(spec, "cannot be looked up", name):  # a user's module may answer for itself
             try:
@@ -154,18 +166,3 @@ def beside(spec: str) -> Iterator[None]:
     finally:
         if here in sys.path:
             sys.path.remove(here)
-
-
-def _import(spec: str, module_name: str) -> Any:
-    path = Path(module_name)
-    if path.suffix == ".py" and not path.is_file():
-        raise InputError(path, "", "no such file")
-    with told(spec, "cannot be imported"), beside(spec):
-        if path.suffix != ".py":
-            return importlib.import_module(module_name)
-        loader = importlib.util.spec_from_file_location(path.stem, path)
-        assert loader is not None and loader.loader is not None
-        module = importlib.util.module_from_spec(loader)
-        sys.modules.setdefault(path.stem, module)
-        loader.loader.exec_module(module)
-        return module

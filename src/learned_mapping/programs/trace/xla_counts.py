@@ -41,9 +41,8 @@ REASONS = {
     **dict.fromkeys("convert_element_type bitcast_convert_type reduce_precision".split(),
                     "XLA counts one per element, we none"),
     **dict.fromkeys("integer_pow square clamp".split(), "XLA counts every multiplication and comparison"),
-    **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack".split(),
-                    "XLA counts the arithmetic of indices"),
-    **dict.fromkeys(("scatter", *(f"scatter-{kind}" for kind in "add mul sub min max".split())),
+    **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack scatter "
+                    "scatter-add scatter-mul scatter-sub scatter-min scatter-max".split(),
                     "XLA counts the arithmetic of indices"),
     "conv_general_dilated": "XLA leaves out the border's padding; we count it as data",
     "ragged_dot_general": "XLA multiplies every row with every group's matrix on the CPU",
