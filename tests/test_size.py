@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9205,  # 9,190 before MMapBench went on from what stands
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
-    "tests": 21124,  # 21,045 before `lmap verify` had tests
+    "tests": 21129,  # 21,045 before `lmap verify` had tests
 }
 
 

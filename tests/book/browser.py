@@ -97,7 +97,7 @@ class Browser:
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
 
     def open(self, address: str) -> None:
-        """Goes to an address and waits until the page has loaded."""
+        """Goes to an address and waits until the page has loaded and has not changed for a fifth of a second."""
         self.events.clear()
         self.call("Page.navigate", url=address)
         end = time.monotonic() + self.timeout
@@ -106,6 +106,11 @@ class Browser:
                 raise RuntimeError(f"{address} did not load")
             self.run("1")
             time.sleep(0.02)
+        self.run(
+            "new Promise((done) => { let quiet = setTimeout(done, 200);"
+            " new MutationObserver(() => { clearTimeout(quiet); quiet = setTimeout(done, 200); })"
+            ".observe(document, {subtree: true, childList: true, attributes: true}); setTimeout(done, 2000); })"
+        )
 
     def key(self, name: str, code: int) -> None:
         """Presses a key, such as ``ArrowRight`` with its virtual code 39."""
