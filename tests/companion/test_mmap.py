@@ -179,13 +179,17 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
     small = AgentConfig(games=16, moves=64, cold_games=4, simulations=2, width=16, latent=8, id_width=2, batch=16,
                         updates=2, unroll=1, replay=4000, evaluation_games=1, iterations=4)  # fmt: skip
     monkeypatch.setattr(mmap_runs, "solve", lambda program, *_, **__: learn(program, config=small))
-    result = mmap_runs.run_method("muzero", "rnn_0", {"samples": 80}, 0)
+    result = mmap_runs.run_method("muzero", "rnn_0", {"samples": 80, "games": 3}, 0)
     assert result["valid"] and result["samples"] > 0 and result["updates"] == 8
     assert result["log"][-1]["games"] == result["samples"] and result["best_found"] >= result["costs"]["return"] - 1e-9
     program, _ = mmap_runs.load("rnn_0")
     again = mmap_runs.judged(program, mmap_runs.replayed(program, result["actions"]))
     assert again["valid"] and again["costs"] == result["costs"]
     assert max(value for _, value, _ in result["stages"]) <= result["costs"]["return"]
+    assert [game[:3] for game in result["games"][::2]] == [result["stages"][0], result["stages"][-1]]
+    for _, value, latency_s, actions in result["games"]:
+        costs = mmap_runs.judged(program, mmap_runs.replayed(program, actions))["costs"]
+        assert [costs["return"], costs["latency_s"]] == pytest.approx([value, latency_s])
     monkeypatch.setattr(mmap_runs, "num_buffers", lambda name: 174)
     monkeypatch.setattr(mmap_runs, "decisions_of", lambda name, actions: 174)
     config = {"seconds": 1.0, "program": "0" * 16}

@@ -7,6 +7,7 @@ from typing import Any
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.mmap.compiler import AGENT, HBM, ON_PRICES, SEARCH, WORST, XLA, trained
 from learned_mapping.companion.mmap.runs import load, replayed
+from learned_mapping.companion.mmap.stages import games_of
 from learned_mapping.companion.table import Record
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
@@ -44,6 +45,8 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
     program, own = load(instance)
     if method in (HBM, XLA):
         return own if method == XLA else all_dropped(program)
+    if "game" in config:
+        return replayed(program, games_of(instance, config["seconds"])[config["game"]][-1])
     if method == AGENT:
         return replayed(program, trained(instance, config, seed)["actions"])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}

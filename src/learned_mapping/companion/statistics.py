@@ -182,3 +182,8 @@ def percentiles(samples: np.ndarray) -> tuple[float, float]:
     tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(samples, [tail, 100 - tail])
     return float(low), float(high)
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
+    """Pearson's correlation; None of fewer than three, and where one side does not vary."""
+    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

@@ -45,12 +45,12 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
 
 
 def test_every_game_is_a_dot():
-    """Would catch axes that are swapped, seconds drawn as milliseconds, and a group in the other's row."""
+    """Would catch axes that are swapped, cycles drawn as millions of them, and a group in the other's row."""
     rows = []
     for name, group in (("a", "best"), ("b", "worst")):
-        rows += [row(name, "muzero", "latency_s", 0.002 * i, group=group, **{"return": 0.1 * i}) for i in (1, 2, 3)]
+        rows += [row(name, "muzero", "cycles", 2e6 * i, group=group, **{"return": 0.1 * i}) for i in (1, 2, 3)]
         rows += [row(name, "muzero", "correlation", -0.5, group=group)]
-        rows += [row(name, "muzero", "rank_correlation", None, group=group), row(name, "muzero", "games", 9.0)]
+        rows += [row(name, "muzero", "near_correlation", None, group=group), row(name, "muzero", "games", 9.0)]
     figure = return_against_latency(rows)
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
     for axes in figure.axes:

@@ -86,7 +86,7 @@ def test_it_learns() -> None:
     assert found.metrics["updates"] == 480
     assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
     assert found.metrics["best_found"] >= found.metrics["return"] >= found.metrics["own_return"] - 1e-9
-    numbers, returns, _ = zip(*found.stages)
+    numbers, returns, *_ = zip(*found.stages)
     assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= found.samples
     assert max(returns) <= found.metrics["return"] and returns[-1] > returns[0]
 

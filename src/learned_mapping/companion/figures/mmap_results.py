@@ -140,12 +140,12 @@ def return_against_latency(rows: Rows) -> Figure:
     groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
     figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
-    words = {"correlation": "r", "rank_correlation": "ranks"}
+    words = {"correlation": "r", "near_correlation": "near"}
     for line, (group, programs) in zip(grid, groups.items()):
         for axes in line[len(programs) :]:
             axes.set_visible(False)
         for axes, (name, shown) in zip(line, programs.items()):
-            points = np.array([(row["return"], 1e3 * row["value"]) for row in shown if row["metric"] == "latency_s"])
+            points = np.array([(row["return"], 1e-6 * row["value"]) for row in shown if row["metric"] == "cycles"])
             colours = STAGES(np.linspace(0.25, 1.0, len(points)))
             axes.scatter(*points.T, s=24, c=colours, edgecolor=INK, linewidth=0.4)
             numbers = {row["metric"]: row["value"] for row in shown if row["value"] is not None}
@@ -154,7 +154,7 @@ def return_against_latency(rows: Rows) -> Figure:
             axes.text(0.97, 0.95, "\n".join(corner), transform=axes.transAxes, ha="right", va="top", fontsize=8)
             axes.tick_params(labelsize=7)
     figure.supxlabel(RETURN, fontsize=9.5)
-    figure.supylabel("latency (ms)", fontsize=9.5)
+    figure.supylabel("million cycles", fontsize=9.5)
     return figure
 
 

@@ -17,7 +17,8 @@ from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.display import Html, grid, listing, number
 from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest
-from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, pearson, runs_of_agent
+from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, runs_of_agent
+from learned_mapping.companion.statistics import pearson
 from learned_mapping.companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
 
 PROGRAMS = (

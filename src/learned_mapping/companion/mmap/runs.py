@@ -72,11 +72,13 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
     Args:
       method: any of `mmap.methods`, or `XLA`.
-      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping.
+      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping;
+        ``games``, how many games from all along a training to have.
 
     Returns:
       The record. Of the agent it has the metrics of `LEARNING`, the learning curve ``log``, ``stages`` (number, return
-      and latency of games from all along the training) and ``actions``, a digit per buffer, which `replayed` plays.
+      and latency of games from all along the training) and ``actions``, a digit per buffer, which `replayed` plays;
+      ``games`` are stages with their actions, evenly spread over them.
 
     Raises:
       InputError: the program is not the one that the run was planned for.
@@ -93,6 +95,9 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if config.get("keep"):
         names = ("action", "offset", "start", "end")
         record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
+    if config.get("games"):
+        spread = np.linspace(0, len(result.stages) - 1, config["games"]).astype(int)
+        record["games"] = [list(result.stages[i]) for i in spread]
     return record
 
 
@@ -112,7 +117,7 @@ def learner_record(program: Program, result: Any, *, exact: bool = True) -> dict
     return searcher_record(program, result, exact=exact) | {
         **{name: result.metrics[name] for name in LEARNING if name in result.metrics},
         "log": thinned(result.log),
-        "stages": [list(stage) for stage in result.stages],
+        "stages": [list(stage[:3]) for stage in result.stages],
         "actions": "".join(map(str, result.solution.action.tolist())),
     }
 

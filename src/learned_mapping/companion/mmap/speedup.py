@@ -1,13 +1,11 @@
-"""Paper 1's Tables 3, 4 and 5 and Figures 6, 8 and 10: searches against the compiler's mapping of the sixty programs.
+"""Paper 1's Tables 3 and 4 and Figures 8 and 10: searches against the compiler's mapping of the sixty programs.
 
 Latencies are those of our model. ``speedup`` is over the compiler's mapping (``xla``); `mmap.runs`
 says how it is timed. ``prod`` is the better of the agent's and the compiler's mapping, run for run;
 ``edit-search-prod`` that of the edit search, ``greedy-tuned-prod`` that of the tuned rule.
 
-Figure 6 asks whether a larger return means a shorter latency, as the paper does: ten games from the stages of one
-training run of the agent, on the three best and three worst programs of Table 4. Random first games are among them and
-can make Pearson's correlation alone, so the rank correlation stands beside it. Figure 8 shows the agent's best game of
-Table 3 on the paper's program, AlexNet, and marks the tensor that it gives most separate stays in fast memory.
+Figure 8 shows the agent's best game of Table 3 on the paper's program, AlexNet, and marks the tensor that it gives most
+separate stays in fast memory.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,10 +45,6 @@ AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
 SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others have one.
 NAMED = 6  # Programs at each end of Table 4.
 AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
-
-GROUPS, ENDS = ("best", "worst"), 3
-"""Of programs in Table 4, and how many of each are in Figure 6."""
-SOLUTIONS = 10  # Games of a training that Figure 6 draws, where it has so many.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
 SHARE = 0.02
@@ -229,47 +223,6 @@ def assemble_fig10(profile: str, records: list[Record]) -> Record:
         others = results.select(table, instance=leader["instance"], metric="speedup")
         found += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
     return from_part(table, found + runs.learned(table))
-
-
-def groups(table: Record) -> dict[str, str]:
-    """Program -> group, of the `ENDS` first of each group of a result of `mmap.table4`."""
-    shown = {group: results.select(table, method=leading(table), metric="speedup", group=group) for group in GROUPS}
-    return {each["instance"]: group for group, found in shown.items() for each in found[:ENDS]}
-
-
-def assemble_fig6(profile: str, records: list[Record]) -> Record:
-    """Return and latency of `SOLUTIONS` games of trainings in `mmap.table3`, and two correlations."""
-    from scipy.stats import rankdata
-
-    table, made = results.load("mmap.table3", profile), []
-    for name, group in groups(results.load("mmap.table4", profile)).items():
-        about = [each for each in results.select(table, instance=name, method=AGENT) if each.get("stages")]
-        if not about:
-            continue
-        stages = about[0]["stages"]
-        chosen = np.unique(np.linspace(0, len(stages) - 1, min(SOLUTIONS, len(stages))).astype(int))
-        points = np.array([stages[i][1:] for i in chosen])
-        for i in chosen:
-            number, value, latency = stages[i]
-            made.append(row(name, AGENT, "latency_s", latency, n=1, group=group, game=number, **{"return": value}))
-        found = {"correlation": pearson(*points.T), "rank_correlation": pearson(*rankdata(points, axis=0).T)}
-        made += rows(name, AGENT, found, n=len(points), group=group)
-        made += [each for each in runs.learned(table) if (each["instance"], each["method"]) == (name, AGENT)]
-    return from_part(table, made)
-
-
-def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
-    """Pearson's correlation; None of fewer than three, and where one side does not vary."""
-    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
-
-
-def assemble_table5(profile: str, records: list[Record]) -> Record:
-    """The correlations of `mmap.fig6` beside the speedups of `mmap.table4`."""
-    figure, table = results.load("mmap.fig6", profile), results.stored("mmap.table4", profile)
-    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + runs.learned(figure)
-    for name in dict.fromkeys(each["instance"] for each in found) if table else ():
-        found += results.select(table, instance=name, method=AGENT, metric="speedup")
-    return from_part(figure, found)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,15 @@ SECONDS = 10.0
 """Of training unless told otherwise."""
 
 
+class Stage(NamedTuple):
+    """A whole game of a training, good or bad."""
+
+    number: int  # Of the game, from 1.
+    value: float  # Its return.
+    latency_s: float
+    actions: str  # A digit per buffer.
+
+
 @dataclass(frozen=True)
 class LearnedResult(Result):
     """A `Result` with what learning adds. The solution is the best whole game of the agent alone. Further metrics:
@@ -35,8 +44,8 @@ class LearnedResult(Result):
 
     log: tuple[dict[str, Any], ...] = ()
     """The learning curve, a row per iteration; columns as in `MMapAgent._row`."""
-    stages: tuple[tuple[int, float, float], ...] = ()
-    """Number, return and latency in seconds of whole games from all along the training."""
+    stages: tuple[Stage, ...] = ()
+    """Whole games from all along the training."""
 
 
 def solve(
@@ -130,8 +139,8 @@ def _result(
     stages: Sequence[tuple[int, np.ndarray]] = (),
 ) -> LearnedResult:
     mapping, found = _told(program, actions)
-    told = [(number, _told(program, stage)[1]) for number, stage in stages]
+    told = [(number, _told(program, game)[1], "".join(map(str, game))) for number, game in stages]
     return LearnedResult(
         mapping, found | metrics, budget.curve(), budget.samples, budget.seconds, log=rows,
-        stages=tuple((number, costs["return"], costs["latency_s"]) for number, costs in told),
+        stages=tuple(Stage(number, costs["return"], costs["latency_s"], game) for number, costs, game in told),
     )  # fmt: skip

@@ -1,0 +1,96 @@
+"""Paper 1's Figure 6 and Table 5: whether a larger return means fewer cycles, by the compiler's own count.
+
+As in the paper, ten games from all along one training of the agent, on the programs that gain most by it and those that
+gain least: of those in `mmap.compiler`, by the compiler's cycles. The compiler prices each game's mapping; the wait for
+late copies is added, as there. Early games are near random and can make Pearson's correlation alone. Beside it stand
+Spearman's, and Pearson's of the games near the best one.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learned_mapping.companion import results
+from learned_mapping.companion.artifact import Run
+from learned_mapping.companion.mmap import runs
+from learned_mapping.companion.mmap.compiler import price_run
+from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS
+from learned_mapping.companion.records import read_record
+from learned_mapping.companion.statistics import pearson
+from learned_mapping.companion.table import Record, Row, assembled, by, from_part, row, rows
+from learned_mapping.errors import InputError
+
+ENDS = 3  # Programs that gain most, and as many that gain least.
+GAMES = 10
+NEAR = 0.05
+"""Of return: a game is near the best one if it is behind by no more."""
+
+
+def groups(profile: str) -> dict[str, str]:
+    """Program -> ``best`` or ``worst``, by the agent's speedups in the result of `mmap.compiler`; none without it."""
+    table = results.stored("mmap.compiler", profile)
+    found = results.select(table, method=AGENT, metric="speedup_stalled") if table else []
+    ranked = sorted((r for r in found if r["instance"] != "all"), key=lambda r: r["value"], reverse=True)
+    names = [each["instance"] for each in ranked]
+    return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:][-ENDS:], "worst")
+
+
+def training_run(instance: str, seconds: float) -> Run:
+    """A training that keeps its games."""
+    return runs.plan_run(AGENT, instance, {"seconds": seconds, "games": GAMES})
+
+
+def plan_fig6(profile: str, seeds: int) -> list[Run]:
+    """A training on each program, then the prices of its games, which wait for the compiler."""
+    seconds, names = AGENT_SECONDS.get(profile), list(groups(profile))
+    if seconds is None:
+        return []
+    priced = [price_run(AGENT, name, {"seconds": seconds, "game": game}) for name in names for game in range(GAMES)]
+    return [*(training_run(name, seconds) for name in names), *priced]
+
+
+def games_of(instance: str, seconds: float) -> list[list]:
+    """Number, return, latency in seconds and actions of the games that a training kept; raises `InputError` where it
+    has not run."""
+    record = read_record(results.runs_path("mmap.fig6", "full"), training_run(instance, seconds))
+    if record is None:
+        raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.fig6 --profile full --long` trains it")
+    return record["result"]["games"]
+
+
+def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
+    """Return and cycles of each game, and how the two go together on each program."""
+    trained = {record["instance"]: record["result"] for record in records if "game" not in record["config"]}
+    priced = by((r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance")
+    made: list[Row] = []
+    for name, group in groups(profile).items():
+        prices = {r["config"]["game"]: r["result"]["stalled_cycles"] for r in priced.get(name, ())}
+        if len(prices) < GAMES:
+            continue
+        games = {number: (value, prices[i]) for i, (number, value, *_) in enumerate(trained[name]["games"])}
+        for number, (value, cycles) in games.items():
+            made.append(row(name, AGENT, "cycles", cycles, n=1, group=group, game=number, **{"return": value}))
+        points = np.array(list(games.values()))
+        made += correlations(name, group, points)
+        made += runs.learning_rows(name, AGENT, [trained[name]])
+    return assembled(made) | runs.counted(list(records))
+
+
+def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
+    """Of (return, cycles) [games, 2]; ``near`` where the return is within `NEAR` of the largest."""
+    from scipy.stats import rankdata
+
+    near = points[points[:, 0] >= points[:, 0].max() - NEAR]
+    found = {"correlation": pearson(*points.T), "rank_correlation": pearson(*rankdata(points, axis=0).T)}
+    made = rows(name, AGENT, found, n=len(points), group=group)
+    return [*made, row(name, AGENT, "near_correlation", pearson(*near.T), n=len(near), group=group)]
+
+
+def assemble_table5(profile: str, records: Sequence[Record]) -> Record:
+    """The correlations of `mmap.fig6` beside the agent's speedups in `mmap.compiler`."""
+    figure, table = results.load("mmap.fig6", profile), results.stored("mmap.compiler", profile)
+    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + runs.learned(figure)
+    for name in dict.fromkeys(each["instance"] for each in found) if table else ():
+        [speed] = results.select(table, instance=name, method=AGENT, metric="speedup_stalled")
+        found.append(speed | {"metric": "speedup"})
+    return from_part(figure, found)
