@@ -1,11 +1,11 @@
-"""The runs of `mmap.compiler`: a mapping of a compiled program, priced by the compiler; and a search on its prices."""
+"""The runs of `mmap.compiler`: a mapping of a compiled program, priced by the compiler; and play on its prices."""
 
 import functools
 from dataclasses import replace
 from typing import Any
 
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.mmap.compiler import AGENT, HBM, ON_PRICES, SEARCH, WORST, XLA, trained
+from learned_mapping.companion.mmap.compiler import AGENT, HBM, ON_PRICES, WORST, XLA, trained
 from learned_mapping.companion.mmap.runs import load, replayed
 from learned_mapping.companion.mmap.stages import games_of
 from learned_mapping.companion.table import Record
@@ -63,7 +63,7 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     """
     found, cache = origin(instance)
     if "rounds" in config:
-        return play_on_prices(found, cache, config, seed)
+        return play_on_prices(found, cache, method, config, seed)
     mapping = mapping_of(method, instance, config, seed)
     return judge(found, cache, method, mapping, exact=method not in PLANS)
 
@@ -89,15 +89,15 @@ def judge(
     return told | _told(program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"])
 
 
-def play_on_prices(found: Any, cache: Any, config: dict[str, Any], seed: int) -> Record:
-    """Lets a search play on the compiler's prices in ``rounds`` of ``seconds`` each, with a share of the fast memory,
+def play_on_prices(found: Any, cache: Any, method: str, config: dict[str, Any], seed: int) -> Record:
+    """Lets a method of `ON_PRICES` play in ``rounds`` of ``seconds`` each, with a share of the fast memory,
     ``headroom``, left free: the best mapping that fits at its own offsets. `found` and `cache` are as of `judge`."""
     best, rounds = {}, []
     for number in range(config["rounds"]):
         game = refined(found, cache)
         game = game.with_memory(fast_bytes=round(game.fast_bytes * (1 - config["headroom"])))
-        mapping = solve(game, SEARCH, seed=seed + number, cpu=True, seconds=config["seconds"]).solution
-        judged = judge(found, cache, ON_PRICES, mapping, game=game)
+        mapping = solve(game, ON_PRICES[method], seed=seed + number, cpu=True, seconds=config["seconds"]).solution
+        judged = judge(found, cache, method, mapping, game=game)
         if not judged["failed"]:
             rounds.append([judged["stalled_cycles"], judged["fast_bytes"]])
             judged["rank"] = [judged["fast_bytes"] > found.program.fast_bytes, judged["stalled_cycles"]]

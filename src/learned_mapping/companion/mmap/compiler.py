@@ -35,17 +35,18 @@ PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm
 """Where the search plays on the compiler's prices."""
 HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"
 EVOLUTION = "evolution-policy"
-ON_PRICES = "edit-search-priced"
-"""Plays in rounds: after each the compiler prices its mapping, and the tables take the prices over (`refined`)."""
+ON_PRICES = {"edit-search-priced": SEARCH, "muzero-priced": AGENT}
+"""What plays in rounds -> what plays each: after it the compiler prices the mapping, and the tables take the prices
+over (`refined`)."""
 SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
-PRODS = {SEARCH: "edit-search-prod", ON_PRICES: "edit-search-priced-prod", AGENT: "prod"}
+PRODS = {SEARCH: "edit-search-prod", AGENT: "prod"} | {method: f"{method}-prod" for method in ON_PRICES}
 """A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's
 also where ours does not fit at offsets of the compiler's own choice."""
 LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
 ROUNDS, HEADROOM = 4, 0.125
-"""Rounds of `ON_PRICES`, each with the seconds of `SEARCH`, and the share of the fast memory that
-it leaves free: the compiler packs less tightly than the game."""
+"""Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs less tightly than
+the game. A round of the search has the plain one's seconds; the agent's rounds have the plain agent's together."""
 CANDIDATES, CANDIDATE_SECONDS = 10, 1.5
 WORST = 3
 """Instructions that a record names: those on which tables and compiler differ most."""
@@ -71,8 +72,14 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
         runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
     candidate = {"seconds": CANDIDATE_SECONDS, "candidate": True}
     runs += [price_run(SEARCH, name, candidate, seed) for name in SMALL[: len(names)] for seed in range(CANDIDATES)]
-    priced = {**LIMITS[SEARCH], "rounds": ROUNDS, "headroom": HEADROOM}
-    return runs + [price_run(ON_PRICES, name, priced) for name in PRICED if name in names]
+    seconds = dict(zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS.get(profile, 0.0) / ROUNDS)))
+    rounds = {"rounds": ROUNDS, "headroom": HEADROOM}
+    return runs + [
+        price_run(method, name, {"seconds": limit, **rounds})
+        for method, limit in seconds.items()
+        for name in PRICED
+        if name in names and limit
+    ]
 
 
 def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -179,13 +186,16 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
 
 
 def same_program_rows(made: Sequence[Row]) -> list[Row]:
-    """Mean speedups, with the wait for late copies, of the search on the compiler's prices, and of
-    the plain one on the same programs."""
+    """Mean speedups, with the wait for late copies, of what plays on the compiler's prices, and of the plain search and
+    agent on the same programs."""
     stalled = [r for r in made if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
-    names = {r["instance"] for r in stalled if r["method"] == ON_PRICES}
-    shown = by((r for r in stalled if r["instance"] in names), "method")
-    means = {m: [r["value"] for r in shown[m]] for m in (PRODS[SEARCH], PRODS[ON_PRICES]) if m in shown}
-    return [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
+    found = []
+    for method, plain in ON_PRICES.items():
+        names = {r["instance"] for r in stalled if r["method"] == method}
+        shown = by((r for r in stalled if r["instance"] in names), "method")
+        means = {m: [r["value"] for r in shown[m]] for m in (PRODS[plain], PRODS[method]) if m in shown}
+        found += [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
+    return found
 
 
 def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
@@ -214,7 +224,7 @@ SPEEDS = {
     "speedup_model": "by our latency model",
     "speedup_model_stalled": "by our latency model, with the wait for late copies",
 }
-SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", "edit-search-priced", "muzero", "prod")
+SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", *ON_PRICES, "muzero", "prod")
 
 
 def speed_tables(result: Record) -> Html:
