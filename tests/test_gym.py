@@ -7,7 +7,9 @@ import pytest
 
 import learned_mapping as lm
 from learned_mapping.companion.mmap.tables import workload
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.instance import Instance
 from mmap_games import hard_program
@@ -108,3 +110,53 @@ def test_a_stock_learner_learns_alexnet():
         observation, _, over, _, info = env.step(int(action))
     assert info["return"] > 0.40
     assert lm.mmap.validate(env.unwrapped.program, env.unwrapped.solution, exact=True).valid
+
+
+@pytest.mark.parametrize("kind, wrong", [
+    ("MMap", (3, -1, 0.5, [0, 1])),
+    ("Chips", ([99] * 24, [-1] * 24, [np.nan] * 24, [0] * 23)),
+    ("Regal", ([99] * 144, [-1] * 144, [0.5] * 144, [0] * 143)),
+])  # fmt: skip
+def test_an_action_that_is_none_is_refused(kind, wrong):
+    """Catches an agent off by one that would train on chips, bins or moves it never chose."""
+    env = made(kind).unwrapped
+    env.reset(seed=0)
+    for action in wrong:
+        with pytest.raises(InputError, match="action: expected one of"):
+            env.step(np.array(action))
+    env.step(env.action_space.sample())
+
+
+def test_a_graph_is_scheduled_and_anything_else_is_refused():
+    """Catches an attribute that is missing deep inside where a path or a graph came in place of a program."""
+    assert lm.mmap.solve(GRAPH, "greedy", seed=0).metrics["return"] >= 0
+    assert gymnasium.make("learned_mapping/MMap-v0", instance=GRAPH).reset()[0].shape
+    program, partition = hard_program(1, 30), lm.mcm.solve(GRAPH, "greedy-naive", chips=2).solution
+    for call, wanted in (
+        (lambda: lm.mmap.solve("a.json", "greedy"), "a Program, got a str"),
+        (lambda: lm.mmap.validate(GRAPH, None), "a Program, got a ComputationGraph"),
+        (lambda: lm.mcm.solve(program, "greedy-naive"), "a ComputationGraph, got a Program"),
+        (lambda: lm.mcm.validate(program, partition), "a ComputationGraph, got a Program"),
+        (lambda: lm.regal.solve(program, "brkga"), "a ComputationGraph, got a Program"),
+        (lambda: gymnasium.make("learned_mapping/Regal-v0", instance="a.json"), "a ComputationGraph, got a str"),
+        (lambda: lm.mcm.solve(GRAPH, "random", seed=-1), "a whole number from 0 on, got -1"),
+        (lambda: lm.mcm.solve(GRAPH, "random", seed=1.5), "a whole number from 0 on, got 1.5"),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            call()
+
+
+def test_what_takes_no_time_is_the_best_there_is():
+    """Catches a run of no seconds counted as one that cannot run, and a share of no seconds."""
+    ops, edges = range(6), range(5)
+    graph = make_graph(
+        name="none", op_names=[f"op{i}" for i in ops], op_kinds=["add"] * 6, op_flop=[0] * 6, op_seconds=[0.0] * 6,
+        tensor_names=[f"t{i}" for i in ops], tensor_producer=list(ops), tensor_bytes=[1000] * 6,
+        edge_tensor=list(edges), edge_consumer=[i + 1 for i in edges],
+    )  # fmt: skip
+    found = lm.mcm.solve(graph, "random", chips=4, samples=200)
+    assert found.metrics["runtime_s"] == 0.0 and found.metrics["throughput"] > 1e20
+    assert lm.mcm.validate(graph, found.solution).costs["throughput"] == found.metrics["throughput"]
+    env = gymnasium.make("learned_mapping/Regal-v0", instance=graph, evaluations=200)
+    env.reset(seed=0)
+    assert np.isfinite(env.step(env.action_space.sample())[1])

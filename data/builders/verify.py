@@ -10,6 +10,7 @@ from learned_mapping.companion import results
 from learned_mapping.companion.datasets import registry
 from learned_mapping.companion.datasets.manifest import FILE_NAME, Item
 from learned_mapping.companion.datasets.registry import DataSet, bytes_of, files_of
+from learned_mapping.companion.mmap import bench
 from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
@@ -98,7 +99,7 @@ def verify_results() -> Verdict:
 def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
     sets = (each.path for each in registry.SETS.values())
-    taken = [results.results_folder("full"), data_folder() / "builders", *sets]
+    taken = [results.results_folder("full"), data_folder() / "builders", data_folder() / "bench", *sets]
     present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
     faults = _json_faults(path for path in present if path.name != registry.CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
@@ -137,6 +138,36 @@ def _network_faults(path: Path) -> list[str]:
     return []
 
 
+def verify_bench() -> Verdict:
+    """MMapBench: every best known mapping is the one that was entered, valid, worth what the table says and no more
+    than its bound."""
+    present = files_of(data_folder() / "bench")
+    try:
+        table = bench.standings()
+        faults = [f"bench/{name}: {fault}" for name, row in table.items() if (fault := _standing_fault(row))]
+    except InputError as error:
+        table, faults = {}, [_relative(error)]
+    expected = {bench.TABLE, registry.CARD, *(f"{name}{bench.MAPPING}" for name in table)}
+    faults += [f"{_name(path)}: is not in the table" for path in present if path.name not in expected]
+    return Verdict("bench", len(table), len(present), bytes_of(present), tuple(faults))
+
+
+def _standing_fault(row: bench.Standing) -> str:
+    """What is wrong with a line of the table, nothing where it is as its mapping."""
+    try:
+        program = bench.load(row.program)
+        if program.digest != row.digest:
+            return f"is of a program of digest {row.digest[:16]}, that is {program.digest[:16]}"
+        scored = bench.score(program, bench.best_mapping(program))
+    except InputError as error:
+        return ": ".join(part for part in (error.field, error.fault) if part)
+    if not scored.valid:
+        return scored.violation
+    if abs(scored.value - row.best) > bench.SAME:
+        return f"its mapping returns {scored.value:.9g}, the table says {row.best:.9g}"
+    return ""
+
+
 def verify_sizes() -> Verdict:
     """Together the files fit into a repository, and each is small enough to be looked at."""
     present = files_of(data_folder())
@@ -152,7 +183,7 @@ def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
     """A verdict per set; with `everything` also on results, other files and sizes."""
     yield from map(verify_set, sets)
     if everything:
-        yield from (verify_results(), verify_other_files(), verify_sizes())
+        yield from (verify_results(), verify_bench(), verify_other_files(), verify_sizes())
 
 
 def _name(path: Path) -> str:

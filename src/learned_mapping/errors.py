@@ -33,6 +33,12 @@ class InputError(LearnedMappingError):
         super().__init__(": ".join(part for part in parts if part))
 
 
+def expect_type(value: object, kind: type, source: str) -> None:
+    """Raises `InputError` unless an argument, named `source`, is of this type."""
+    if not isinstance(value, kind):
+        raise InputError(source, "", f"expected a {kind.__name__}, got a {type(value).__name__}")
+
+
 class MissingNetworkError(InputError):
     """A method asks a trained network that is not there."""
 

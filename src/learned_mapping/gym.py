@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from learned_mapping.budget import Budget
 from learned_mapping.drawn import DrawnOn
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import PartitionEnv
@@ -27,6 +28,7 @@ from learned_mapping.mcm.methods import PROBLEM as PARTITIONING
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.draw import picture as draw_mapping
+from learned_mapping.mmap.methods import PROBLEM as MAPPING
 from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.search import mapping_of
@@ -68,6 +70,16 @@ class _Mapping(gymnasium.Env):
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
+def _checked(space: Space, action: Any) -> np.ndarray:
+    """An action as its space has it; raises `InputError` where it is none of it."""
+    array = np.asarray(action)
+    if array.dtype.kind in "iu" and array.size == np.prod(space.shape, dtype=int):
+        array = array.reshape(space.shape)
+        if space.contains(array.astype(space.dtype) if space.shape else int(array)):
+            return array
+    raise InputError("action", "", f"expected one of {space}, got {str(action)[:60]}")
+
+
 class MMap(_Mapping):
     """Paper 1's game: which buffers of a program live in fast memory.
 
@@ -80,7 +92,8 @@ class MMap(_Mapping):
 
     def __init__(self, instance: Program, render_mode: str | None = None):
         super().__init__(render_mode)
-        self.program, self._games = instance, Games(instance, 1)
+        self.program = MAPPING.task(instance)
+        self._games = Games(self.program, 1)
         self.observation_space = Box(-np.inf, np.inf, (WIDTH,), np.float32)
         self.action_space = Discrete(3)
         self._steps, self._return = 0, 0.0
@@ -98,10 +111,10 @@ class MMap(_Mapping):
         return self._seen()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        before, over = self._return, bool(self._games.over[0])
+        chosen, before, over = int(_checked(self.action_space, action)), self._return, bool(self._games.over[0])
         self._steps += 1
-        if not over and self._games.legal[0, int(action)]:
-            self._games.step(np.array([action]))
+        if not over and self._games.legal[0, chosen]:
+            self._games.step(np.array([chosen]))
             self._return, over = float(self._games.saved[0]), bool(self._games.over[0])
             if over:
                 self.solution = self._mapping()
@@ -159,7 +172,8 @@ class Chips(_OneStep):
         super().__init__(graph, seen, self._env.chips, graph.num_ops, render_mode)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        (assignment,), (throughput,), _ = self._env.rollout(np.asarray(action, np.int32)[None], self.np_random)
+        wanted = _checked(self.action_space, action).astype(np.int32)
+        (assignment,), (throughput,), _ = self._env.rollout(wanted[None], self.np_random)
         self.solution = self._task.partition(assignment)
         return self._observation.copy(), float(throughput / self._env.unit), True, False, {"throughput": throughput}
 
@@ -179,15 +193,15 @@ class Regal(_OneStep):
     """
 
     def __init__(self, instance: Instance | ComputationGraph, evaluations: int = 500, render_mode: str | None = None):
-        self.task = Instance(instance) if isinstance(instance, ComputationGraph) else instance
+        self.task = instance if isinstance(instance, Instance) else Instance(instance)
         self.evaluations = evaluations
         self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
-        self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4)
+        self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4) or 1.0  # where nothing takes time
         entries = int(np.prod(self._shape))
         super().__init__(self.task.graph, features(self.task).nodes, len(BINS), entries, render_mode)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        law = law_of(np.asarray(BINS)[np.asarray(action).reshape(self._shape)], in_initial=False)
+        law = law_of(np.asarray(BINS)[_checked(self.action_space, action).reshape(self._shape)], in_initial=False)
         budget = Budget(samples=self.evaluations)
         chromosome = brkga(self.task, self.np_random, budget, law=law)
         self.solution = decode(self.task, chromosome).on(self.task.graph, self.task.pair)

@@ -177,6 +177,8 @@ def solve(
         raise InputError(
             "--checkpoint", "", f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
         )
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError("seed", "", f"expected a whole number from 0 on, got {seed!r}")
     if seconds is None and samples is None:
         seconds, samples = problem.seconds, problem.samples
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled

@@ -7,6 +7,7 @@ import pytest
 
 from learned_mapping import cli
 from learned_mapping.companion.datasets import compiled
+from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mmap import bench
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import all_dropped, mapping_to_json
@@ -51,6 +52,35 @@ def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
     assert scored.valid, scored.violation
     assert scored.value == row.best and scored.latency_s == row.latency_s
     assert file_sha256(data_folder() / "bench" / f"{name}{bench.MAPPING}") == row.sha256
+
+
+def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
+    """Catches a mapping exchanged for another, a return that was typed, a best above its bound, a stray file."""
+    verify = builder("verify")
+    data = tmp_path / "data"
+    shutil.copytree(data_folder() / "bench", data / "bench")
+    (data / "compiled").symlink_to(data_folder() / "compiled")
+    rows = read_json(data / "bench" / "table.json").value["programs"]
+    kept = sorted((r for r in rows if r["program"] in (SMALL, "rnn_1", "rnn_2")), key=lambda r: r["program"])
+    for row in rows:
+        if row not in kept:
+            (data / "bench" / f"{row['program']}{bench.MAPPING}").unlink()
+    monkeypatch.setattr(verify, "data_folder", lambda: data)
+    monkeypatch.setattr(bench, "data_folder", lambda: data)
+    table = data / "bench" / "table.json"
+    write_json(table, {"schema": bench.SCHEMA, "programs": kept})
+    assert verify.verify_bench().faults == ()
+    program = bench.load(SMALL)
+    write_json(data / "bench" / f"{SMALL}{bench.MAPPING}", mapping_to_json(all_dropped(program), program))
+    kept[1]["best"] -= 0.01
+    write_json(table, {"schema": bench.SCHEMA, "programs": kept})
+    (data / "bench" / "other.json").write_text("{}")
+    starts = [f"bench/{SMALL}: its SHA-256", f"bench/{kept[1]['program']}: its mapping returns", "bench/other.json"]
+    faults = verify.verify_bench().faults
+    assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(faults) == 3
+    kept[2]["best"] = kept[2]["bound"] + 0.001
+    write_json(table, {"schema": bench.SCHEMA, "programs": kept})
+    assert "is above the bound" in verify.verify_bench().faults[0]
 
 
 def test_a_better_mapping_enters_once(folder):

@@ -6,10 +6,11 @@ import pytest
 from by_hand import hand_graph
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.agent.policy import REINFORCED
 from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
-from learned_mapping.regal.methods import METHODS, PROBLEM, schedule_costs, solve
+from learned_mapping.regal.methods import METHODS, PROBLEM, floor, schedule_costs, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.list_schedule import depth_first
@@ -237,3 +238,17 @@ def test_help_says_for_which_objective_there_is_a_network():
     assert notes["regal-cloned"] == "; a network for memory, none for runtime"
     assert notes["idrs"] == notes["regal-imitation"] == "; a network for runtime and memory"
     assert notes["brkga"] == notes["regal-untrained"] == ""
+
+
+def test_what_no_schedule_is_below_counts_weights():
+    """Catches a bound on memory that leaves out the weights, which lie on a device throughout."""
+    graph = make_graph(
+        name="one", op_names=["x", "y"], op_kinds=["input", "dot"], op_flop=[0, 1], op_weight_bytes=[0, 100],
+        tensor_names=["a", "b"], tensor_producer=[0, 1], tensor_bytes=[10, 10], tensor_is_output=[False, True],
+        edge_tensor=[0], edge_consumer=[1],
+    )  # fmt: skip
+    instance = Instance(graph, objective="memory")
+    assert floor(instance) == 120 == solve(instance, "brkga", samples=200).metrics["peak_bytes"]
+    for seed in range(20):
+        instance = Instance(random_graph(np.random.default_rng(seed), "layered", 12), objective="memory")
+        assert floor(instance) <= solve(instance, "brkga", samples=300, seed=seed).metrics["peak_bytes"]

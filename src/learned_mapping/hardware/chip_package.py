@@ -23,6 +23,8 @@ from learned_mapping.programs.json_io import Node, read_json
 
 MIB = 2**20
 MAX_NUMBER = 1e30  # Of any field of a package.
+LEAST_S = 1e-30
+"""Seconds that a run takes at least, so that what takes no time has a throughput too."""
 
 
 @dataclass(frozen=True)
@@ -163,14 +165,14 @@ class ChipModel:
         return float(self.latencies(assignment).max())
 
     def throughput(self, assignment: np.ndarray) -> float:
-        """Results per second, 1 / runtime; 0 where a graph takes no time at all."""
+        """Results per second, 1 / runtime."""
         return self.judged(assignment)[0]
 
     def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
         """(results per second, [C] seconds of each chip): what a package can tell of one run."""
         latencies = self.latencies(assignment)
         runtime = float(latencies.max())
-        return 1.0 / runtime if runtime > 0 else 0.0, latencies
+        return 1.0 / max(runtime, LEAST_S), latencies
 
 
 def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> np.ndarray:

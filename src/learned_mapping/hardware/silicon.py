@@ -33,6 +33,7 @@ from numba import njit
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import (
+    LEAST_S,
     MIB,
     OP_CLASSES,
     ChipModel,
@@ -164,7 +165,7 @@ class Silicon:
         if stages is None or np.any(stages.needed_bytes > self.package.sram_bytes):
             return 0.0
         runtime = max(float(stages.chip_s.max()), float(stages.link_s.max()))
-        return 1.0 / runtime if runtime > 0 else 0.0
+        return 1.0 / max(runtime, LEAST_S)
 
     def stages(self, assignment: np.ndarray) -> Stages | None:
         """Every stage's seconds, whether its tensors fit the memory or not; None where an edge runs backwards.

@@ -9,8 +9,8 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, check_package
+from learned_mapping.errors import InputError, expect_type
+from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, check_package
 from learned_mapping.mcm.bounds.optimum import (
     TOLERANCE,
     TooManyIdealsError,
@@ -323,6 +323,7 @@ class Partitioning(Problem):
           repair: as in `Task`.
           iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
         """
+        expect_type(instance, ComputationGraph, "graph")
         if start is not None and start not in STARTS:
             raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
         package = ChipPackage(chips=chips) if package is None else package
@@ -340,7 +341,7 @@ class Partitioning(Problem):
         metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}
         if (assignment := task.valid(solution)) is not None:
             runtime = task.model.runtime(assignment)
-            metrics |= {"runtime_s": runtime, "throughput": 1.0 / runtime if runtime > 0 else 0.0}
+            metrics |= {"runtime_s": runtime, "throughput": 1.0 / max(runtime, LEAST_S)}
         return metrics
 
     def value(self, task: Task, solution: Partition) -> float:

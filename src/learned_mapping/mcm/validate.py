@@ -10,7 +10,8 @@ import math
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
-from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, chip_memory, op_classes
+from learned_mapping.errors import expect_type
+from learned_mapping.hardware.chip_package import LEAST_S, OP_CLASSES, ChipPackage, chip_memory, op_classes
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.programs.graph import ComputationGraph
@@ -36,6 +37,7 @@ def validate(
       A verdict. Costs, where Eq. 2 holds: ``throughput`` (results per second), ``runtime_s``, ``chips_used``,
       ``peak_bytes`` of the fullest chip.
     """
+    expect_type(graph, ComputationGraph, "graph")
     package = ChipPackage(chips=partition.chips) if package is None else package
     f = [int(chip) for chip in partition.assignment]
     if len(f) != graph.num_ops:
@@ -81,7 +83,7 @@ def validate(
     return Verdict(
         broken.all(),
         {
-            "throughput": 1.0 / runtime if runtime > 0 else 0.0,
+            "throughput": 1.0 / max(runtime, LEAST_S),
             "runtime_s": runtime,
             "chips_used": float(len(used)),
             "peak_bytes": float(max(peak)),
@@ -202,7 +204,7 @@ def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int |
             broken.add("Eq. 5 on silicon", (f"chip {d}",), detail)
     runtime = max(*chip_s, *link_s)
     costs = {**verdict.costs, "peak_bytes": float(max(needed))}
-    costs["silicon_throughput"] = 1.0 / runtime if runtime > 0 and not broken else 0.0
+    costs["silicon_throughput"] = 0.0 if broken else 1.0 / max(runtime, LEAST_S)
     return Verdict((*verdict.violations, *broken.all()), costs)
 
 

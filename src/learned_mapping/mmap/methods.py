@@ -9,7 +9,7 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
@@ -35,6 +35,7 @@ from learned_mapping.problem import (
 )
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import read_json, schema_name
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict
@@ -214,23 +215,26 @@ class MemoryMapping(Problem):
         return PAPER_METHODS if profile == "paper" else METHODS
 
     def read(self, path: str) -> Program:
-        """A program, also of MiniMalloc's buffers (``.csv``); a graph becomes one by the stated rule of
-        `programs.trace.schedule`, on the default machine."""
+        """A program, also of MiniMalloc's buffers (``.csv``), or what `task` makes of a graph."""
         if path.endswith(minimalloc.ENDINGS):
             return minimalloc.read_minimalloc(path)
         node = None if path.endswith(GRAPH_ENDINGS) else read_json(path)
         if node is not None and schema_name(node) != "graph":
             return program_from_json(node)
-        from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-        from learned_mapping.programs.trace.schedule import schedule_graph
-
         graph = read_graph_file(path)
         try:
-            return schedule_graph(graph, MemoryHierarchy())
+            return self.task(graph)
         except InputError as error:
             raise InputError(path, error.field, error.fault) from None
 
-    def task(self, instance: Program, **options: Any) -> Program:
+    def task(self, instance: Program | ComputationGraph, **options: Any) -> Program:
+        """The program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
+        if isinstance(instance, ComputationGraph):
+            from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+            from learned_mapping.programs.trace.schedule import schedule_graph
+
+            return schedule_graph(instance, MemoryHierarchy())
+        expect_type(instance, Program, "program")
         return instance
 
     def metrics(self, task: Program, solution: Any) -> dict[str, float]:
@@ -275,10 +279,11 @@ class MemoryMapping(Problem):
 PROBLEM = MemoryMapping()
 
 
-def solve(program: Program, method: str, **limits: Any) -> Result:
-    """Maps `program`; limits (seed, seconds, samples, cpu, progress, profile) and errors as in `problem.solve`.
+def solve(program: Program | ComputationGraph, method: str, **limits: Any) -> Result:
+    """Maps `program`, or what `PROBLEM.task` makes of a graph; limits (seed, seconds, samples, cpu, progress, profile)
+    and errors as in `problem.solve`.
 
     The result's metrics are those of `MemoryMapping.metrics` and, of a method that plays, ``resets`` (dead ends in the
     best game); a sample is a game, also one played on from the middle of another.
     """
-    return problem.solve(PROBLEM, program, method, **limits)
+    return problem.solve(PROBLEM, PROBLEM.task(program), method, **limits)

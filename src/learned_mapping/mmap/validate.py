@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from learned_mapping.errors import expect_type
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
@@ -71,6 +72,7 @@ def validate(
       A verdict. Costs of a valid mapping: ``return`` (share of the possible saving), ``saving_s`` (seconds, the sum of
       L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its stalls).
     """
+    expect_type(program, Program, "program")
     judge = _Judge(program, mapping, exact, Violations(listed))
     for b in range(program.num_buffers):
         judge.decide(b)

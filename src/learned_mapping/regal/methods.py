@@ -358,16 +358,19 @@ def solve(instance: Instance | ComputationGraph, method: str, *, objective: str 
 
     The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
-    task = PROBLEM.task(instance, objective) if isinstance(instance, ComputationGraph) else instance
+    task = instance if isinstance(instance, Instance) else PROBLEM.task(instance, objective)
     return problem.solve(PROBLEM, task, method, **limits)
 
 
 def floor(instance: Instance) -> float:
-    """What no schedule can beat: half the work or the longest path, in seconds; or what one op holds at once, bytes."""
+    """What no schedule can beat: half the work or the longest path, in seconds; or, in bytes, what one op holds at once
+    or half of all weights."""
     if instance.objective == "runtime":
         work = instance.arrays.seconds.sum() / instance.pair.devices
         return float(max(work, upward_rank(instance).max()))
-    return float((instance.graph.op_input_bytes + instance.graph.op_output_bytes).max())
+    weights = instance.graph.op_weight_bytes
+    held = instance.graph.op_input_bytes + instance.graph.op_output_bytes + weights
+    return float(max(held.max(), weights.sum() / instance.pair.devices))
 
 
 def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:

@@ -6,6 +6,7 @@ time by letting every device work through its own queue, memory by adding up liv
 
 from collections import deque
 
+from learned_mapping.errors import expect_type
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
@@ -24,6 +25,7 @@ def validate(
       A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a rule other than the
       memory limit is broken.
     """
+    expect_type(graph, ComputationGraph, "graph")
     pair = DevicePair() if pair is None else pair
     broken = Violations(listed)
     placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]

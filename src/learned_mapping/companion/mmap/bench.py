@@ -27,7 +27,7 @@ CLOCKS = {"minute": 60.0, "half-hour": 1800.0}
 """The two tracks: seconds a program on one core of the reference speed."""
 SAME = 1e-9  # Returns that differ by less are equal.
 SCHEMA = "learned-mapping/bench/1"
-MAPPING = ".mapping.json.gz"
+TABLE, MAPPING = "table.json", ".mapping.json.gz"
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,15 @@ def load(name: str) -> Program:
 
 def standings(folder: Path | None = None) -> dict[str, Standing]:
     """Program -> what is known of it, in order; raises `InputError` naming file and field."""
-    node = read_json((folder or data_folder() / "bench") / "table.json")
+    node = read_json((folder or data_folder() / "bench") / TABLE)
     expect_schema(node, "bench")
     result = {}
     for row in node.object(("schema", "programs"))["programs"].array(1000):
         cells = row.object(tuple(Standing.__dataclass_fields__))
         texts = {name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")}
         numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
+        if numbers["best"] > numbers["bound"] + SAME:
+            cells["best"].fail(f"{numbers['best']:.9g} is above the bound {numbers['bound']:.9g}")
         result[texts["program"]] = Standing(**texts, **numbers, buffers=cells["buffers"].integer(0, 10**9))
     return result
 
@@ -84,7 +86,12 @@ def standings_table() -> Html:
 
 
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
-    return read_mapping((folder or data_folder() / "bench") / f"{program.name}{MAPPING}", program)
+    """The best mapping known; raises `InputError` where its file is not the one that was entered."""
+    folder = folder or data_folder() / "bench"
+    path, row = folder / f"{program.name}{MAPPING}", standings(folder)[program.name]
+    if file_sha256(path) != row.sha256:
+        raise InputError(path, "", f"its SHA-256 is not the table's, {row.sha256[:16]}")
+    return read_mapping(path, program)
 
 
 def score(program: Program, mapping: Mapping, seconds: float = 0.0) -> Score:
@@ -150,4 +157,4 @@ def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: M
     changed = {"best": scored.value, "latency_s": scored.latency_s, "by": by, "date": date}
     table[program.name] = replace(table[program.name], **changed, sha256=file_sha256(path))
     rows = [asdict(row) for row in table.values()]
-    write_json(folder / "table.json", {"schema": SCHEMA, "programs": rows}, indent=1)
+    write_json(folder / TABLE, {"schema": SCHEMA, "programs": rows}, indent=1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.device_pair import DevicePair, Simulation, check_pair, check_sizes, op_seconds, simulate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
@@ -51,6 +51,7 @@ class Instance:
     objective: str = "runtime"  # ``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device).
 
     def __post_init__(self):
+        expect_type(self.graph, ComputationGraph, "graph")
         if self.objective not in OBJECTIVES:
             raise InputError("objective", "", f"expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         check_pair(self.pair)
