@@ -23,6 +23,7 @@ PAPER = "paper's learner"
 OURS = "our learner"
 KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dashes of the figures follow it.
 
+WARM_SAMPLES = 300  # On a toy, before the clock starts: past the first generation, so that all is compiled.
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
 Found = tuple[Any, dict[str, float]]
@@ -187,7 +188,7 @@ def solve(
     for each in (chosen, *map(problem.method, rules)):
         each.prepare()
         if toy is not None and each.kind in (RULE, SEARCH):
-            each.run(toy, problem.randomness(toy, 0), Budget(seconds=1.0, samples=2))
+            each.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
     rng = problem.randomness(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallen = []

@@ -13,6 +13,7 @@ from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, 
 from learned_mapping.regal.methods import METHODS, PROBLEM, floor, schedule_costs, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.searches import brkga as brkga_module
 from learned_mapping.regal.searches.list_schedule import depth_first
 from learned_mapping.regal.searches.partition import bisect, cut_weight, partition
 from learned_mapping.regal.validate import validate
@@ -252,3 +253,12 @@ def test_what_no_schedule_is_below_counts_weights():
     for seed in range(20):
         instance = Instance(random_graph(np.random.default_rng(seed), "layered", 12), objective="memory")
         assert floor(instance) <= solve(instance, "brkga", samples=300, seed=seed).metrics["peak_bytes"]
+
+
+def test_nothing_is_left_to_compile_when_the_clock_starts(monkeypatch):
+    """Catches a warm-up that ends within the first population: the generations were compiled on the user's seconds."""
+    generations = []
+    evolve = brkga_module._evolve
+    monkeypatch.setattr(brkga_module, "_evolve", lambda *given: generations.append(1) or evolve(*given))
+    graph = random_graph(np.random.default_rng(0), "layered", 12)
+    assert solve(graph, "brkga", samples=1).samples == 1 and generations
