@@ -100,7 +100,12 @@ def test_python_m_is_lmap():
         ("trace json:dumps --arg 'f32[' --out g.json", "--arg"),
         ("trace json --out g.json", "MODULE:FUNCTION"),
         ("trace json:dumps --arg 'f32[2]' --parameters x --out g.json", "--parameters"),
+        ("trace json:dumps --arg 'f32[2]' --parameters 3-1 --out g.json", "--parameters"),
+        ("trace jax.numpy:sin --arg 'f32[2]' --parameters 99 --out g.json", "no argument has position 99"),
         ("trace json:dumps --arg 'f32[2]' --unroll-limit 0 --out g.json", "--unroll-limit"),
+        ("trace json:dumps --arg 'f8_x[2]' --out g.json", "unknown element type 'f8_x', known are"),
+        ("bench run random --by me", "--by: is for bench submit"),
+        ("bench --seed 1", "--seed: is for bench run"),
     ],
 )
 def test_bad_usage_is_exit_2_and_one_line(capsys, folder, arguments, said):
@@ -266,6 +271,21 @@ def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n") and time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('no compiled object yet')", "errors.InputError('x', '', 'signal 2')"])
+def test_a_failure_after_an_interrupt_is_the_interrupt(error):
+    """Catches one that a compiler lost on its way, told as a fault of ours or of a file."""
+    code = (
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from learned_mapping import cli, errors\n"
+        "def run(options):\n    try: signal.raise_signal(signal.SIGINT)\n    except KeyboardInterrupt: pass\n"
+        f"    raise {error}\n"
+        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
+        "sys.exit(cli.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n")
 
 
 def test_the_file_at_fault_is_named(folder, capsys):

@@ -115,6 +115,30 @@ def test_what_jit_donates_becomes_alias_groups(folder, capsys):
         refusal(capsys, "trace", "theirs.py:donor", *options)
 
 
+STATIC = """
+import jax, jax.numpy as jnp
+A = jax.ShapeDtypeStruct((64, 64), "float32")
+step = jax.jit(lambda w, how, x: getattr(jnp, how)(w @ x), static_argnums=(-2,), donate_argnums=2)
+named = jax.jit(lambda x, n, m=2: x ** n * m, static_argnames=("n", "m"))
+def numbered(): return step, (A, "tanh", A), (0,)
+def names(): return named, (A, 3)
+def empty(): return named, (A, A)
+"""
+
+
+def test_static_arguments_are_what_they_are(folder, capsys):
+    """Catches a static argument that is traced as an array, and positions that are counted without it."""
+    (folder / "static.py").write_text(STATIC)
+    facts = json.loads(run(capsys, "trace", "static.py:numbered", "--check", "--out", "g.json", "--json")[1])
+    assert (facts["flop"], facts["weight_bytes"]) == (2 * 64**3 + 10 * 64**2, 4 * 64**2)
+    assert run(capsys, "trace", "static.py:numbered", "--program", "--out", "p.json")[0] == 0
+    assert program_from_json(parse_json((folder / "p.json").read_bytes(), "p")).num_alias_groups == 1
+    assert run(capsys, "trace", "static.py:names", "--out", "g.json")[0] == 0
+    for arguments in (["empty"], ["named", "--arg", "f32[2]", "--arg", "i32[]"]):
+        told = refusal(capsys, "trace", f"static.py:{arguments[0]}", *arguments[1:], "--out", "t.json")
+        assert "argument 1 is static" in told and "functools.partial" in told
+
+
 def test_what_lies_beside_a_users_file_is_found_inside_its_function(folder, capsys):
     """The folder was on the path only while the module was imported."""
     (folder / "sub").mkdir()

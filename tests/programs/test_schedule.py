@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.program import NO_ALIAS
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.programs.trace.dataflow import flatten
@@ -257,6 +258,16 @@ def test_graphs_become_programs(family):
     assert program.num_instructions <= graph.num_ops
     assert weights >= (graph.op_weight_bytes > 0).sum() - inputs
     assert program.num_alias_groups == 0
+
+
+def test_a_graph_of_constants_alone_is_told_what_it_lacks():
+    """Catches a chain without inputs and results that is refused for its scalars, of which it has none."""
+    rows = {"op_names": "abc", "op_kinds": ["add"] * 3, "op_flop": [1.0] * 3, "tensor_names": "xyz",
+            "tensor_producer": [0, 1, 2], "tensor_bytes": [1024, 10**14, 1024], "edge_tensor": [0, 1],
+            "edge_consumer": [1, 2]}  # fmt: skip
+    with pytest.raises(InputError, match=r"constants are computed.*kind is input, and a result has output: true"):
+        schedule_graph(make_graph(name="chain", tensor_is_output=[False] * 3, **rows), Machine())
+    assert schedule_graph(make_graph(name="chain", tensor_is_output=[False, False, True], **rows), Machine())
 
 
 KINDS = ["add", "exp", "dot_general", "reduce_sum", "transpose", "broadcast_in_dim", "gather", "sort"]

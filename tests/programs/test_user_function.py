@@ -46,6 +46,10 @@ def traced(spec, arguments=(), parameters=()):
         ("i32[]", (), jnp.int32),
         ("float16[0,2]", (0, 2), jnp.float16),
         ("pred[1]", (1,), jnp.bool_),
+        ("i4[3]", (3,), jnp.int4),
+        ("f8_e4m3[8]", (8,), jnp.float8_e4m3),
+        ("float8_e5m2fnuz[8]", (8,), jnp.float8_e5m2fnuz),
+        ("c128[2]", (2,), jnp.complex128),
     ],
 )
 def test_argument_specifications(text, shape, dtype):

@@ -26,32 +26,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # as a program
         sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
         sys.unraisablehook = _interrupt_again
+    signals = _noted_signals() if arguments is None else None
     try:
         options = _options(arguments)
         code = options if isinstance(options, int) else options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except InputError as error:
-        return _complain(error, BAD_INPUT)
-    except UnfinishedError as error:
-        return _complain(error, UNFINISHED)
-    except LearnedMappingError as error:
-        return _complain(error, NO)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) and not _interrupted(signals):
+            return _failed(error)
+        if signals is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
         code = _complain("interrupted", INTERRUPTED)
         if arguments is None:  # as a program: what runs in threads of its own would bring the interpreter's end down
             os._exit(code)
         return code
-    except MemoryError:
+
+
+def _failed(error: BaseException) -> int:
+    """The exit code of a command that ended so; says why."""
+    kinds = {InputError: BAD_INPUT, UnfinishedError: UNFINISHED, LearnedMappingError: NO}
+    for kind, code in kinds.items():
+        if isinstance(error, kind):
+            return _complain(error, code)
+    if isinstance(error, MemoryError):
         return _complain("not enough memory", BAD_INPUT)
-    except BaseException as error:
-        if os.environ.get("LMAP_TRACEBACK"):
-            raise
-        if isinstance(error, OSError) and error.filename is None:
-            _discard(sys.stdout)
-            return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
-        return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
+    if os.environ.get("LMAP_TRACEBACK"):
+        raise error
+    if isinstance(error, OSError) and error.filename is None:
+        _discard(sys.stdout)
+        return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
+    return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
+
+
+def _noted_signals() -> int:
+    """A pipe into which Python puts the number of each signal as it comes, whoever loses the exception afterwards."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(ends[1], warn_on_full_buffer=False)
+    return ends[0]
+
+
+def _interrupted(signals: int | None) -> bool:
+    """Whether an interrupt is among the signals: a failure after it is its own, as of a compiler that was cut off."""
+    try:
+        return signals is not None and signal.SIGINT in os.read(signals, 2**16)
+    except BlockingIOError:
+        return False
 
 
 def _interrupt_again(unraisable: Any) -> None:

@@ -6,9 +6,16 @@ from typing import Any
 from learned_mapping.cli.output import first_use, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
 
+OPTIONS = {"track": ("run", "minute"), "instances": ("run", []), "seed": ("run", 0), "out": ("run", None),
+           "by": ("submit", None)}  # fmt: skip
+"""Options of one action alone: which, and the value where it is not given."""
+
 
 def bench(options: Any) -> int:
     """Performs one of the actions ``list``, ``run`` and ``submit``."""
+    for name, (action, default) in OPTIONS.items():
+        if action != options.action and getattr(options, name) != default:
+            raise InputError(f"--{name}", "", f"is for bench {action}")
     return {"list": _list, "run": _run, "submit": _submit}[options.action](options)
 
 

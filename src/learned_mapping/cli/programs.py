@@ -17,7 +17,7 @@ def positions(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(",") if text else ():
         ends = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
-        if ends is None:
+        if ends is None or int(ends[1]) > int(ends[2] or ends[1]):
             raise InputError("--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}")
         found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
     return tuple(found)

@@ -118,7 +118,9 @@ def flatten(
     closed = closed_jaxpr(function, *args, name=name)
     builder = _Builder(name, unroll_limit)
     invars, argument_leaves = iter(closed.jaxpr.invars), []
+    static = static_positions(function, args, name)
     for position, arg in enumerate(args):
+        arg = () if position in static else arg
         paths = [f"arg{position}{jax.tree_util.keystr(path)}" for path, _ in jax.tree_util.tree_leaves_with_path(arg)]
         argument_leaves.append([builder.value(next(invars).aval, path) for path in paths])
     arguments = [leaf for leaves in argument_leaves for leaf in leaves]
@@ -149,7 +151,22 @@ def widths(args: Sequence[Any]) -> AbstractContextManager:
 def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
     """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
     with told(name, "cannot be traced"), widths(args):
-        return jax.make_jaxpr(function)(*args)
+        return jax.make_jaxpr(function, static_argnums=static_positions(function, args, name))(*args)
+
+
+def static_positions(function: Callable, args: Sequence[Any], name: str) -> tuple[int, ...]:
+    """Positions of the arguments that a function of `jax.jit` takes as they are, and is traced anew for.
+
+    Raises:
+      InputError: an abstract array is there.
+    """
+    numbers = getattr(getattr(function, "_jit_info", None), "static_argnums", ())
+    static = tuple(sorted({n % len(args) for n in numbers if -len(args) <= n < len(args)}))
+    for position in static:
+        if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree_util.tree_leaves(args[position])):
+            fault = f"argument {position} is static in jax.jit, so it needs a value: bind one with functools.partial"
+            raise InputError(name, "", fault)
+    return static
 
 
 @contextmanager

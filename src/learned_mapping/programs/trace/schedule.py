@@ -112,7 +112,8 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
         constants=[],
         outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
     )
-    return schedule_dataflow(flow, machine)
+    hint = "; an op without inputs is a constant unless its kind is input, and a result has output: true"
+    return schedule_dataflow(flow, machine, hint=hint)
 
 
 def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int | None]) -> list[tuple[int, int]]:
@@ -137,8 +138,8 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
     return [(leaf, out) for out, leaf in pairs.items()]
 
 
-def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = ()) -> Program:
-    """The program of a dataflow; `pairs` (argument, result) of values may share memory."""
+def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = (), hint: str = "") -> Program:
+    """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends a complaint."""
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}
     instructions, updates = order_instructions(instructions, paired)
@@ -172,7 +173,9 @@ def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, i
         table = instruction_latency_table(instruction.flop, touched, machine)
         steps.append(Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table))
     if not steps:
-        raise InputError(flow.name, "", "no instruction has buffers: only scalars are computed, or nothing")
+        raise InputError(
+            flow.name, "", f"no instruction has buffers: only scalars and constants are computed, or nothing{hint}"
+        )
     tensors = list(tensor_of)
     return program_of_steps(
         steps,

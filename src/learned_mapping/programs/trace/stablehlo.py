@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import parse_json, read_bytes, utf8_text
+from learned_mapping.programs.trace.primitive_costs import REDUCTIONS, primitive_flop
 
 BYTECODE = b"ML\xefR"
 SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process, at most.
@@ -75,7 +76,8 @@ def read_stablehlo(
         field, _, fault = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2].partition("\t")
         raise InputError(path, field, fault)
     if done.returncode != 0:
-        how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+        said = shown(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2], 300)
+        how = f"signal {-done.returncode}" if done.returncode < 0 else said or f"exit code {done.returncode}"
         raise InputError(path, "", f"the parser of JAX gave up on it ({how})")
     return graph_from_json(parse_json(done.stdout, path))
 
@@ -184,8 +186,13 @@ class _Reader:
                 self.fail(f"more than {MAX_OPERATIONS:,} operations, calls inlined")
             if dialect not in ("stablehlo", "chlo", "func", "mhlo", "sdy"):
                 self.fail(f"{op.name}: operations of StableHLO are read, lower the module to it")
-            for result, value in zip(op.results, self.operation(op, dialect, kind, inputs, known, scope, depth)):
-                known[result] = value
+            try:
+                values = self.operation(op, dialect, kind, inputs, known, scope, depth)
+            except (InputError, MemoryError, RecursionError):
+                raise
+            except Exception as error:  # of the binding, which does not know all that the parser does
+                self.fail(f"{op.name} cannot be read ({type(error).__name__}: {shown(error, 200)})")
+            known.update(zip(op.results, values))
         return []
 
     def operation(self, op, dialect, kind, inputs, known, scope, depth) -> list[int | None]:
@@ -203,8 +210,7 @@ class _Reader:
                 "of a JAX function, others are unrolled before they are exported",
             )
         if kind == "constant":
-            splat = getattr(op.attributes["value"], "is_splat", False)  # one number
-            return [None if splat else self.builder.constant(results[0], self.builder.distinct("constant"))]
+            return [None if _is_splat(op) else self.builder.constant(results[0], self.builder.distinct("constant"))]
         if kind in ("optimization_barrier", "tuple", "get_tuple_element") or dialect == "sdy":
             return inputs[: len(results)]
         if kind == "composite":
@@ -226,7 +232,9 @@ class _Reader:
         else:
             kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
-        return self.builder.emit(kind, scope, inputs or [None], operands or results, results, params)
+        starts = op.name in ("stablehlo.reduce", "stablehlo.reduce_window") and kind in REDUCTIONS - {"reduce"}
+        flop = primitive_flop(kind, operands[: len(operands) // 2], results, params) if starts else None
+        return self.builder.emit(kind, scope, inputs or [None], operands or results, results, params, flop=flop)
 
     def enter(self, block, inputs, known, scope, depth) -> list[int | None]:
         return self.walk(block, known | dict(zip(block.arguments, inputs)), scope, depth + 1)
@@ -234,9 +242,6 @@ class _Reader:
     def primitive(self, op: Any, kind: str, params: dict[str, Any]) -> str:
         """The primitive of JAX that an operation stands for; fills in its parameters."""
         attributes = op.attributes
-
-        def numbers(name: str) -> list[int]:
-            return [int(n) for n in re.findall(r"-?\d+", str(attributes[name]).partition(":")[2])]
 
         def dense(name: str, default: list[int]) -> list[int]:
             return list(self.ir.DenseI64ArrayAttr(attributes[name])) if name in attributes else default
@@ -262,10 +267,34 @@ class _Reader:
         if kind in ("reduce", "reduce_window", "scatter"):
             body = [o.operation.name.partition(".")[2] for o in op.regions[0].blocks[0].operations][:-1]
             suffix = BODIES.get(body[-1], "") if len(body) == 1 else ""
+            if kind == "reduce_window" and self.is_cumulative(op, dense):
+                suffix = "logsumexp" if {"exponential", "log_plus_one"} <= {*body} else suffix
+                if f"cum{suffix}" in REDUCTIONS:
+                    return f"cum{suffix}"
             if kind == "scatter":
                 return {"sum": "scatter-add", "prod": "scatter-mul", "": "scatter"}.get(suffix, f"scatter-{suffix}")
             return f"{kind}_{suffix}" if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")) else kind
         return PRIMITIVES.get(kind, kind)
+
+    def is_cumulative(self, op: Any, dense: Callable[[str, list[int]], list[int]]) -> bool:
+        """Whether the windows of a reduction begin, or end, where one axis does, and each is one element longer."""
+        shape = list(self.aval(op.operands[0]).shape)
+        ones, window = [1] * len(shape), dense("window_dimensions", [])
+        axis = next((i for i, size in enumerate(window) if size > 1), None)
+        steps = ("window_strides", "base_dilations", "window_dilations")
+        if axis is None or "padding" not in op.attributes or any(dense(name, ones) != ones for name in steps):
+            return False
+        padding, ones[axis] = list(self.ir.DenseIntElementsAttr(op.attributes["padding"])), shape[axis]
+        ways = [[(shape[axis] - 1) * (i == 2 * axis + end) for i in range(2 * len(shape))] for end in (0, 1)]
+        return window == ones and padding in ways
+
+
+def _is_splat(op: Any) -> bool:
+    """Whether a constant is one number, however often; of complex ones the binding gives nothing but their text."""
+    try:
+        return getattr(op.attributes["value"], "is_splat", False)
+    except TypeError:
+        return "dense<(" in op.get_asm(large_elements_limit=16, use_local_scope=True)
 
 
 def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:

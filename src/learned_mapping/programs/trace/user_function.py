@@ -14,15 +14,12 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.trace.dataflow import told
+from learned_mapping.programs.trace.dataflow import static_positions, told
 
 MAX_ELEMENTS = 2**48
-DTYPES = {
-    "bool": "bool", "pred": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f32": "float32",
-    "f64": "float64", "c64": "complex64",
-}  # fmt: skip
-"""Short names of element types, as XLA writes them; the long names do as well."""
+LONG = sorted({np.dtype(kind).name for kind in vars(jax.numpy).values() if type(kind) is type(jax.numpy.float32)})
+DTYPES = {"pred": "bool"} | {re.sub(r"^(bf|[iufc])[a-z]*(?=\d)", r"\1", name): name for name in LONG}
+"""Short names of element types, as JAX writes them; the long names do as well."""
 
 
 class Example(NamedTuple):
@@ -41,7 +38,7 @@ def parse_argument(text: str) -> jax.ShapeDtypeStruct:
     Raises:
       InputError: the text is not of that form, the type is unknown, or the array absurdly large.
     """
-    match = re.fullmatch(r"\s*([A-Za-z0-9]+)\s*\[([0-9,\s]*)\]\s*", text)
+    match = re.fullmatch(r"\s*(\w+)\s*\[([0-9,\s]*)\]\s*", text)
     if match is None:
         raise InputError("--arg", text, "expected DTYPE[SHAPE], such as f32[8,128] or i32[]")
     dtype, shape = match.groups()
@@ -114,9 +111,11 @@ def _with_donated(spec: str, example: Example) -> Example:
     """The example with the arguments that its function, one of `jax.jit`, says it donates, unless others are named."""
     if example.donated or not isinstance(example.function, jax.stages.Wrapped):
         return example
+    static = static_positions(example.function, example.args, spec)
     with told(spec, "cannot be traced"):
         info = example.function.trace(*example.args).args_info[0]
-    donated = [i for i, leaves in enumerate(map(jax.tree_util.tree_leaves, info)) if any(a.donated for a in leaves)]
+    given = [i for i in range(len(example.args)) if i not in static]
+    donated = [i for i, arg in zip(given, info) if any(leaf.donated for leaf in jax.tree_util.tree_leaves(arg))]
     return example._replace(donated=tuple(donated))
 
 
