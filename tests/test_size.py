@@ -14,9 +14,9 @@ MOST = {
     "src/learned_mapping/mmap": 8051,  # 8,035 before the games of a training kept their actions
     "src/learned_mapping/programs": 4277,  # 4,229 before static arguments, cumulative windows and complex constants
     "src/learned_mapping/regal": 4755,  # 4,570 before GAS, IDRS and the choice of a cut
-    "data/builders": 9239,  # 9,205 before the benchmark's mappings were verified
+    "data/builders": 9244,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1620,  # 1,560 before numbers in the text came from the code
-    "tests": 21419,  # 21,129 before the compiler's cycles decided Figure 6, and tests of a stranger's faults
+    "tests": 21438,  # 21,129 before the compiler's cycles decided Figure 6, and tests of a stranger's faults
 }
 
 

@@ -1,6 +1,12 @@
 """How the compiler's dumps are waited for; the compiler itself is not needed."""
 
-from learned_mapping_builders.tpu.compiler import _complete
+import functools
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import pytest
+from learned_mapping_builders.tpu.compiler import _complete, _export
 
 MODULE = """HloModule m, is_scheduled=true
 
@@ -24,3 +30,16 @@ def test_a_dump_is_complete_only_with_its_last_brace(tmp_path):
         assert not _complete(tmp_path, "after.txt")
     path.write_text(MODULE)
     assert _complete(tmp_path, "after.txt")
+
+
+def test_static_arguments_are_handed_over_as_they_are():
+    """Catches a number that `jax.jit` is traced anew for, exported as an array; and the wrong argument donated."""
+    pytest.importorskip("flatbuffers")
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def power(times, x, y):
+        return functools.reduce(jnp.matmul, [x] * times) + y
+
+    array = jax.ShapeDtypeStruct((4, 4), jnp.float32)
+    exported, donated = _export(power, (3, array, array), (2,))
+    assert donated == [1] and len(jax.export.deserialize(bytearray(exported)).in_avals) == 2

@@ -173,13 +173,18 @@ def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequ
     import jax
     import jax.export
 
-    leaves, structure = jax.tree.flatten(tuple(arguments))
-    sizes = [len(jax.tree.leaves(argument)) for argument in arguments]
+    from learned_mapping.programs.trace.dataflow import static_positions
+
+    static = static_positions(function, arguments, "function")
+    given = tuple(() if i in static else argument for i, argument in enumerate(arguments))
+    leaves, structure = jax.tree.flatten(given)
+    sizes = [len(jax.tree.leaves(argument)) for argument in given]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     donated = [leaf for i in donate for leaf in range(starts[i], starts[i] + sizes[i])]
 
     def flat(*arrays: Any) -> list[Any]:
-        return jax.tree.leaves(function(*jax.tree.unflatten(structure, arrays)))
+        filled = jax.tree.unflatten(structure, arrays)
+        return jax.tree.leaves(function(*(arguments[i] if i in static else a for i, a in enumerate(filled))))
 
     exported = jax.export.export(jax.jit(flat, donate_argnums=tuple(donated)), platforms=["tpu"])(*leaves)
     return bytes(exported.serialize()), donated
