@@ -45,7 +45,8 @@ def records(cycles, returns, failed=()):
     learned = {"judged": True, "valid": True, "games": games, "samples": 500, "updates": 3000}
     made = [{**common, "config": {"seconds": 300.0, "games": 10}, "result": learned}]
     for game, count in enumerate(cycles):
-        result = {"judged": True, "valid": True, "failed": "no" if game in failed else "", "stalled_cycles": count}
+        result = {"judged": True, "valid": True, "failed": "no" if game in failed else ""}
+        result |= {"stalled_cycles": count, "cycles": -count}
         made.append({**common, "config": {"seconds": 300.0, "game": game}, "result": result})
     return made
 
@@ -57,6 +58,7 @@ def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(c
     made = stages.assemble_fig6("full", records(cycles, returns))
     value = {r["metric"]: r for r in made["rows"]}
     assert value["correlation"]["value"] == pytest.approx(np.corrcoef(returns, cycles)[0, 1])
+    assert value["unstalled_correlation"]["value"] == pytest.approx(-value["correlation"]["value"])
     assert value["near_correlation"]["value"] == pytest.approx(1.0)
     assert value["rank_correlation"]["value"] == pytest.approx(-1 + 6 * 8 / (10 * 99))
     assert [value[name]["n"] for name in ("correlation", "near_correlation")] == [10, 3]

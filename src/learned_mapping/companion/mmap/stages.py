@@ -64,11 +64,14 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     priced = by((r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance")
     made: list[Row] = []
     for name, group in groups(profile).items():
-        prices = {r["config"]["game"]: r["result"]["stalled_cycles"] for r in priced.get(name, ())}
+        prices = {r["config"]["game"]: r["result"] for r in priced.get(name, ())}
         if len(prices) < GAMES:
             continue
-        games = {number: (value, prices[i]) for i, (number, value, *_) in enumerate(trained[name]["games"])}
-        for number, (value, cycles) in games.items():
+        games = {
+            number: (value, prices[i]["stalled_cycles"], prices[i]["cycles"])
+            for i, (number, value, *_) in enumerate(trained[name]["games"])
+        }
+        for number, (value, cycles, _) in games.items():
             made.append(row(name, AGENT, "cycles", cycles, n=1, group=group, game=number, **{"return": value}))
         points = np.array(list(games.values()))
         made += correlations(name, group, points)
@@ -77,13 +80,19 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
 
 
 def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
-    """Of (return, cycles) [games, 2]; ``near`` where the return is within `NEAR` of the largest."""
+    """Of (return, cycles, cycles without the wait for late copies) [games, 3]: of the first two, also where the return
+    is within `NEAR` of the largest, and of the first and the last."""
     from scipy.stats import rankdata
 
-    near = points[points[:, 0] >= points[:, 0].max() - NEAR]
-    found = {"correlation": pearson(*points.T), "rank_correlation": pearson(*rankdata(points, axis=0).T)}
-    made = rows(name, AGENT, found, n=len(points), group=group)
-    return [*made, row(name, AGENT, "near_correlation", pearson(*near.T), n=len(near), group=group)]
+    value, cycles, unstalled = points.T
+    near = value >= value.max() - NEAR
+    found = {
+        "correlation": pearson(value, cycles),
+        "rank_correlation": pearson(rankdata(value), rankdata(cycles)),
+        "unstalled_correlation": pearson(value, unstalled),
+    }
+    made, both = rows(name, AGENT, found, n=len(points), group=group), pearson(value[near], cycles[near])
+    return [*made, row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)]
 
 
 def assemble_table5(profile: str, records: Sequence[Record]) -> Record:
