@@ -55,13 +55,11 @@ def _legend(figure: Figure, graph: ComputationGraph) -> None:
     """What dots and lines stand for."""
     many = graph.num_ops > SINGLE_OPS
     dot = f"ops of one chip and depth, {graph.num_ops:,} in all; area: how many" if many else "op; its chip's colour"
-    lines = [] if many else [("within a chip", "#B0B0B0")]
-    lines += [
-        ("from chip to chip; width: bytes" if many else "to a later chip", INK),
-        ("to an earlier chip", BAD_COLOUR),
-    ]
-    handles = [Line2D([], [], color=colour, label=text) for text, colour in lines]
-    handles.insert(0, Line2D([], [], linestyle="", marker="o", color=PALETTE[0], label=dot))
+    within = [] if many else [("within a chip", "#B0B0B0")]
+    across = "from chip to chip; width: bytes" if many else "to a later chip"
+    lines = [*within, (across, INK), ("to an earlier chip", BAD_COLOUR)]
+    handles = [Line2D([], [], linestyle="", marker="o", color=PALETTE[0], label=dot)]
+    handles += [Line2D([], [], color=colour, label=text) for text, colour in lines]
     figure.legend(handles=handles, loc="outside lower center", ncols=2 if many else 4)
 
 

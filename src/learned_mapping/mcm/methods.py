@@ -11,14 +11,7 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, check_package
-from learned_mapping.mcm.bounds.optimum import (
-    TOLERANCE,
-    TooManyIdealsError,
-    bisection,
-    ideals_of,
-    lower_bound,
-    optimum,
-)
+from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, bisection, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
@@ -26,15 +19,10 @@ from learned_mapping.mcm.rules.constraints import is_valid, obeys_pins
 from learned_mapping.mcm.rules.cp_sat import fastest_partition, is_small_enough
 from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
 from learned_mapping.mcm.rules.pins import classes_of, contracted
+from learned_mapping.mcm.searches import stochastic
 from learned_mapping.mcm.searches.even_cut import balanced_start
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.moves import climb
-from learned_mapping.mcm.searches.stochastic import (
-    annealing,
-    annealing_from_balance,
-    random_search,
-    unconstrained_search,
-)
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
@@ -161,13 +149,9 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
         first = fastest_partition(model, seconds=left / 2, seed=0, start=careful_greedy(model))
         start, low = first.assignment, first.bound
     proven = bisection(model, ideals, start=start, low_s=low, stop=budget.spent)
-    value = model.runtime(proven.assignment)
     budget.record(model.throughput(proven.assignment))
-    exact = proven.low_s >= value * (1 - 2 * TOLERANCE)
-    return task.partition(proven.assignment), {
-        "bound_s": lower_bound(model),
-        "chain_bound_s": value if exact else proven.low_s,
-    }
+    low = model.runtime(proven.assignment) if proven.exact else proven.low_s
+    return task.partition(proven.assignment), {"bound_s": lower_bound(model), "chain_bound_s": low}
 
 
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
@@ -231,15 +215,15 @@ METHODS: dict[str, Method] = {
     "cp-sat": Method("constraint programming under the chain rule, from the careful greedy", searched(_cp_sat)),
     "random": Method(
         "uniform distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: random_search(task.model, task.repair, rng, budget)),
+        searched(lambda task, rng, budget: stochastic.random_search(task.model, task.repair, rng, budget)),
     ),
     "sa": Method(
         "simulated annealing over the distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: annealing(task.model, task.repair, rng, budget)),
+        searched(lambda task, rng, budget: stochastic.annealing(task.model, task.repair, rng, budget)),
     ),
     "sa-balanced": Method(
         "simulated annealing that begins at the even cut of the model's costs",
-        searched(lambda task, rng, budget: annealing_from_balance(task.model, task.arrays, task.repair, rng, budget)),
+        searched(lambda task, *rest: stochastic.annealing_from_balance(task.model, task.arrays, task.repair, *rest)),
     ),
     "climb": Method(
         "the best single move by the model's latencies, again and again, from near-balanced partitions",
@@ -247,7 +231,7 @@ METHODS: dict[str, Method] = {
     ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing",
-        searched(lambda task, rng, budget: unconstrained_search(task.model, rng, budget)),
+        searched(lambda task, rng, budget: stochastic.unconstrained_search(task.model, rng, budget)),
     ),
 }
 """By name, in the order of the tables, but for those of `all_methods`."""

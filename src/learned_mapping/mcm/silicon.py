@@ -42,9 +42,8 @@ class SiliconTask(Task):
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage, **options: Any):
         if pairs := group_pairs(graph):
-            raise InputError(
-                graph.name, f"ops[{pairs[0][0]}].group", "groups are for the analytical model, not for silicon"
-            )
+            fault = "groups are for the analytical model, not for silicon"
+            raise InputError(graph.name, f"ops[{pairs[0][0]}].group", fault)
         super().__init__(graph, package, **options)
         self.silicon = Silicon(graph, package)
 
@@ -65,9 +64,8 @@ class PartitioningOnSilicon(Partitioning):
         if options.get("start") is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        chosen = {
-            name: options[name] for name in ("repair", "iterations", "pretraining") if options.get(name) is not None
-        }
+        known = ("repair", "iterations", "pretraining")
+        chosen = {name: options[name] for name in known if options.get(name) is not None}
         return SiliconTask(instance, package, **chosen)
 
     def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:

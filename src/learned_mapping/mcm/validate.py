@@ -235,66 +235,56 @@ def stages_by_definition(
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
         key = (tensor, f[consumer])
         last[key] = max(last.get(key, 0), rank[consumer])
-    traffic, names = bytes_of_ops(graph), [OP_CLASSES[index] for index in op_classes(graph)]
-    chip_s, needed = [], []
+
+    def peak_bytes(chip: int) -> int:
+        """The most bytes of tensors a chip holds while it runs its ops in order."""
+        count = len(ops[chip])
+        change = [0] * (count + 2)  # of the bytes of what lives here, from one op to the next
+        for tensor in [*arrives[chip], *made[chip]]:
+            size, first, kept = int(graph.tensor_bytes[tensor]), 0, False
+            if tensor not in arrives[chip]:
+                first = rank[int(graph.tensor_producer[tensor])]
+                kept = tensor in leaves[chip] or bool(graph.tensor_is_output[tensor])
+            change[first] += size
+            change[(count if kept else last.get((tensor, chip), first)) + 1] -= size
+        buffers = sum(int(graph.tensor_bytes[t]) for t in [*arrives[chip], *leaves[chip]])
+        return buffers + max(accumulate(change[:count]), default=0)
+
+    names = [OP_CLASSES[index] for index in op_classes(graph)]
+    seconds = _op_seconds(graph, names, package, parameters)
+    chip_s, needed = [], [2 * peak_bytes(chip) for chip in range(chips)]
     for chip in range(chips):
         weights = sum(int(graph.op_weight_bytes[op]) for op in ops[chip] if graph.op_kinds[op] not in LOOKUPS)
         compute, before = max(0.0, weights - package.sram_bytes / 2) / package.link_bytes_per_s, ""
         for op in ops[chip]:
             if graph.op_kinds[op] == "input" and graph.op_seconds is None:
                 continue
-            compute += _op_seconds(graph, op, names[op], traffic[op], package, parameters)
+            compute += seconds[op]
             compute += parameters.switch_s if before not in ("", names[op]) else 0.0
             before = names[op]
         links = link_s[chip] + (link_s[chip - 1] if chip else 0.0)
         waiting = parameters.contention * compute * links / (compute + links) if compute else 0.0
         chip_s.append(compute + waiting + parameters.sync_s)
-        needed.append(2 * _peak_bytes(graph, chip, ops[chip], made[chip], arrives[chip], leaves[chip], last))
     return chip_s, link_s, needed
 
 
-def _peak_bytes(
-    graph: ComputationGraph,
-    chip: int,
-    mine: list[int],
-    made: list[int],
-    arrives: set[int],
-    leaves: set[int],
-    last: dict[tuple[int, int], int],
-) -> int:
-    """The most bytes of tensors a chip holds while it runs its ops in order."""
-    rank = {op: i for i, op in enumerate(mine)}
-    change = [0] * (len(mine) + 2)  # of the bytes of what lives here, from one op to the next
-    for tensor in [*arrives, *made]:
-        size, first, kept = int(graph.tensor_bytes[tensor]), 0, False
-        if tensor not in arrives:
-            first = rank[int(graph.tensor_producer[tensor])]
-            kept = tensor in leaves or bool(graph.tensor_is_output[tensor])
-        change[first] += size
-        change[(len(mine) if kept else last.get((tensor, chip), first)) + 1] -= size
-    buffers = sum(int(graph.tensor_bytes[t]) for t in arrives) + sum(int(graph.tensor_bytes[t]) for t in leaves)
-    return buffers + max(accumulate(change[: len(mine)]), default=0)
-
-
 def _op_seconds(
-    graph: ComputationGraph,
-    op: int,
-    name: str,
-    traffic: tuple[int, int, int],
-    package: ChipPackage,
-    parameters: SiliconParameters,
-) -> float:
-    if graph.op_seconds is not None:
-        roofline = float(graph.op_seconds[op])
-    else:
-        touched, writes, weights = traffic
-        table = graph.op_kinds[op] in LOOKUPS and graph.op_weight_bytes[op] > 0
-        streaming = touched / package.sram_bytes_per_s
-        streaming += 0.0 if table else weights / package.weight_bytes_per_s
-        roofline = max(float(graph.op_flop[op]) / package.flop_per_s, streaming)
-        roofline += writes / package.link_bytes_per_s if table else 0.0
-    if roofline == 0:
-        return parameters.launch_s
-    slowdown = 1.0 if name == "matrix" else getattr(parameters, name)
-    efficiency = (1 + parameters.half_efficiency_s / roofline) ** -parameters.efficiency_exponent
-    return roofline * slowdown / efficiency + parameters.launch_s
+    graph: ComputationGraph, names: list[str], package: ChipPackage, parameters: SiliconParameters
+) -> list[float]:
+    """Of each op by the name of its class; that of an input counts only where the graph brings times."""
+    seconds = []
+    for op, (touched, writes, weights) in enumerate(bytes_of_ops(graph)):
+        if graph.op_seconds is not None:
+            roofline = float(graph.op_seconds[op])
+        else:
+            table = graph.op_kinds[op] in LOOKUPS and graph.op_weight_bytes[op] > 0
+            streaming = touched / package.sram_bytes_per_s
+            streaming += 0.0 if table else weights / package.weight_bytes_per_s
+            roofline = max(float(graph.op_flop[op]) / package.flop_per_s, streaming)
+            roofline += writes / package.link_bytes_per_s if table else 0.0
+        if roofline > 0:
+            slowdown = 1.0 if names[op] == "matrix" else getattr(parameters, names[op])
+            efficiency = (1 + parameters.half_efficiency_s / roofline) ** -parameters.efficiency_exponent
+            roofline = roofline * slowdown / efficiency
+        seconds.append(roofline + parameters.launch_s)
+    return seconds

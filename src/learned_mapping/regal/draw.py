@@ -44,9 +44,8 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     run = simulate(graph, schedule.placement, steps, pair)
     scale, unit = time_unit(run.makespan_s)
     devices = pair.devices
-    figure, (chart, memory) = new_figure(
-        2, 1, height=1.6 + 0.55 * devices + 1.2, sharex=True, height_ratios=[devices, 2]
-    )
+    heights = {"height": 1.6 + 0.55 * devices + 1.2, "height_ratios": [devices, 2]}
+    figure, (chart, memory) = new_figure(2, 1, sharex=True, **heights)
     start, finish = run.start_s * scale, run.finish_s * scale
     width = max(run.makespan_s * scale, 1e-12)
     op_colours, kinds = _op_colours(graph)
@@ -82,21 +81,17 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     chart.grid(axis="y", visible=False)
     size, size_unit = byte_unit(run.peak_bytes)
     for device in range(devices):
-        moments, held = memory_curve(graph, schedule, run, device)
+        moments, held = map(np.array, memory_curve(graph, schedule, run, device))
         colour = PALETTE[device % len(PALETTE)]
-        memory.step(
-            np.array(moments) * scale, np.array(held) / size, where="post", color=colour, label=f"device {device}"
-        )
+        memory.step(moments * scale, held / size, where="post", color=colour, label=f"device {device}")
     memory.axhline(run.peak_bytes / size, color=INK, linewidth=0.8, linestyle=":")
     memory.set_ylim(0, 1.12 * max(run.peak_bytes / size, 1e-12))
     memory.set_xlim(0, 1.005 * width)
     memory.set_xlabel(f"time ({unit})")
     memory.set_ylabel(f"memory ({size_unit})")
     memory.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=devices, borderaxespad=0)
-    text = (
-        title
-        or f"{written(graph.name)}: {run.makespan_s * scale:.4g} {unit}, peak {run.peak_bytes / size:.4g} {size_unit}"
-    )
+    peak = f"peak {run.peak_bytes / size:.4g} {size_unit}"
+    text = title or f"{written(graph.name)}: {run.makespan_s * scale:.4g} {unit}, {peak}"
     chart.set_title(f"{text}, {len(sends)} transfers{', bundled' * bundled}", loc="left")
     if len(kinds) > 1:
         figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
@@ -169,10 +164,8 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
         return _profile(graph)
     depth, height = layout(graph)
     figure, axes = new_figure(height=4.2)
-    producer, consumer = graph.edge_producer, graph.edge_consumer
-    lines = np.stack(
-        [np.stack([depth[producer], height[producer]], 1), np.stack([depth[consumer], height[consumer]], 1)], 1
-    )
+    place = np.stack([depth, height], 1)
+    lines = np.stack([place[graph.edge_producer], place[graph.edge_consumer]], 1)
     sizes = graph.tensor_bytes[graph.edge_tensor]
     widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
     axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
@@ -188,11 +181,9 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
         figure.colorbar(dots, ax=axes, label=label, location="bottom", aspect=50, shrink=0.6)
     scale, unit = time_unit(float(seconds.sum()))
     total, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
-    axes.set_title(
-        f"{written(graph.name)}: {graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work, "
-        f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors",
-        loc="left",
-    )
+    tensors = f"{graph.tensor_bytes.sum() / total:.4g} {size_unit} of tensors"
+    work = f"{graph.num_ops:,} ops, {seconds.sum() * scale:.4g} {unit} of work"
+    axes.set_title(f"{written(graph.name)}: {work}, {tensors}", loc="left")
     axes.set_xlabel("depth (ops on the longest path before)")
     axes.set_yticks([])
     axes.xaxis.get_major_locator().set_params(integer=True)

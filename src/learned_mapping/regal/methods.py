@@ -327,13 +327,10 @@ class Scheduling(Problem):
 
     def note_of(self, method: str) -> str:
         """For which objectives a method that asks a network has one."""
-        there = {o: file is not None and file.exists() for o in NETWORKS for file in [network_file(o, method)]}
-        lack = [objective for objective, exists in there.items() if not exists]
-        if len(lack) == len(there):
-            return ""
-        return f"; a network for {' and '.join(o for o in there if o not in lack)}" + "".join(
-            f", none for {o}" for o in lack
-        )
+        files = {objective: network_file(objective, method) for objective in NETWORKS}
+        has = [objective for objective, file in files.items() if file is not None and file.exists()]
+        lacks = "".join(f", none for {objective}" for objective in files if objective not in has)
+        return f"; a network for {' and '.join(has)}{lacks}" if has else ""
 
     def use_of(self, method: str) -> str:
         return f": {self.method(method.partition(':')[0]).description}"

@@ -187,12 +187,11 @@ def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
 def plan_modes(profile: str, seeds: int) -> list[Run]:
     """The policy from scratch in each mode, small but in ``paper``: modes are compared, no sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
-    return [
-        run
-        for name in table.of_profile(MODE_GRAPHS, profile)
-        for mode in MODES
-        for run in sweep("mcm.mode", ["rl"], [name], base | mode, seeds)
-    ]
+    runs = []
+    for name in table.of_profile(MODE_GRAPHS, profile):
+        for mode in MODES:
+            runs += sweep("mcm.mode", ["rl"], [name], base | mode, seeds)
+    return runs
 
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:

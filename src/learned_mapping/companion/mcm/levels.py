@@ -34,12 +34,6 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
     return np.where(above.any(-1), above.argmax(-1) + 1, mean.shape[-1] + 1)
 
 
-def resampled_means(logs: np.ndarray) -> np.ndarray:
-    """[resamples, samples] geometric means over graphs and seeds, each graph's seeds drawn anew."""
-    rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]
-    return np.array([np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)])
-
-
 def end_row(instance: str, method: str, metric: str, logs: np.ndarray, **more: Any) -> Row:
     """The geometric mean after the last sample, with the interval over graphs and seeds, all drawn anew."""
     (graphs, seeds, samples), last = logs.shape, logs[..., -1]
@@ -56,7 +50,9 @@ def level_row(method: str, level: float, target: str, logs: np.ndarray, instance
     """
     samples = logs.shape[-1]
     value = int(reached(np.exp(logs.mean((0, 1))), level))
-    low, high = np.percentile(reached(resampled_means(logs), level), (2.5, 97.5)).tolist()
+    rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]  # all graphs, each's seeds drawn anew
+    means = [np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)]
+    low, high = np.percentile(reached(np.array(means), level), (2.5, 97.5)).tolist()
     more = {"target": target, "censored": value, "censored_low": low, "censored_high": high, "n": logs.shape[1]}
     more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
     return row(instance, method, "samples", _known(value, samples), **more)

@@ -93,8 +93,7 @@ def compared_words(name: str, found: Mapping[str, Result], samples: int) -> Mark
     words = " and ".join(f"{m} reaches {reached[m]}" for m in found if m not in ("greedy-naive", "optimum"))
     return Markdown(
         f"{name} has {graphs.load_graph(name).num_ops} operations and {graphs.chips(name)} chips. With {samples} "
-        f"samples each, {words} of the "
-        f"optimum's throughput; the naive greedy has {reached['greedy-naive']}."
+        f"samples each, {words} of the optimum's throughput; the naive greedy has {reached['greedy-naive']}."
     )
 
 

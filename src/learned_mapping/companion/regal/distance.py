@@ -20,7 +20,6 @@ from learned_mapping.companion.regal.tables import mean_costs, outcomes
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
-from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.policy import REINFORCED, SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
@@ -82,8 +81,8 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
         for member in config["members"]:
             problem = Instance(graph_of(config["set"], member), pair, config["objective"])
             result = solve(problem, method, seed=seed, samples=config["evaluations"])
-            about = outcome(problem, result.solution, result.seconds) | {"ops": problem.graph.num_ops}
-            found[problem.graph.name] = about
+            graph = problem.graph
+            found[graph.name] = outcome(problem, result.solution, result.seconds) | {"ops": graph.num_ops}
     except InputError as error:
         if config["devices"] == DevicePair().devices:
             raise
@@ -156,15 +155,11 @@ def schedule_outside(method: str, instance: str, config: Record, seed: int) -> R
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)
         result = solve(problem, asked(method, config), seed=seed, samples=config["evaluations"])
-        found[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": connected(graph)}
+        first, second = graph.op_edges.T
+        links = coo_array(([True] * len(first), (first, second)), shape=(graph.num_ops, graph.num_ops))
+        whole = connected_components(links, directed=False)[0] == 1
+        found[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": whole}
     return {"graphs": found}
-
-
-def connected(graph: ComputationGraph) -> bool:
-    """Whether all ops hang together."""
-    first, second = graph.op_edges.T
-    links = coo_array(([True] * len(first), (first, second)), shape=(graph.num_ops, graph.num_ops))
-    return connected_components(links, directed=False)[0] == 1
 
 
 def assemble_outside(profile: str, records: list[Record]) -> Record:

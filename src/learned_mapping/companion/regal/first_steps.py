@@ -14,8 +14,7 @@ STEPS, WINDOW = 60, 10
 def first_steps(
     entropy: float = 0.004, rate: float = 0.003, laws: int = 256, seed: int = 0, graph: str = "random-dag-120"
 ) -> Figure:
-    """REINFORCE from random weights on one of table 1's synthetic graphs: rewards and entropy, step
-    by step.
+    """REINFORCE from random weights on one of table 1's synthetic graphs: rewards and entropy, step by step.
 
     Args:
       entropy: weight of the entropy in the loss.

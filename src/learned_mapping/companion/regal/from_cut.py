@@ -14,7 +14,7 @@ from learned_mapping.companion.regal.methods import brought
 from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, Row, assembled, gap_row, row
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.policy import BINS, TRAININGS, policy_for, sample
+from learned_mapping.regal.agent.policy import BINS, REINFORCED, policy_for, sample
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
@@ -22,7 +22,7 @@ from learned_mapping.regal.searches.random_numbers import stream
 
 DATASET = "synthetic-runtime"
 LEARNER = "regal-from-cut"
-POLICIES = {"start": "cut", "trained": TRAININGS[LEARNER]}
+POLICIES = {"start": "cut", "trained": REINFORCED[LEARNER][0]}
 """The policy that has cloned the cut, and the same after REINFORCE -> how the names of their networks' files begin."""
 DRAWS = 8  # Laws drawn from a policy, of a graph.
 

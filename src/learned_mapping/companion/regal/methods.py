@@ -14,7 +14,7 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.agent.policy import REINFORCED
-from learned_mapping.regal.methods import LEARNED, METHODS, chosen, chosen_variant, learner_for, network_file
+from learned_mapping.regal.methods import LEARNED, METHODS, chosen, chosen_variant, imitated_law, network_file
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 
@@ -109,8 +109,7 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def training_records(which: str = "reinforce") -> list[Record]:
-    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was
-    trained.
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained.
 
     `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
     that see what the paper names alone.
@@ -139,8 +138,7 @@ def validation_rows(records: list[Record]) -> list[Row]:
 
 def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
     """What a network makes of an instance, used as validation graphs chose."""
-    learner = learner_for(instance, network)
-    return learner.law(instance, np.random.default_rng(seed), chosen_variant(learner))
+    return imitated_law(instance, np.random.default_rng(seed), network)
 
 
 def trained_table(title: str, records: list[Record]) -> Html:

@@ -107,12 +107,10 @@ def prove(method: str, instance: str, config: Record, seed: int) -> Record:
     found = {}
     for name, problem in _instances(config):
         start = time.process_time()
-        known = [
-            solve(problem, other, seed=seed, samples=config["evaluations"], cpu=True).solution for other in WARM_STARTS
-        ]
-        best = _best(problem, known)
+        limit = {"seed": seed, "samples": config["evaluations"], "cpu": True}
+        best = _best(problem, [solve(problem, other, **limit).solution for other in WARM_STARTS])
         solved = cp_sat(problem, deterministic_time=config["solver_time"], seed=seed, start=best)
-        started_from = schedule_costs(problem, best)[problem.cost_name]
+        started_from = problem.cost(best)
         if solved.schedule is not None:
             best = _best(problem, (solved.schedule, best))
         proved = outcome(problem, best, time.process_time() - start)
@@ -188,7 +186,7 @@ def outcome(problem: Instance, schedule: Schedule, seconds: float) -> Record:
     """The cost as the independent validator has it; an invalid schedule is reported with its first violation."""
     verdict = validate(problem.graph, schedule, problem.pair)
     fault = "" if verdict.valid else str(verdict.violations[0])
-    cost = verdict.costs.get(problem.cost_name, schedule_costs(problem, schedule)[problem.cost_name])
+    cost = verdict.costs.get(problem.cost_name, problem.cost(schedule))
     # No schedule is shorter than its share of the work, nor than the longest path.
     floor = max(problem.arrays.seconds.sum() / problem.pair.devices, upward_rank(problem).max())
     return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": float(floor)}

@@ -1,9 +1,8 @@
 """Paper 3's tables and figures: REGAL and its baselines on traced and synthetic graphs.
 
-`regal.test` is Table 1 again, on test sets on which nothing was ever chosen: all 98 topologies of
-`traced`'s test split, of five families that no training graph has, each with noise; one in ten of
-the 1,000 test graphs of `synthetic`. The sixteen graphs of each kind in `regal.table1` were looked
-at while methods were developed.
+`regal.test` is Table 1 again, on test sets on which nothing was ever chosen: all 98 topologies of `traced`'s
+test split, of five families that no training graph has, each with noise; one in ten of the 1,000 test graphs
+of `synthetic`. The sixteen graphs of each kind in `regal.table1` were looked at while methods were developed.
 
 `regal.limit` is running time where memory binds. The paper gives both devices 16 GiB, which no
 graph here fills; here the limit of a graph lies between the least peak that a search for memory
@@ -270,9 +269,8 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
     traced = config_of("traced", "runtime", _graphs("traced", profile), EVALUATIONS)
     methods = ("brkga", "local-search", "regal", "regal-imitation")
     runs += runs_of("regal.schedule", methods, "traced-runtime", traced, seeds, 1)
-    return runs + [
-        Run("regal.split", "regal", "split", traced | more, 0) for more in brought("regal", "traced-runtime")[:1]
-    ]
+    first = brought("regal", "traced-runtime")[:1]
+    return runs + [Run("regal.split", "regal", "split", traced | more, 0) for more in first]
 
 
 def assemble_time(profile: str, records: list[Record]) -> Record:
@@ -413,10 +411,8 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
     """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
     found, trained = [], training_seeds(records)
     for dataset, here in _by_instance(records, LIMIT_DATASETS):
-        plain = here[here.method == "brkga"]
-        base = {
-            graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain.groupby("graph").costs
-        }
+        plain = here[here.method == "brkga"].groupby("graph").costs
+        base = {graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain}
         for method, runs in here.groupby("method", sort=False):
             more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
             for k, limit in enumerate(LIMITS[profile]):

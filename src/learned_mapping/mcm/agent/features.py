@@ -26,6 +26,13 @@ class GraphFeatures(NamedTuple):
     chips: np.ndarray  # [] float32, C.
 
 
+EIGHT_OPS = GraphFeatures(
+    np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
+    np.ones(8, np.float32), np.float32(2),
+)  # fmt: skip
+"""On two chips: what the shapes of new parameters are read from."""
+
+
 def padded_size(count: int) -> int:
     """The smallest of 64, 128, 256, 512, 768, 1024, 1536, 2048, ... above `count`."""
     size = 64

@@ -17,7 +17,7 @@ import numpy as np
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.agent.credit import SHARP, SIDES, spread
-from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
+from learned_mapping.mcm.agent.features import EIGHT_OPS, GraphFeatures
 from learned_mapping.mcm.agent.network import MASKED, Credits, graph_sage
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.searches.moves import single_moves
@@ -61,11 +61,7 @@ class MovesPolicy:
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
         """Fresh parameters; the last layer starts at 0, so that the first distribution is the prior."""
-        graph = GraphFeatures(
-            np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
-            np.ones(8, np.float32), np.float32(2),
-        )  # fmt: skip
-        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), graph, jnp.zeros((1, 8, TOLD)))
+        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), EIGHT_OPS, jnp.zeros((1, 8, TOLD)))
         return draw_parameters(shapes, rng, zero=("policy_out",))
 
     def context(self, env: PartitionEnv) -> GraphFeatures:

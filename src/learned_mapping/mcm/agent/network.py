@@ -22,7 +22,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.learning.networks import draw_parameters, layer_norm, mlp
 from learned_mapping.mcm.agent.config import CANDIDATE, FIX, FLOW, AgentConfig
 from learned_mapping.mcm.agent.credit import SIDES, flow_gains, spread
-from learned_mapping.mcm.agent.features import NUM_FEATURES, GraphFeatures
+from learned_mapping.mcm.agent.features import EIGHT_OPS, GraphFeatures
 from learned_mapping.mcm.env import PartitionEnv
 
 ANCHORS = 36  # Positions along the package at which the network gives logits: the paper's 36 chips.
@@ -154,11 +154,7 @@ class ChipPolicy:
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
         """Fresh parameters; the last layer starts at 0, so that the first distribution is uniform."""
-        graph = GraphFeatures(
-            np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
-            np.ones(8, np.float32), np.float32(2),
-        )  # fmt: skip
-        context = ChipContext(graph, *reading_of(2))
+        context = ChipContext(EIGHT_OPS, *reading_of(2))
         shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 

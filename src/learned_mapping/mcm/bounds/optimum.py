@@ -111,6 +111,7 @@ class Proven(NamedTuple):
 
     assignment: np.ndarray  # [N] int32.
     low_s: float  # Seconds that no partition under the chain rule is below; its own but for `TOLERANCE` at the end.
+    exact: bool  # Whether that was reached.
 
 
 def optimum(model: ChipModel, *, ideals: Ideals | None = None) -> np.ndarray:
@@ -153,7 +154,7 @@ def bisection(
         target = last if high - low <= 4 * TOLERANCE * high else (low + high) / 2
         if not low < target < high:  # numbers too small to be halved
             low = high
-    return Proven(best, low)
+    return Proven(best, low, low >= high * (1 - 2 * TOLERANCE))
 
 
 def _carried(model: ChipModel) -> Sequence[Any]:
@@ -161,9 +162,8 @@ def _carried(model: ChipModel) -> Sequence[Any]:
     largest, could be seen in the result."""
     seconds = model.tensor_seconds
     rounding = seconds.max(initial=0.0) * len(seconds) * np.finfo(np.float64).eps
-    return (
-        seconds if rounding < 1e-3 * TOLERANCE * lower_bound(model) else [Fraction(each) for each in seconds.tolist()]
-    )
+    unseen = rounding < 1e-3 * TOLERANCE * lower_bound(model)
+    return seconds if unseen else [Fraction(each) for each in seconds.tolist()]
 
 
 def _masks(graph: ComputationGraph):
@@ -251,12 +251,7 @@ def _reach_ideals(
 
 def _assignment(ideals: Ideals, chain: list[int], num_ops: int) -> np.ndarray:
     assignment = np.empty(num_ops, np.int32)
-    previous = 0
-    for chip, index in enumerate(chain):
-        added = ideals.members[index] & ~previous
-        previous = ideals.members[index]
-        while added:
-            lowest = added & -added
-            assignment[lowest.bit_length() - 1] = chip
-            added ^= lowest
+    for chip in reversed(range(len(chain))):  # the first chip whose ideal holds an op has it
+        ideal = ideals.members[chain[chip]]
+        assignment[[op for op in range(num_ops) if ideal >> op & 1]] = chip
     return assignment

@@ -10,15 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.repair.kernel import (
-    FIX,
-    NEAREST,
-    SAMPLE,
-    Links,
-    RepairArrays,
-    repair_many,
-    tighten,
-)
+from learned_mapping.mcm.repair.kernel import FIX, NEAREST, SAMPLE, Links, RepairArrays, repair_many, tighten
 from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.mcm.rules.pins import chip_bounds, joined, parts_of
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, longest_paths
@@ -60,7 +52,7 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     reach = np.full((len(anchors), n + 1), -n, np.int32)
     reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
-        tighten(before, anchor, 0, 1, row, np.empty((2, n), np.uint32))
+        tighten(before, anchor, 0, row, np.empty((2, n), np.uint32))
     np.negative(reach, out=reach)
     return RepairArrays(_links(after, _reversed(near)), before, in_main, anchors.astype(np.int32), reach, lows, -highs)
 

@@ -47,10 +47,10 @@ class Workspace(NamedTuple):
 
 
 @njit(cache=True)
-def tighten(links, op, value, gap, bounds, queue):
+def tighten(links, op, value, bounds, queue):
     """bounds[op] = value, and what follows from it along `links`; `bounds` is `lows` or `drops`, `queue` scratch.
 
-    `gap` is how much smaller a bound onward may be. Levels of equal value one by one, so that no op changes twice.
+    Levels of equal value one by one, so that no op changes twice.
     """
     offsets, same, onward, row = links.offsets, links.same, links.onward, 0
     bounds[op] = value
@@ -69,20 +69,20 @@ def tighten(links, op, value, gap, bounds, queue):
                         queue[row, count] = v
                         count += 1
                     v = onward[k]
-                    if bounds[v] < value - gap:
-                        bounds[v] = value - gap
+                    if bounds[v] < value - 1:
+                        bounds[v] = value - 1
                         queue[1 - row, waiting] = v
                         waiting += 1
                 v = onward[u]
-                if bounds[v] < value - gap:
-                    bounds[v] = value - gap
+                if bounds[v] < value - 1:
+                    bounds[v] = value - 1
                     queue[1 - row, waiting] = v
                     waiting += 1
                 u = same[u]
                 if bounds[u] >= value:
                     break
                 bounds[u] = value
-        value -= gap
+        value -= 1
         row, count = 1 - row, waiting
 
 
@@ -131,7 +131,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
     open_anchors = len(arrays.anchors)
     alive[:] = np.arange(open_anchors)
     if open_anchors == 1:
-        tighten(arrays.before, arrays.anchors[0], 0, 1, drops, work.queue)
+        tighten(arrays.before, arrays.anchors[0], 0, drops, work.queue)
     passes = 2 if mode == FIX else 1
     components = 1 if arrays.in_main.all() else 2
     for last in range(2 - passes, 2):
@@ -163,7 +163,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                     if mode == FIX and chip != candidate[u]:
                         continue
                 if chip > lows[u]:
-                    tighten(arrays.after, u, chip, 1, lows, work.queue)
+                    tighten(arrays.after, u, chip, lows, work.queue)
                     if open_anchors > 1 and part == 0:
                         s = 0
                         while s < open_anchors:
@@ -173,9 +173,9 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
                             else:
                                 s += 1
                         if open_anchors == 1:
-                            tighten(arrays.before, arrays.anchors[alive[0]], 0, 1, drops, work.queue)
+                            tighten(arrays.before, arrays.anchors[alive[0]], 0, drops, work.queue)
                 if chip < -drops[u]:
-                    tighten(arrays.before, u, -chip, 1, drops, work.queue)
+                    tighten(arrays.before, u, -chip, drops, work.queue)
     out[:] = lows[:n]
 
 

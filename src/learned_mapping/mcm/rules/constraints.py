@@ -77,17 +77,11 @@ def group_pairs(graph: ComputationGraph) -> list[tuple[int, int]]:
 
 def valid_count(assignments: np.ndarray, op_edges: np.ndarray) -> int:
     """How many of [B, N] assignments are valid; nearly all random ones fall at Eq. 2, so the batch is cheap."""
-    if not len(op_edges):
-        return sum(uses_prefix(row) for row in assignments)
-    alive = np.ones(len(assignments), bool)
+    alive = np.arange(len(assignments))
     for start in range(0, len(op_edges), 64):
-        part = op_edges[start : start + 64]
-        rows = np.flatnonzero(alive)
-        if not len(rows):
-            return 0
-        chosen = assignments[rows]
-        alive[rows] = np.all(chosen[:, part[:, 0]] <= chosen[:, part[:, 1]], axis=1)
-    return sum(is_valid(assignments[row], op_edges) for row in np.flatnonzero(alive))
+        part = assignments[alive][:, op_edges[start : start + 64]]
+        alive = alive[np.all(part[..., 0] <= part[..., 1], axis=1)]
+    return sum(is_valid(assignments[row], op_edges) for row in alive)
 
 
 def check_strength(strength: str) -> str:
@@ -123,20 +117,14 @@ chips 0 and 2 directly (a to c) and over chip 1 (a to b to d); "memory" is valid
 
 
 def example_graph() -> ComputationGraph:
-    """Two branches of two ops between a source and a sink: a -> b -> d -> f, a -> c -> e -> f."""
-    return lettered_graph("six-ops", {"a": "bc", "b": "d", "c": "e", "d": "f", "e": "f", "f": ""}, "bce")
+    """Two branches of two ops between a source and a sink: a -> b -> d -> f, a -> c -> e -> f.
 
-
-def lettered_graph(name: str, edges: dict[str, str], dense: str) -> ComputationGraph:
-    """A graph of ops named by a letter each, the first an input, the last an output.
-
-    Args:
-      edges: op -> those that read its tensor of 16 KiB, in topological order.
-      dense: ops with weights, of 192 KiB, and four times the arithmetic of the others.
+    Tensors have 16 KiB; b, c and e have weights, of 192 KiB, and four times the arithmetic of the others.
     """
-    ops = "".join(edges)
+    edges = {"a": "bc", "b": "d", "c": "e", "d": "f", "e": "f", "f": ""}
+    ops, dense = "".join(edges), "bce"
     return make_graph(
-        name=name,
+        name="six-ops",
         op_names=list(ops),
         op_kinds=["input", *("dot_general" if op in dense else "add" for op in ops[1:])],
         op_flop=[0.0, *(4e6 if op in dense else 1e6 for op in ops[1:])],

@@ -57,12 +57,11 @@ def fold_weights(graph: ComputationGraph) -> ComputationGraph:
 def fold_cheap_sources(graph: ComputationGraph) -> ComputationGraph:
     """The graph paper 2's methods partition: cheap sources with several consumers are replicated into each of them.
 
-    Ops are cheap when they and their ancestors together are, hold no weights, have no chip or group of their own, and
-    none of their tensors leaves the graph. A cheap op folds when it has at least two consumers, and so do the cheap ops
-    before and behind it. Each consumer recomputes it: the arithmetic is added there, and reads nothing from memory.
-    Folded tensors take no memory and no transfer. Time is that of the default `ChipPackage` without overheads; an
-    ``input`` counts by its bytes.
-    Folding again changes nothing.
+    Ops are cheap when they and their ancestors together are, hold no weights, have no chip or group of their
+    own, and none of their tensors leaves the graph. A cheap op folds when it has at least two consumers, and
+    so do the cheap ops before and behind it. Each consumer recomputes it: the arithmetic is added there, and
+    reads nothing from memory. Folded tensors take no memory and no transfer. Time is that of the default
+    `ChipPackage` without overheads; an ``input`` counts by its bytes. Folding again changes nothing.
     """
     folded_before = 0
     while True:

@@ -76,14 +76,10 @@ def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
     return even_cut(model.op_seconds, late_order(model.graph), arrays, model.package.chips)
 
 
-def pull_of(ops: int, moved: float) -> float:
-    """λ under which about `moved` of the ops, at most `MOST_MOVED` of them, leave their chip."""
-    return float(np.log(2 * ops / min(moved, MOST_MOVED * ops)))
-
-
 def log_weights(start: np.ndarray, chips: int, moved: float = MOVED) -> np.ndarray:
-    """[N, C] float64, -λ |c - s_i|, with m = `moved`."""
-    return -pull_of(len(start), moved) * np.abs(np.arange(chips) - np.asarray(start)[:, None])
+    """[N, C] float64, -λ |c - s_i|, with m = `moved`, at most `MOST_MOVED` of the N ops."""
+    pull = float(np.log(2 * len(start) / min(moved, MOST_MOVED * len(start))))
+    return -pull * np.abs(np.arange(chips) - np.asarray(start)[:, None])
 
 
 def near_balanced(

@@ -26,8 +26,7 @@ def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, bu
     while not budget.spent():
         left = budget.remaining_samples
         count = BATCH if left is None else min(BATCH, left)
-        batch = repair(mode="sample", rng=rng, count=count)
-        for assignment in batch:
+        for assignment in repair(mode="sample", rng=rng, count=count):
             if budget.record(model.throughput(assignment)):
                 best = assignment.copy()
     return best
@@ -85,15 +84,16 @@ def annealing(
     chips, n = model.package.chips, model.graph.num_ops
     count = max(1, round(parameters.redrawn * n))
 
-    def propose(weights: np.ndarray | None) -> np.ndarray:
+    def propose(weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         ops = rng.choice(n, count, replace=False)
         if weights is None:
-            return np.full((n, chips), 1.0 / chips)
-        proposed = weights.copy()
-        proposed[ops] = rng.dirichlet(np.full(chips, parameters.concentration), count)
-        return proposed
+            proposed = np.full((n, chips), 1.0 / chips)
+        else:
+            proposed = weights.copy()
+            proposed[ops] = rng.dirichlet(np.full(chips, parameters.concentration), count)
+        return proposed, proposed
 
-    return _anneal(model, repair, rng, budget, propose, lambda weights: weights, None, parameters)
+    return _anneal(model, repair, rng, budget, propose, None, parameters)
 
 
 def annealing_from_balance(
@@ -108,15 +108,13 @@ def annealing_from_balance(
     chips, n = model.package.chips, model.graph.num_ops
     count = max(1, round(parameters.redrawn * n))
 
-    def propose(centre: np.ndarray) -> np.ndarray:
+    def propose(centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ops = rng.choice(n, count, replace=False)
         proposed = centre.copy()
         proposed[ops] = np.clip(centre[ops] + rng.integers(-1, 2, count), 0, chips - 1)
-        return proposed
+        return proposed, np.exp(log_weights(proposed, chips, parameters.moved))
 
-    start = balanced_start(model, arrays)
-    weights = lambda centre: np.exp(log_weights(centre, chips, parameters.moved))  # noqa: E731
-    return _anneal(model, repair, rng, budget, propose, weights, start, parameters)
+    return _anneal(model, repair, rng, budget, propose, balanced_start(model, arrays), parameters)
 
 
 def _anneal(
@@ -124,12 +122,12 @@ def _anneal(
     repair: Repair,
     rng: np.random.Generator,
     budget: Budget,
-    propose: Callable[[np.ndarray | None], np.ndarray],
-    weights_of: Callable[[np.ndarray], np.ndarray],
+    propose: Callable[[np.ndarray | None], tuple[np.ndarray, np.ndarray]],
     start: np.ndarray | None,
     parameters: AnnealingParameters | BalancedParameters,
 ) -> np.ndarray:
-    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives.
+    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives, a state
+    and the distributions to sample from.
 
     With a start the state is the accepted partition, without one the distributions it was drawn from.
     """
@@ -139,20 +137,15 @@ def _anneal(
         budget.record(accepted)
     cooling = parameters.end_temperature / parameters.start_temperature
     while not budget.spent():
-        proposed = propose(state)
-        weights = weights_of(proposed)
+        proposed, weights = propose(state)
         assignment = repair(mode="sample", rng=rng, weights=weights)[0]
         throughput = model.throughput(assignment)
         if budget.record(throughput):
             best = assignment
-        temperature = parameters.start_temperature * cooling ** min(_progress(budget), 1.0)
+        limits = ((budget.samples, budget.limit_samples), (budget.seconds, budget.limit_s))
+        spent = max(used / limit for used, limit in limits if limit is not None)
+        temperature = parameters.start_temperature * cooling ** min(spent, 1.0)
         loss = 0.0 if accepted is None else (accepted - throughput) / max(accepted, 1e-300)
         if loss <= 0 or rng.random() < np.exp(-loss / temperature):
             state, accepted = proposed if start is None else assignment, throughput
     return best
-
-
-def _progress(budget: Budget) -> float:
-    """The share of the budget that is spent."""
-    limits = ((budget.samples, budget.limit_samples), (budget.seconds, budget.limit_s))
-    return max(used / limit for used, limit in limits if limit is not None)

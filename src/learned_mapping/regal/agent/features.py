@@ -78,14 +78,9 @@ def features(instance: Instance) -> Features:
     ]  # fmt: skip
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
     edges = _edges(instance, depth / deepest, places)
-    return Features(
-        nodes.astype(np.float32),
-        edges.astype(np.float32),
-        np.asarray(graph.edge_producer, np.int32),
-        np.asarray(graph.edge_consumer, np.int32),
-        np.asarray(graph.topological_order, np.int32),
-        pinned,
-    )
+    indices = (graph.edge_producer, graph.edge_consumer, graph.topological_order)
+    senders, receivers, order = (np.asarray(each, np.int32) for each in indices)
+    return Features(nodes.astype(np.float32), edges.astype(np.float32), senders, receivers, order, pinned)
 
 
 def printed_alone(nodes: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -139,9 +139,8 @@ def _gnn(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
         ones = np.ones(len(ends), np.float32)
         incidence = sparse.csr_matrix((ones, (ends, np.arange(len(ends)))), (len(h), len(ends)))
         constant = np.bincount(ends, minlength=len(h)).astype(h.dtype)[:, None] * last["b"]
-        messages.append(
-            (name, first["w"][:width], first["w"][width : 2 * width], of_edge, incidence, last["w"], constant)
-        )
+        of_ends = first["w"][:width], first["w"][width : 2 * width]
+        messages.append((name, *of_ends, of_edge, incidence, last["w"], constant))
     for _ in range(rounds):
         received = np.zeros_like(h)
         for name, of_sender, of_receiver, of_edge, incidence, last, constant in messages:

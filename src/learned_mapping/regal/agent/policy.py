@@ -21,28 +21,9 @@ from scipy.special import softmax
 from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
+from learned_mapping.regal.agent import forward
+from learned_mapping.regal.agent import network as networks
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.forward import (
-    Parameters,
-    check_devices,
-    check_objective,
-    find_network,
-    instance_logits,
-    read_network,
-    write_network,
-)
-from learned_mapping.regal.agent.network import (
-    HIDDEN,
-    ROUNDS,
-    Batch,
-    Perceptron,
-    embed,
-    graph_of,
-    head_ends,
-    make_batch,
-    model_of,
-    network,
-)
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.proposals import law_of
@@ -54,16 +35,17 @@ HEAD_SCALE = 3.0
 laws that do not tell them apart the gradient of every preference between them is 0: a start from 0 would stay there."""
 
 
-def policy_logits(parameters: Any, batch: Batch) -> jax.Array:
+def policy_logits(parameters: Any, batch: networks.Batch) -> jax.Array:
     """[N, d + 1, 2, bins] of the model that the weights are for."""
-    return network(model_of(parameters), len(BINS)).apply(parameters, batch)
+    return networks.network(networks.model_of(parameters), len(BINS)).apply(parameters, batch)
 
 
-def _value(batch: Batch) -> jax.Array:
-    inner = Perceptron(HIDDEN, "value_op")(embed(batch))
+def _value(batch: networks.Batch) -> jax.Array:
+    inner = networks.Perceptron(networks.HIDDEN, "value_op")(networks.embed(batch))
     count = batch.graphs.n_node.shape[0]
-    total = jraph.segment_sum(inner, graph_of(batch), count)
-    return Perceptron(1, "value_graph")(total / jnp.maximum(batch.graphs.n_node, 1)[:, None])[:, 0] - 1.0
+    total = jraph.segment_sum(inner, networks.graph_of(batch), count)
+    mean = total / jnp.maximum(batch.graphs.n_node, 1)[:, None]
+    return networks.Perceptron(1, "value_graph")(mean)[:, 0] - 1.0
 
 
 value = hk.without_apply_rng(hk.transform(_value))
@@ -71,13 +53,13 @@ value = hk.without_apply_rng(hk.transform(_value))
 -1 is the reward of uniform mutants."""
 
 
-def random_parameters(batch: Batch, rng: np.random.Generator, model: str = "gnn") -> tuple[Any, Any]:
+def random_parameters(batch: networks.Batch, rng: np.random.Generator, model: str = "gnn") -> tuple[Any, Any]:
     """Random weights of the policy and of b(G), for batches like this one."""
-    inits = (network(model, len(BINS)).init, value.init)
+    inits = (networks.network(model, len(BINS)).init, value.init)
     shapes = [jax.eval_shape(init, jax.random.PRNGKey(0), batch) for init in inits]
     drawn, second = (draw_parameters(each, rng) for each in shapes)
-    for module in head_ends(drawn):
-        scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(HIDDEN)
+    for module in networks.head_ends(drawn):
+        scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(networks.HIDDEN)
         drawn[module]["w"] = scaled.astype(np.float32)
     return drawn, second
 
@@ -93,7 +75,7 @@ def sample(probabilities: np.ndarray, count: int, rng: np.random.Generator) -> n
 class Policy:
     """A trained network, or a random one, and what it was trained for."""
 
-    parameters: Parameters
+    parameters: forward.Parameters
     objective: str  # ``runtime`` or ``memory``.
     dataset: str
     seed: int
@@ -101,7 +83,8 @@ class Policy:
 
     def probabilities(self, instance: Instance) -> np.ndarray:
         """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
-        return softmax(instance_logits(self.parameters, instance, self.model, ROUNDS), axis=-1)
+        logits = forward.instance_logits(self.parameters, instance, self.model, networks.ROUNDS)
+        return softmax(logits, axis=-1)
 
     def choices(self, instance: Instance, rng: np.random.Generator, *, average: bool = False) -> np.ndarray:
         """[N, d + 1, 2] bins drawn once, for one run.
@@ -122,12 +105,12 @@ class Policy:
 
 def write_policy(path: str | os.PathLike, trained: Policy, header: dict[str, Any]) -> None:
     """Writes the weights, what `Policy` says of them, and what else the header holds."""
-    write_network(path, trained, BINS, **header)
+    forward.write_network(path, trained, BINS, **header)
 
 
 def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
     """A network and its header; raises `InputError` as `read_network`."""
-    return read_network(path, Policy, BINS)
+    return forward.read_network(path, Policy, BINS)
 
 
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
@@ -154,22 +137,22 @@ def policy_for(instance: Instance, network: str | None = None, training: str = "
     """The trained network of this name, or the one that serves the objective.
 
     Args:
-      training: with which the names of its files begin, a value of `TRAININGS`.
+      training: with which the names of its files begin, as in `REINFORCED`.
 
     Raises:
       InputError: there is no such network, it was trained for the other objective, or errors of `check_devices`.
     """
-    check_devices(instance)
+    forward.check_devices(instance)
     path, objective = policy_path(instance.objective, network, training), instance.objective
     fault = "" if network else f"none was trained so for {objective}; {OTHERWISE[objective]}"
-    found = _read(find_network(training, path.stem.removeprefix(f"{training}-"), fault))
-    check_objective(found.objective, instance, path.stem)
+    found = _read(forward.find_network(training, path.stem.removeprefix(f"{training}-"), fault))
+    forward.check_objective(found.objective, instance, path.stem)
     return found
 
 
 def untrained(instance: Instance, seed: int = 0) -> Policy:
     """The network as a training of this seed finds it: random weights."""
-    batch = make_batch([features(instance)], sequence=1)
+    batch = networks.make_batch([features(instance)], sequence=1)
     parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]))
     return Policy(jax.tree.map(np.asarray, parameters), instance.objective, "none", seed)
 
@@ -207,9 +190,10 @@ REINFORCED = {
 }  # fmt: skip
 """Method -> how the names of its networks' files begin, and its description; ``idrs`` draws from those of REGAL, of
 either training."""
-TRAININGS = {name: training for name, (training, _) in REINFORCED.items()}
 
 
 def training_of(method: str, objective: str) -> str:
-    """As `TRAININGS`; the laws of ``idrs`` for peak memory come from networks that began at a cloned rule."""
-    return TRAININGS[method] if method != "idrs" else {"runtime": "reinforce", "memory": "cloned"}[objective]
+    """As in `REINFORCED`; laws of ``idrs`` for peak memory come from networks that began at a cloned rule."""
+    if method == "idrs":
+        return {"runtime": "reinforce", "memory": "cloned"}[objective]
+    return REINFORCED[method][0]

@@ -166,9 +166,7 @@ def probabilities(parameters: Any, batch: Batch) -> jax.Array:
     return jax.nn.softmax(policy_logits(parameters, batch))
 
 
-@jax.jit
-def _values(parameters: Any, batch: Batch) -> jax.Array:
-    return value.apply(parameters, batch)
+_values = jax.jit(value.apply)
 
 
 def _descend(gradient: Any, memory: Any, parameters: Any, rate: jax.Array) -> tuple[Any, Any]:
@@ -213,9 +211,8 @@ class ReinforceAgent:
         self.instances, self.config = list(instances), config
         self.seen = [features(instance) for instance in self.instances]
         if config.attributes == "printed":
-            self.seen = [
-                f._replace(**dict(zip(("nodes", "edges"), printed_alone(f.nodes, f.edges)))) for f in self.seen
-            ]
+            printed = (printed_alone(f.nodes, f.edges) for f in self.seen)
+            self.seen = [f._replace(nodes=n, edges=e) for f, (n, e) in zip(self.seen, printed)]
         self.sizes = np.array([instance.graph.num_ops for instance in self.instances])
         self.data_digest = hashlib.sha256("".join(i.graph.digest for i in self.instances).encode()).hexdigest()[:16]
         self.iterations = self.rollouts = 0
@@ -254,11 +251,11 @@ class ReinforceAgent:
         rate, means = rate_at(c, self.spent), rewards.mean(axis=1)
         guessed = np.asarray(_values(self.value_parameters, batch))[: len(chosen)]
         if c.baseline == "group":
-            advantages = leave_one_out(rewards)
-            advantages = advantages / max(float(rewards.std(axis=1).mean()), 1e-9)
+            advantages, scale = leave_one_out(rewards), rewards.std(axis=1).mean()
         else:
             advantages = rewards - guessed[:, None]
-            advantages = advantages / max(float(np.sqrt((advantages**2).mean())), 1e-9)
+            scale = np.sqrt((advantages**2).mean())
+        advantages = advantages / max(float(scale), 1e-9)
         weights = score_weights(choices, advantages, batch.graphs.nodes.shape[0], len(BINS))
         self.parameters, self.memory, entropy = policy_step(
             self.parameters, self.memory, batch, weights, rate, entropy_weight=c.entropy

@@ -48,7 +48,6 @@ def rollouts(
     bins: tuple[float, ...],
     rng: np.ndarray | np.random.Generator,
     evaluations: int,
-    parameters: BrkgaParameters | None = None,
     dtype: type = np.float32,
 ) -> np.ndarray:
     """[K] float64, the cost that each of K runs of BRKGA ends with.
@@ -59,13 +58,12 @@ def rollouts(
       bins: the values to choose from.
       rng: a `stream`, which is fast; or a generator: then, and with float64, a run is `brkga`'s to the last bit.
       evaluations: chromosomes scored in each run, the shared population counted in each.
-      parameters: BRKGA's; defaults where None.
       dtype: of chromosomes.
 
     Raises:
       InputError: fewer evaluations than one generation after the initial population needs.
     """
-    parameters = BrkgaParameters() if parameters is None else parameters
+    parameters = BrkgaParameters()
     generations = generations_in(evaluations, parameters)
     if generations < 1:
         raise InputError("rollouts", "evaluations", f"{evaluations} do not reach a generation after the first")

@@ -39,12 +39,11 @@ def cut_facts(instance: Instance, seen: Features) -> np.ndarray:
     for name in VECTORS:
         side = column[name] >= 0
         cut = side[seen.senders] != side[seen.receivers]
-        crossing = side[graph.edge_producer] != side[graph.edge_consumer]
         apart = np.abs(2 * np.bincount(slices, seconds * side, DEPTHS) - whole).sum() / max(seconds.sum(), 1e-300)
         ranks = np.argsort(graph.topological_order).astype(float)
         spread = ranks.std() * column[name].std()
         along = abs(np.cov(ranks, column[name], bias=True)[0, 1]) / spread if spread > 0 else 0.0
-        share = bytes_of_edge[crossing].sum() / max(bytes_of_edge.sum(), 1.0)
+        share = bytes_of_edge[cut].sum() / max(bytes_of_edge.sum(), 1.0)
         of_graph = (np.log(len(side)) / 5 - 1, column["parallelism"][0])
         rows.append((cut.mean() if len(cut) else 0.0, share, apart, along, *of_graph))
     return np.array(rows)

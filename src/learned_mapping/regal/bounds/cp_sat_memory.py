@@ -38,8 +38,8 @@ class PeakModel(Model):
     def _bytes(self, name: str) -> cp_model.IntVar:
         return self.model.new_int_var(0, 2 * (sum(self.size) + sum(self.weights)) + 1, name)
 
-    def _limit(self, start: Schedule) -> None:
-        """The peak of `start` as a limit; the model's is no more, as bytes are rounded down."""
+    def hint(self, start: Schedule) -> None:
+        """Gives the peak of `start` as a limit; the model's is no more, as bytes are rounded down."""
         self.model.add(self.peak <= int(self.instance.simulate(start).peak_bytes // self.unit))
 
 
@@ -142,7 +142,7 @@ class MemoryModel(PeakModel):
     def hint(self, start: Schedule) -> None:
         """Gives `start` to the solver, and its peak as a limit."""
         self._hint_devices((start.placement ^ start.placement[0]).tolist())
-        self._limit(start)
+        super().hint(start)
         for position, (what, target) in enumerate(start.order.tolist()):
             self.model.add_hint(self.moment[what] if target == RUN_OP else self.transfer[what], position)
 
@@ -153,6 +153,7 @@ class StepsModel(PeakModel):
     Left out: what the devices hold between two transfers of opposite directions that lie between the same two ops. So
     the objective bounds every schedule from below, and the one found may cost more. With ``phase.one_way`` there are no
     such transfers: what is found costs what the objective says, but a schedule that needs them may cost less.
+    Of a schedule to start from the peak alone is hinted: its order may break the rules above.
     """
 
     def __init__(self, instance: Instance, phase: Phase):
@@ -289,10 +290,6 @@ class StepsModel(PeakModel):
                 home = self.on_second[self.producer[tensor]]
                 self.model.add_bool_or(~now[step], home, to_second)
                 self.model.add_bool_or(~now[step], ~home, ~to_second)
-
-    def hint(self, start: Schedule) -> None:
-        """Gives the peak of `start` as a limit; its order may break the rules above."""
-        self._limit(start)
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
         """What the solver found; of transfers between two ops those to one device come first."""

@@ -58,9 +58,8 @@ class Instance:
         check_sizes(self.graph, self.graph.name)
         if self.graph.op_is_tied.any():
             op = int(self.graph.op_is_tied.argmax())
-            raise InputError(
-                self.graph.name, f"ops[{op}]", "has a chip or a group, which are for `lmap solve mcm` alone"
-            )
+            fault = "has a chip or a group, which are for `lmap solve mcm` alone"
+            raise InputError(self.graph.name, f"ops[{op}]", fault)
 
     @property
     def chromosome_length(self) -> int:

@@ -104,16 +104,14 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
         stack = [root]
         while stack:
             op = stack[-1]
-            if done[op]:
-                stack.pop()
-                continue
             if not opened[op]:
                 opened[op] = True
                 stack.extend(int(graph.tensor_producer[t]) for t in reversed(inputs[op]))
                 continue
             stack.pop()
-            done[op] = True
-            steps.append(op)
+            if not done[op]:
+                done[op] = True
+                steps.append(op)
     return steps.schedule()
 
 
@@ -149,9 +147,7 @@ def _critical_path(instance: Instance) -> Schedule:
                         after[home] = after[device] = max(after[home], after[device])
             after[device] += a.seconds[op]
             options.append((after[device], missing, after.sum(), device, after))
-        best = min(options, key=lambda option: option[:4])
-        placement[op], clock = best[3], best[4]
-        finish[op] = best[0]
+        finish[op], _, _, placement[op], clock = min(options, key=lambda option: option[:4])
         for successor in steps.append(op):
             heapq.heappush(ready, (-rank[successor], successor))
     return steps.schedule()
@@ -172,7 +168,7 @@ def _least_memory(instance: Instance) -> Schedule:
     copies: dict[int, set[int]] = {}
     depth = {op: i for i, op in enumerate(depth_first(instance, np.zeros(graph.num_ops, int)).order[:, 0].tolist())}
     while ready:
-        best = None
+        options = []
         # The first few in depth-first order: trying every ready op is quadratic and hardly better.
         for op in sorted(ready, key=depth.__getitem__)[:16]:
             for device in range(d):
@@ -180,10 +176,9 @@ def _least_memory(instance: Instance) -> Schedule:
                 during = held[device] + fetched + int(graph.op_output_bytes[op]) + int(weights[op])
                 freed = sum(int(size[t]) for t in inputs[op] if to_come[t] == 1 and not graph.tensor_is_output[t])
                 raised = max(int(during) - int(max(peak)), 0)
-                key = (raised, int(during) - freed - int(held[device]), int(during), depth[op], device)
-                if best is None or key < best[0]:
-                    best = (key, op, device, during)
-        _, op, device, during = best
+                left = int(during) - freed - int(held[device])
+                options.append((raised, left, int(during), depth[op], device, op))
+        _, _, during, _, device, op = min(options)
         ready.discard(op)
         placement[op] = device
         peak += weights[op] * (np.arange(d) == device)

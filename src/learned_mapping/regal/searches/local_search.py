@@ -86,16 +86,6 @@ def _item(chromosome, a: Arrays, rng, op):
 
 
 @numba.njit(cache=True)
-def _put(chromosome, a: Arrays, op, device, changed, old, count):
-    """Places `op`, noting what it overwrites from position `count` on; returns the new count."""
-    for k in range(a.devices):
-        changed[count], old[count] = op * a.devices + k, chromosome[op * a.devices + k]
-        chromosome[op * a.devices + k] = 1.0 if k == device else 0.0
-        count += 1
-    return count
-
-
-@numba.njit(cache=True)
 def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, cluster_share, cluster_ops, values):
     """Tries one neighbour per entry of `values`, keeps those no worse; returns the fitness."""
     n, d = a.seconds.shape[0], a.devices
@@ -107,7 +97,10 @@ def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, c
             device = (device_of(chromosome, op, d) + 1 + int(rng.random() * (d - 1))) % d
             size = 1 if kind < device_share else int(2.0 * (cluster_ops / 2.0) ** rng.random())
             for _ in range(size):
-                count = _put(chromosome, a, op, device, changed, old, count)
+                for k in range(d):  # noting what is overwritten
+                    changed[count], old[count] = op * d + k, chromosome[op * d + k]
+                    chromosome[op * d + k] = 1.0 if k == device else 0.0
+                    count += 1
                 if kind >= device_share:
                     op = _neighbour(a, rng, op)
         else:
