@@ -217,7 +217,7 @@ def test_a_build_that_runs_at_the_same_time_is_not_looked_at(capsys, data):
 
 
 def test_everything_else_is_verified_too(capsys, data):
-    """Would catch a torn result, a record under another's name, a file of no known kind, and a benchmark that is gone."""
+    """Would catch a torn result, a record under another's name, a file of no kind, and a benchmark that is gone."""
     (data / "results" / "runs").mkdir(parents=True)
     (data / "results" / "x.y.json").write_text("{")
     write_json(data / "results" / "runs" / "x.y.jsonl", {"schema": "learned-mapping/run/1", "digest": "cd"})
