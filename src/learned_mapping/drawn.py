@@ -31,6 +31,6 @@ class DrawnOn(Drawn):
 
     def on(self, *instance: Any) -> Self:
         """The same solution, which draws itself on its instance: a program, or a graph and then its hardware."""
-        found = copy.copy(self)
-        object.__setattr__(found, "_instance", instance)
-        return found
+        copied = copy.copy(self)
+        object.__setattr__(copied, "_instance", instance)
+        return copied

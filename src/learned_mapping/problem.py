@@ -26,7 +26,7 @@ KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dash
 WARM_SAMPLES = 300  # On a toy, before the clock starts: past the first generation, so that all is compiled.
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
-Found = tuple[Any, dict[str, float]]
+Outcome = tuple[Any, dict[str, float]]
 Progress = Callable[[int, float, float | None], None]
 
 
@@ -35,14 +35,14 @@ class Method:
     """One way to solve a problem."""
 
     description: str
-    run: Callable[[Any, np.random.Generator, Budget], "Found | Result"] = field(repr=False)
+    run: Callable[[Any, np.random.Generator, Budget], "Outcome | Result"] = field(repr=False)
     """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or a whole result, of a
     method that keeps the budget's account itself."""
     kind: str = SEARCH  # One of `KINDS`.
     random: bool = True  # Whether the seed matters.
     prepare: Callable[[], None] = field(default=lambda: None, repr=False)
     """Compiles what the method needs, so that no budget pays for it."""
-    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Found | Result"] | None = field(
+    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Outcome | Result"] | None = field(
         default=None, repr=False
     )
     """The same from the best of these solutions on, of a method that can."""
@@ -174,7 +174,7 @@ def solve(
     """
     chosen = problem.method(method, profile)
     if checkpoint is not None and not chosen.resumable:
-        able = [name for name, each in problem.methods(profile).items() if each.resumable]
+        able = [name for name, candidate in problem.methods(profile).items() if candidate.resumable]
         raise InputError(
             "--checkpoint", "", f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
         )
@@ -185,38 +185,38 @@ def solve(
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
     toy = problem.toy()
-    for each in (chosen, *map(problem.method, rules)):
-        each.prepare()
-        if toy is not None and each.kind in (RULE, SEARCH):
-            each.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
+    for candidate in (chosen, *map(problem.method, rules)):
+        candidate.prepare()
+        if toy is not None and candidate.kind in (RULE, SEARCH):
+            candidate.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
     rng = problem.randomness(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallen = []
     for rule in rules:
         limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
-        solution, _ = cast(Found, problem.method(rule).run(task, np.random.default_rng(seed), limit))
+        solution, _ = cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))
         fallen.append(solution)
     spent = since.seconds
     if seconds is not None:
         seconds = max(seconds - spent, 0.05 * seconds)
     budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
     if chosen.go_on is not None and fallen:
-        outcome: Found | Result = chosen.go_on(task, rng, budget, fallen)
+        outcome: Outcome | Result = chosen.go_on(task, rng, budget, fallen)
     else:
         outcome = chosen.run(task, rng, budget)
     if isinstance(outcome, Result):
         result = outcome
     else:
-        solution, found = outcome
-        metrics = problem.metrics(task, solution) | found
+        solution, extra = outcome
+        metrics = problem.metrics(task, solution) | extra
         result = Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
     if not rules:
         return result
     values = [problem.value(task, solution) for solution in fallen]
     best = int(np.argmax(values))
     result = replace(result, seconds=spent + result.seconds)  # what a learner compiles is not counted
-    own = problem.value(task, result.solution)
-    if values[best] < own or (values[best] == own and problem.validate(task, result.solution).valid):
+    result_value = problem.value(task, result.solution)
+    if values[best] < result_value or (values[best] == result_value and problem.validate(task, result.solution).valid):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
     metrics = bounds | problem.metrics(task, fallen[best])

@@ -28,11 +28,11 @@ class Violations:
 
     def __init__(self, listed: int | None = LISTED):
         self.listed = listed
-        self._found: list[Violation] = []
+        self._violations: list[Violation] = []
         self._count: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._violations)
 
     def full(self, rule: str) -> bool:
         """Whether more violations of this rule would not be listed, so that nobody need look for them."""
@@ -43,12 +43,12 @@ class Violations:
         if self.listed is None or self._count[rule] <= self.listed:
             names = tuple(culprits)
             more = () if self.listed is None or len(names) <= self.listed else (f"and {len(names) - self.listed} more",)
-            self._found.append(Violation(rule, names[: self.listed] + more, detail))
+            self._violations.append(Violation(rule, names[: self.listed] + more, detail))
 
     def all(self) -> tuple[Violation, ...]:
         """What is listed, and for each rule with more of it a last one that says so."""
         cut = [rule for rule in self._count if self.listed is not None and self._count[rule] > self.listed]
-        return (*self._found, *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut))
+        return (*self._violations, *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut))
 
 
 @dataclass(frozen=True)

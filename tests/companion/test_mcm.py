@@ -34,7 +34,7 @@ def test_plans_ask_for_what_exists(name):
         assert {run.method for run in runs} <= known
         for name in {run.instance for run in runs} - {
             "six-ops",
-            *(name for of in graphs.OWN for name in graphs.names(of=of)),
+            *(name for of in graphs.SET_NAMES for name in graphs.names(of=of)),
         }:
             assert (data_folder() / "graphs" / f"{name}.json.gz").exists()
     assert len(artifact.plan("quick", 3)) <= 50

@@ -41,7 +41,7 @@ def rolled(policy, env, rng):
     parameters, context = policy.new_parameters(rng), policy.context(env)
     batch = rollouts(policy, parameters, context, env, rng)
     gains = advantages(batch.throughput / env.unit)
-    return parameters, context, batch, policy.credits(env, batch.sampled, batch.found, batch.latencies, gains)
+    return parameters, context, batch, policy.credits(env, batch.sampled, batch.partitions, batch.latencies, gains)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -49,9 +49,9 @@ def test_partitions_are_valid_and_actions_finite(name):
     """Catches an unrepaired sample, latencies of another partition, or a log-probability of a chip there is not."""
     policy, env = make_policy(CONFIGS[name]), environment()
     parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
-    assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in batch.found)
-    assert batch.throughput.tolist() == [env.model.throughput(row) for row in batch.found]
-    np.testing.assert_array_equal(batch.latencies, [env.model.latencies(row) for row in batch.found])
+    assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in batch.partitions)
+    assert batch.throughput.tolist() == [env.model.throughput(row) for row in batch.partitions]
+    np.testing.assert_array_equal(batch.latencies, [env.model.latencies(row) for row in batch.partitions])
     logs, *_ = policy.log_probabilities(parameters, context, credits.state)
     chosen = np.take_along_axis(np.asarray(logs), credits.alternatives, axis=2)
     assert np.all(chosen[credits.weight > 0] > -50)
@@ -62,7 +62,7 @@ def test_credit_goes_to_the_repaired_partition(credit, same):
     """Catches learning from y where y' was rewarded, and the other way round."""
     policy, env = make_policy(agent_config("quick", credit=credit)), environment()
     *_, batch, credits = rolled(policy, env, np.random.default_rng(1))
-    assert np.array_equal(credits.alternatives[:, : env.num_ops, 0], batch.found) == same
+    assert np.array_equal(credits.alternatives[:, : env.num_ops, 0], batch.partitions) == same
     assert credits.alternatives.shape[2] == 1
 
 
@@ -88,7 +88,7 @@ def test_credited_log_probabilities_in_closed_form():
     parameters["policy_out"]["b"][0] = b
     logs = chosen()[0].reshape(20, 2, n)[:, 1, :40]
     total = np.log(np.exp(b) + chips - 1)
-    np.testing.assert_allclose(logs, np.where(batch.found == 0, b, 0.0) - total, rtol=1e-5)
+    np.testing.assert_allclose(logs, np.where(batch.partitions == 0, b, 0.0) - total, rtol=1e-5)
 
 
 def test_clipped_gain_in_closed_form():

@@ -73,20 +73,20 @@ def test_credits_of_moves_are_the_gains_of_the_repaired_partition(model):
     policy = make_policy(agent_config("quick", begun=True, credit="exact", rollouts=10, minibatches=2))
     env, rng = PartitionEnv(model, arrays, Start(model, arrays)), np.random.default_rng(3)
     batch = rollouts(policy, policy.new_parameters(rng), policy.context(env), env, rng)
-    credits = policy.credits(env, batch.sampled, batch.found, batch.latencies, np.zeros(10))
+    credits = policy.credits(env, batch.sampled, batch.partitions, batch.latencies, np.zeros(10))
     assert credits.weight[:, env.num_ops :].sum() == 0.0
     np.testing.assert_allclose(credits.weight.sum(axis=(1, 2)).mean(), 1.0, rtol=1e-4)
     np.testing.assert_allclose((credits.weight * credits.advantage).sum(axis=-1), 0.0, atol=1e-6)
-    gain, allowed = single_moves(env.moves, batch.found[0], batch.latencies[0])
+    gain, allowed = single_moves(env.moves, batch.partitions[0], batch.latencies[0])
     for op in range(env.num_ops):
-        chips = [batch.sampled.begun.partition[0, op] + side for side in (-1, 0, 1)]
-        known = [k for k, c in enumerate(chips) if abs(d := c - batch.found[0, op]) <= 1 and allowed[op, d + 1]]
-        offered = [k for k in known if batch.sampled.begun.prior[0, op, k] > MASKED]
+        chips = [batch.sampled.start.partition[0, op] + side for side in (-1, 0, 1)]
+        known = [k for k, c in enumerate(chips) if abs(d := c - batch.partitions[0, op]) <= 1 and allowed[op, d + 1]]
+        offered = [k for k in known if batch.sampled.start.prior[0, op, k] > MASKED]
         weighted = [k for k in range(3) if credits.weight[0, op, k] > 0]
         assert weighted == (offered if len(known) > 1 else [])
         for k in weighted[1:]:
             difference = credits.advantage[0, op, k] - credits.advantage[0, op, weighted[0]]
-            told = [np.tanh(gain[op, chips[n] - batch.found[0, op] + 1] / SHARP) for n in (k, weighted[0])]
+            told = [np.tanh(gain[op, chips[n] - batch.partitions[0, op] + 1] / SHARP) for n in (k, weighted[0])]
             assert difference == pytest.approx(told[0] - told[1], abs=1e-5)
 
 

@@ -83,7 +83,7 @@ def test_turns_of_a_law(instance):
     alpha[0 : 2 * n : 2] = beta[1 : 2 * n : 2] = 1000.0
     serial = instance.arrays.seconds.sum()
     law = MutantLaw(alpha, beta, turns=(1.0, 0.0))
-    np.testing.assert_array_equal(law.taken("alpha"), [alpha, np.ones(3 * n)])
+    np.testing.assert_array_equal(law.by_turn("alpha"), [alpha, np.ones(3 * n)])
     for initial in (True, False):
         usual, rng = BrkgaParameters(), np.random.default_rng(0)
         evolution = populations(instance, rng, usual, dataclasses.replace(law, in_initial=initial))

@@ -31,8 +31,8 @@ def _list(options: Any) -> int:
     for row in known:
         numbers = (f"{row.buffers:,}", f"{row.best:.6f}", f"{row.bound:.6f}", f"{1e3 * row.latency_s:.4f}")
         lines.append((row.program, *numbers, row.by, row.date))
-    told = f"{table(lines)}\n{len(known)} programs, mean return {_mean([row.best for row in known]):.4f}"
-    return report(options, {"programs": [asdict(row) for row in known]}, told)
+    text = f"{table(lines)}\n{len(known)} programs, mean return {_mean([row.best for row in known]):.4f}"
+    return report(options, {"programs": [asdict(row) for row in known]}, text)
 
 
 def _run(options: Any) -> int:
@@ -61,24 +61,24 @@ def _run(options: Any) -> int:
     better = [s for s in scores if s.value > standings[s.program].best + room.SAME]
     level = sum(abs(s.value - standings[s.program].best) <= room.SAME for s in scores)
     invalid = sum(not s.valid for s in scores)
-    means = [_mean(each) for each in zip(*((s.value, standings[s.program].best) for s in scores))]
+    means = [_mean(column) for column in zip(*((s.value, standings[s.program].best) for s in scores))]
     lines = [("PROGRAM", "RETURN", "BEST KNOWN", "BOUND", "LATENCY MS", "SECONDS")]
     for s in scores:
         known = standings[s.program]
         value = f"{s.value:.6f}" if s.valid else "invalid"
         numbers = (value, f"{known.best:.6f}", f"{known.bound:.6f}", f"{1e3 * s.latency_s:.4f}", f"{s.seconds:.1f}")
         lines.append((s.program, *numbers))
-    told = [
+    answer = [
         table(lines),
         f"mean return {means[0]:.4f}, of the best known {means[1]:.4f}; above it on {len(better)}, level on {level}, "
         f"below on {len(scores) - len(better) - level} of {len(scores)}; {invalid} invalid",
     ]
     if better and out is not None:
         files = " ".join(str(out / f"{s.program}{room.MAPPING}") for s in better)
-        told.append(f"above the best known: lmap bench submit {files}")
-    rows = [vars(s) | {each: getattr(standings[s.program], each) for each in ("best", "bound")} for s in scores]
-    made = {"method": method, "track": options.track, "seed": options.seed, "programs": rows}
-    return report(options, made, "\n".join(told), not invalid)
+        answer.append(f"above the best known: lmap bench submit {files}")
+    rows = [vars(s) | {column: getattr(standings[s.program], column) for column in ("best", "bound")} for s in scores]
+    content = {"method": method, "track": options.track, "seed": options.seed, "programs": rows}
+    return report(options, content, "\n".join(answer), not invalid)
 
 
 def _submit(options: Any) -> int:

@@ -24,11 +24,11 @@ def _list(options: argparse.Namespace) -> int:
     from learned_mapping.folders import data_folder
 
     rows, lines = [], [("SET", "ITEMS", "SPLITS", "FILES", "BYTES", "DIGEST", "ABOUT")]
-    for each in find_sets(options.sets):
-        manifest = each.manifest()
-        present = files_of(each.path)
-        row = {"set": each.name, "folder": each.folder, "items": None, "splits": {}, "files": len(present)}
-        row |= {"bytes": bytes_of(present), "digest": None, "about": each.about}
+    for data_set in find_sets(options.sets):
+        manifest = data_set.manifest()
+        present = files_of(data_set.path)
+        row = {"set": data_set.name, "folder": data_set.folder, "items": None, "splits": {}, "files": len(present)}
+        row |= {"bytes": bytes_of(present), "digest": None, "about": data_set.about}
         if manifest is not None:
             counts = {split: len(manifest.split(split)) for split in SPLITS}
             row["splits"] = {split: count for split, count in counts.items() if count}
@@ -38,8 +38,8 @@ def _list(options: argparse.Namespace) -> int:
         cells = ("not built", "-") if row["items"] is None else (f"{row['items']:,}", row["digest"][:16])
         lines.append((row["set"], cells[0], splits, f"{row['files']:,}", f"{row['bytes']:,}", cells[1], row["about"]))
     size, total = sum(row["bytes"] for row in rows), bytes_of(files_of(data_folder()))
-    told = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
-    return report(options, {"sets": rows, "bytes": size, "all_bytes": total}, told)
+    text = f"{table(lines)}\n{size:,} bytes in sets, {total:,} with results and records"
+    return report(options, {"sets": rows, "bytes": size, "all_bytes": total}, text)
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -48,9 +48,9 @@ def _build(options: argparse.Namespace) -> int:
     if not options.sets:
         raise InputError("build", "", "name the sets to build (see: lmap data list)")
     chosen = find_sets(options.sets)
-    for each in chosen:
-        each.require_extra()
-    targets = [each.path if options.out is None else Path(options.out) / each.folder for each in chosen]
+    for data_set in chosen:
+        data_set.require_extra()
+    targets = [data_set.path if options.out is None else Path(options.out) / data_set.folder for data_set in chosen]
     for target in targets if options.out is not None else ():  # what somebody has there stays
         try:
             occupied = target.exists() and (not target.is_dir() or any(target.iterdir()))
@@ -59,18 +59,18 @@ def _build(options: argparse.Namespace) -> int:
         if occupied:
             raise InputError(target, "", "exists and is not an empty folder")
     rows = []
-    for each, target in zip(chosen, targets):
+    for data_set, target in zip(chosen, targets):
         try:
-            stored = each.manifest()
+            stored = data_set.manifest()
         except InputError:  # a damaged one, which building mends
             stored = None
-        with steps_progress(f"building {each.name}", "item") as progress:
-            manifest = builder("building").build_in(each, target, progress=progress)
+        with steps_progress(f"building {data_set.name}", "item") as progress:
+            manifest = builder("building").build_in(data_set, target, progress=progress)
         state = "new" if stored is None else "same" if stored == manifest else "changed"
-        rows.append({"set": each.name, "state": state, "items": len(manifest.items), "digest": manifest.digest})
+        rows.append({"set": data_set.name, "state": state, "items": len(manifest.items), "digest": manifest.digest})
         rows[-1]["folder"] = str(target)
         if not options.json:
-            print(f"{each.name}: {state}, {len(manifest.items):,} items, {manifest.digest[:16]} -> {target}")
+            print(f"{data_set.name}: {state}, {len(manifest.items):,} items, {manifest.digest[:16]} -> {target}")
     if options.json:
         print_json({"sets": rows})
     return 0
@@ -90,9 +90,9 @@ def _verify(options: argparse.Namespace) -> int:
     for v in verdicts:
         verdict = "as stated" if not v.faults else "1 fault" if len(v.faults) == 1 else f"{len(v.faults):,} faults"
         lines.append((v.name, f"{v.items:,}", f"{v.files:,}", f"{v.bytes:,}", verdict))
-    told = [table(lines), *(f"{verdict.name}: {fault}" for verdict in verdicts for fault in verdict.faults)]
+    answer = [table(lines), *(f"{verdict.name}: {fault}" for verdict in verdicts for fault in verdict.faults)]
     rows = [dict(vars(verdict), faults=list(verdict.faults)) for verdict in verdicts]
-    return report(options, {"valid": faults == 0, "checked": rows}, "\n".join(told), not faults)
+    return report(options, {"valid": faults == 0, "checked": rows}, "\n".join(answer), not faults)
 
 
 def _files(options: argparse.Namespace) -> int:
@@ -101,7 +101,7 @@ def _files(options: argparse.Namespace) -> int:
     from learned_mapping.folders import data_folder
     from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
 
-    wanted = [each.path for each in find_sets(options.sets)] if options.sets else [data_folder()]
+    wanted = [data_set.path for data_set in find_sets(options.sets)] if options.sets else [data_folder()]
     rows = []
     for path in (path for folder in wanted for path in files_of(folder)):
         relative = path.relative_to(data_folder())

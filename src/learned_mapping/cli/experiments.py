@@ -50,12 +50,12 @@ def make(options: Any) -> int:
     ids = [entry[0] for entry in TABLE] if options.all else list(dict.fromkeys(options.ids))
     chosen = [find_artifact(name) for name in ids]
     passed_on = ("seeds", "jobs", "cluster", "reuse_stale", "long", "only", "instances")
-    given = {name: getattr(options, name) for name in passed_on}
-    given |= {"limit": limit, "progress": sys.stderr.isatty() or not options.json}
-    made, failed, unfinished = [], [], []
+    settings = {name: getattr(options, name) for name in passed_on}
+    settings |= {"limit": limit, "progress": sys.stderr.isatty() or not options.json}
+    finished, failed, unfinished = [], [], []
     for artifact in chosen:
         try:
-            result = results.make(artifact, options.profile, **given)
+            result = results.make(artifact, options.profile, **settings)
         except InputError:
             raise
         except LearnedMappingError as error:
@@ -63,12 +63,12 @@ def make(options: Any) -> int:
             kept.append({"id": artifact.id, "fault": str(error)})
             continue
         path = str(results.result_path(artifact.id, options.profile))
-        made.append({key: result[key] for key in ("id", "profile", "seeds", "seconds", "validated", "invalid")})
-        made[-1] |= {"rows": len(result["rows"]), "runs": len(result["runs"]), "path": path}
+        finished.append({key: result[key] for key in ("id", "profile", "seeds", "seconds", "validated", "invalid")})
+        finished[-1] |= {"rows": len(result["rows"]), "runs": len(result["runs"]), "path": path}
         if not options.json:
             print(f"{artifact.id}: {len(result['rows'])} rows of {len(result['runs'])} runs -> {path}", flush=True)
     if options.json:
-        print_json({"made": made, "failed": failed, "unfinished": unfinished})
+        print_json({"made": finished, "failed": failed, "unfinished": unfinished})
     # One series may be missing to several artifacts.
     missing = list(dict.fromkeys(entry["fault"] for entry in unfinished))
     if failed:
@@ -90,17 +90,17 @@ def verify(options: Any) -> int:
     with steps_progress("verify", "run") as progress:
         for done, record in enumerate(records):
             progress(done, len(records))
-            found = ledger.differences(record)
-            if found:
+            differences = ledger.differences(record)
+            if differences:
                 names = ("digest", "task", "method", "instance", "seed")
-                different.append({**{name: record[name] for name in names}, "differences": found[:20]})
+                different.append({**{name: record[name] for name in names}, "differences": differences[:20]})
     equal = len(records) - len(different)
-    lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**each) for each in different]
+    lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**row) for row in different]
     lines.append(f"{equal} of {len(records)} equal")
     if elsewhere:
         lines.append(f"{elsewhere:,} more turn on last bits, and were made on another processor or do not say on which")
-    found = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
-    return report(options, found, "\n".join(lines), not different)
+    content = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
+    return report(options, content, "\n".join(lines), not different)
 
 
 def fingerprint(options: Any) -> int:
@@ -109,12 +109,12 @@ def fingerprint(options: Any) -> int:
     from learned_mapping.companion import fingerprints
 
     with steps_progress("fingerprint", "method") as progress:
-        found = fingerprints.measure(options.keys, progress)
-    changed = fingerprints.changed(found)
+        measured = fingerprints.measure(options.keys, progress)
+    changed = fingerprints.changed(measured)
     if not options.check:
-        fingerprints.store(found, only_these=not options.keys)
-    text = "\n".join([*changed, f"{len(changed)} of {len(found)} changed"])
-    return report(options, {"measured": list(found), "changed": changed}, text, not (options.check and changed))
+        fingerprints.store(measured, only_these=not options.keys)
+    text = "\n".join([*changed, f"{len(changed)} of {len(measured)} changed"])
+    return report(options, {"measured": list(measured), "changed": changed}, text, not (options.check and changed))
 
 
 def _one_thread() -> None:

@@ -89,10 +89,10 @@ def positive(high: float) -> Callable[[str], float]:
 
 def names(text: str) -> tuple[str, ...]:
     """An option's type: names with commas between them."""
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    if "" in found:
+    parts = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if "" in parts:
         raise argparse.ArgumentTypeError(f"expected names with commas between them, got {text!r}")
-    return found
+    return parts
 
 
 TYPES = {"integer": integer, "positive": positive, "names": lambda: names}
@@ -122,10 +122,10 @@ def make_parser() -> argparse.ArgumentParser:
             command.add_argument("-h", "--help", action=_MethodsHelp, nargs=0, help=words)
         groups: dict[int, Any] = defaultdict(command.add_mutually_exclusive_group)
         for flags, settings in spec.get("options", {}).items():
-            given = dict(settings)
-            place = groups[given.pop("group")] if "group" in given else command
-            if "type" in given:
-                kind, *bounds = given["type"]
-                given["type"] = TYPES[kind](*bounds)
-            place.add_argument(*flags.split(), **given)
+            keywords = dict(settings)
+            place = groups[keywords.pop("group")] if "group" in keywords else command
+            if "type" in keywords:
+                kind, *bounds = keywords["type"]
+                keywords["type"] = TYPES[kind](*bounds)
+            place.add_argument(*flags.split(), **keywords)
     return parser

@@ -14,13 +14,13 @@ from learned_mapping.programs.graph import ComputationGraph, check_text
 
 def positions(text: str) -> tuple[int, ...]:
     """``0,2-4`` as (0, 2, 3, 4); raises `InputError` for anything else."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(",") if text else ():
         ends = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
         if ends is None or int(ends[1]) > int(ends[2] or ends[1]):
             raise InputError("--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}")
-        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
-    return tuple(found)
+        numbers += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    return tuple(numbers)
 
 
 def trace(options: Any) -> int:
@@ -39,31 +39,31 @@ def trace(options: Any) -> int:
     with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
         example = load_example(options.function, options.arg, parameters=parameters)
         function, args = example.function, example.args
-        given: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
+        settings: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
         counts: dict[str, Any] = {}
         if is_torch(function):
             from learned_mapping.programs.trace.torch_module import trace_module
 
-            made: Any = trace_module(function, args, example.parameters, **given)
+            traced: Any = trace_module(function, args, example.parameters, **settings)
         else:
-            given |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+            settings |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
             if options.check:
                 from learned_mapping.programs.trace.xla_counts import compare
 
-                counts = compare(function, *args, **given)
-            given |= {"parameters": example.parameters}
+                counts = compare(function, *args, **settings)
+            settings |= {"parameters": example.parameters}
             if options.program:
                 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
                 from learned_mapping.programs.trace.schedule import schedule
 
-                made = schedule(function, *args, **given, machine=MemoryHierarchy(), donated=example.donated)
+                traced = schedule(function, *args, **settings, machine=MemoryHierarchy(), donated=example.donated)
             else:
                 from learned_mapping.programs.trace.graph import trace as trace_graph
 
-                made = trace_graph(function, *args, **given)
+                traced = trace_graph(function, *args, **settings)
     if is_torch(function):
         _refuse(options, "check", "unroll_limit")
-    return _write(options, out, made, counts)
+    return _write(options, out, traced, counts)
 
 
 def _refuse(options: Any, *names: str) -> None:
@@ -73,34 +73,34 @@ def _refuse(options: Any, *names: str) -> None:
             raise InputError(f"--{name.replace('_', '-')}", "", "is for a JAX function")
 
 
-def _write(options: Any, out: Path, made: Any, counts: dict[str, Any]) -> int:
+def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
     """Writes a graph or the program of one, and says what it is and what XLA counts beside."""
     from learned_mapping.programs.formats import write_graph, write_program
 
     if options.program:
-        if isinstance(made, ComputationGraph):
+        if isinstance(traced, ComputationGraph):
             from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
             from learned_mapping.programs.trace.schedule import schedule_graph
 
-            made = schedule_graph(made, MemoryHierarchy())
-        write_program(out, made)
-        facts = {"instructions": made.num_instructions, "buffers": made.num_buffers}
-        facts["possible_saving_s"] = made.possible_saving_s
+            traced = schedule_graph(traced, MemoryHierarchy())
+        write_program(out, traced)
+        facts = {"instructions": traced.num_instructions, "buffers": traced.num_buffers}
+        facts["possible_saving_s"] = traced.possible_saving_s
     else:
-        write_graph(out, made)
-        facts = {"ops": made.num_ops, "edges": made.num_edges, "flop": float(made.op_flop.sum())}
-        facts["weight_bytes"] = int(made.op_weight_bytes.sum())
-    if unknown := made.metadata.get("unknown_ops"):
+        write_graph(out, traced)
+        facts = {"ops": traced.num_ops, "edges": traced.num_edges, "flop": float(traced.op_flop.sum())}
+        facts["weight_bytes"] = int(traced.op_weight_bytes.sum())
+    if unknown := traced.metadata.get("unknown_ops"):
         count, named = sum(unknown.values()), shown(", ".join(unknown), 400)
         print(f"{count} op{'s' * (count > 1)} of unknown cost: {named}; charged 1 FLOP per element", file=sys.stderr)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
-    lines = [f"{made.name}: {numbers} -> {shown(out, 1000)}", *map(_told_counts, counts, counts.values())]
+    lines = [f"{traced.name}: {numbers} -> {shown(out, 1000)}", *map(_counts_line, counts, counts.values())]
     checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
-    whole = {"name": made.name, **facts, "out": str(out)} | ({"check": checked} if counts else {})
+    whole = {"name": traced.name, **facts, "out": str(out)} | ({"check": checked} if counts else {})
     return report(options, whole, "\n".join(lines))
 
 
-def _told_counts(name: str, counts: Any) -> str:
+def _counts_line(name: str, counts: Any) -> str:
     from learned_mapping.programs.trace.xla_counts import REASONS
 
     if counts.xla < 0:

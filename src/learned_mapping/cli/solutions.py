@@ -47,21 +47,21 @@ def _refuse_for_others(paper: Problem, options: Any) -> None:
     learns = paper.method(options.method).resumable
     for name in OPTIONS["mmap"]:
         if getattr(options, name) is not None and not learns:
-            able = ", ".join(each for each, method in paper.methods().items() if method.resumable)
+            able = ", ".join(candidate for candidate, method in paper.methods().items() if method.resumable)
             raise InputError(f"--{name}", "", f"is for {able}")
 
 
 def _hardware(options: Any) -> dict[str, Any]:
     """The options that were given, as `Problem.task` takes them."""
-    given = {name: getattr(options, name, None) for name in OPTIONS[options.paper] if name not in ("fold", "hardware")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(given.get("package"), str):
-        if "chips" in given:
+    values = {name: getattr(options, name, None) for name in OPTIONS[options.paper] if name not in ("fold", "hardware")}
+    values = {name: value for name, value in values.items() if value is not None}
+    if isinstance(values.get("package"), str):
+        if "chips" in values:
             raise InputError("--chips", "", "is said by the package's file")
         from learned_mapping.hardware.chip_package import read_package
 
-        given["package"] = read_package(given["package"])
-    return given
+        values["package"] = read_package(values["package"])
+    return values
 
 
 def _folded(graph: Any) -> Any:
@@ -140,24 +140,24 @@ def solve(options: Any) -> int:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
     by, network = result.by or method, paper.network_of(task, method)
     asked = None if network is None else network.name.removesuffix(".npz")
-    given = chosen | ({"fold": True} if options.fold else {})
-    given |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
-    given |= {} if options.hardware is None else {"hardware": options.hardware}
-    made = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": given}
-    made |= {} if network is None else {"network": {"name": asked, "sha256": file_sha256(network)}}
+    settings = chosen | ({"fold": True} if options.fold else {})
+    settings |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
+    settings |= {} if options.hardware is None else {"hardware": options.hardware}
+    origin = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": settings}
+    origin |= {} if network is None else {"network": {"name": asked, "sha256": file_sha256(network)}}
     if str(out).endswith(minimalloc.ENDINGS):
         offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
         write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
     else:
-        write_json(out, paper.to_json(result.solution, instance) | {"made": made})
+        write_json(out, paper.to_json(result.solution, instance) | {"made": origin})
     cost, others = paper.beside(task)
     value, metrics = verdict.costs.get(cost), result.metrics
-    never = [each for name, each in others.items() if name.endswith("is below")]
+    never = [number for name, number in others.items() if name.endswith("is below")]
     gap = _gap(value, metrics.get("bound_s", metrics.get("bound")), *never)
     chain_gap = _gap(value, metrics.get("chain_bound_s"))
-    told = {
+    answer = {
         "instance": instance.name,
-        **{name: made[name] for name in ("method", "by", "seed", "samples")},
+        **{name: origin[name] for name in ("method", "by", "seed", "samples")},
         "seconds": round(result.seconds, 3),
         "compile_s": round(ready_s, 3),
         "metrics": dict(result.metrics),
@@ -165,9 +165,9 @@ def solve(options: Any) -> int:
         "out": str(out),
         "network": asked,
         "beside": others,
-    } | {name: each for name, each in (("gap", gap), ("chain_gap", chain_gap)) if each is not None}
+    } | {name: number for name, number in (("gap", gap), ("chain_gap", chain_gap)) if number is not None}
     if options.json:
-        print_json(told)
+        print_json(answer)
     else:
         compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
         print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
@@ -237,10 +237,10 @@ def check(options: Any) -> int:
     options.paper, files = _named_files("check", options.files)
     if len(files) == 1:
         return _check_instance(_problem(options), files[0], options)
-    given, judged = problem(options.paper).read(files[0]), judged_options(files[1])
+    source, judged = problem(options.paper).read(files[0]), judged_options(files[1])
     if options.paper == "mcm" and options.hardware is None:
         options.hardware = judged.get("hardware")
-    chosen, instance = _problem(options), _judged_instance(options.paper, files[1], given)
+    chosen, instance = _problem(options), _judged_instance(options.paper, files[1], source)
     solution = chosen.read_solution(files[1], instance)
     task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
@@ -303,22 +303,22 @@ def _judged_task(
     paper: Problem, name: str, files: list[str], instance: Any, solution: Any, said: Mapping[str, Any]
 ) -> Any:
     """The task of a solution's file: its instance on hardware as it is said."""
-    own = [each for each in OPTIONS[name] if each != "hardware"]
-    given = {each: value for each, value in said.items() if each in own}
-    given |= {each: getattr(solution, each) for each in ("chips", "devices") if each in own}
-    if "package" in given:
-        given["package"] = dataclasses.replace(given["package"], chips=given.pop("chips"))
+    known = [option for option in OPTIONS[name] if option != "hardware"]
+    settings = {option: value for option, value in said.items() if option in known}
+    settings |= {option: getattr(solution, option) for option in ("chips", "devices") if option in known}
+    if "package" in settings:
+        settings["package"] = dataclasses.replace(settings["package"], chips=settings.pop("chips"))
     with _of_file(instance, files[0]):
-        return paper.task(instance, **given)
+        return paper.task(instance, **settings)
 
 
-def _named_files(command: str, given: list[str]) -> tuple[str, list[str]]:
+def _named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:
     """The problem of an instance and a solution, named before them or not, and their files."""
-    named = given[0] in OPTIONS
-    files = given[1:] if named else given
+    named = arguments[0] in OPTIONS
+    files = arguments[1:] if named else arguments
     if not 1 <= len(files) <= 2:
         raise InputError(command, "", f"expected [{'|'.join(OPTIONS)}] INSTANCE [SOLUTION]")
-    return given[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
+    return arguments[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:
@@ -359,24 +359,24 @@ def judged_options(path: str) -> dict[str, Any]:
     node = read_json(path)
     if not isinstance(node.value, dict) or "made" not in node.value:
         return {}
-    made = Node(node.value["made"], path, "made").object(("method", "by", "seed", "samples", "options"), ("network",))
+    origin = Node(node.value["made"], path, "made").object(("method", "by", "seed", "samples", "options"), ("network",))
     for name in ("method", "by"):
-        made[name].name()
+        origin[name].name()
     for name in ("seed", "samples"):
-        made[name].integer(0, 10**15)
-    if "network" in made:
-        for name, part in made["network"].object(("name", "sha256")).items():
+        origin[name].integer(0, 10**15)
+    if "network" in origin:
+        for name, part in origin["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)
     known = {name for names in OPTIONS.values() for name in names}
-    found: dict[str, Any] = {}
-    for name, value in made["options"].mapping(20).items():
+    settings: dict[str, Any] = {}
+    for name, value in origin["options"].mapping(20).items():
         if name not in known:
             value.fail("is no option of `lmap solve`")
         if name == "package":
             from learned_mapping.hardware.chip_package import package_of
 
-            found[name] = package_of(value)
+            settings[name] = package_of(value)
         else:
             kind, *bounds = READERS.get(name, ("string",))
-            found[name] = getattr(value, kind)(*bounds)
-    return {name: value for name, value in found.items() if name in JUDGED}
+            settings[name] = getattr(value, kind)(*bounds)
+    return {name: value for name, value in settings.items() if name in JUDGED}

@@ -72,12 +72,12 @@ def function_of(task: str) -> Callable[..., Any]:
     if module.startswith("builders."):
         from learned_mapping.companion.datasets.registry import builder
 
-        found: Any = builder(module.removeprefix("builders."))
+        target: Any = builder(module.removeprefix("builders."))
     else:
-        found = importlib.import_module(f"{PACKAGE}.{module}" if task in TASKS else module)
+        target = importlib.import_module(f"{PACKAGE}.{module}" if task in TASKS else module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ def no_runs(profile: str, seeds: int) -> list[Run]:
 
 def find_artifact(artifact_id: str) -> Artifact:
     """The artifact of this id; imports its module, and raises `InputError` for another."""
-    for found, title, module_name, parts in TABLE:
-        if found == artifact_id:
-            module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), found.partition(".")[2]
+    for entry_id, title, module_name, parts in TABLE:
+        if entry_id == artifact_id:
+            module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), entry_id.partition(".")[2]
             return Artifact(
-                found, title, getattr(module, f"plan_{name}", no_runs), getattr(module, f"assemble_{name}"), parts
+                entry_id, title, getattr(module, f"plan_{name}", no_runs), getattr(module, f"assemble_{name}"), parts
             )
     known = ", ".join(entry[0] for entry in TABLE)
     raise InputError("artifact", artifact_id, f"is not known; there are: {known}")

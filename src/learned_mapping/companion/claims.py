@@ -146,8 +146,8 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
 
 def _claim(node: Node) -> Claim:
     known = fields(Claim)
-    required = [each.name for each in known if each.default is each.default_factory is MISSING]
-    cells = node.object(required, [each.name for each in known if each.name not in required])
+    required = [entry.name for entry in known if entry.default is entry.default_factory is MISSING]
+    cells = node.object(required, [entry.name for entry in known if entry.name not in required])
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
         node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
@@ -221,8 +221,8 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
     rows = learned_rows(claim.measure, rows)
     measured = measure(claim.measure, rows)
-    each = {key: value for key, value in claim.measure.rows.items() if value != "all"}
-    there = [_by_instance(rows, {**each, **keys}) for keys in ({}, claim.measure.against)]
+    selection = {key: value for key, value in claim.measure.rows.items() if value != "all"}
+    there = [_by_instance(rows, {**selection, **keys}) for keys in ({}, claim.measure.against)]
     enough = claim.instances == 1 or len(there[0].keys() & there[1].keys()) >= claim.instances
     if measured is None or not enough:
         return Judged(claim, NOT_YET_RUN, None, ours)
@@ -247,11 +247,11 @@ def learned_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, An
     short: set[str] = set()
     for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} & set(LEARNERS):
         for metric, least in LEARNERS[method].items():
-            found = [row for row in rows if row["method"] == method and row["metric"] == metric]
-            found = [row for row in found if row["instance"] == rule.rows.get("instance")] or found
-            if not found:
+            mine = [row for row in rows if row["method"] == method and row["metric"] == metric]
+            mine = [row for row in mine if row["instance"] == rule.rows.get("instance")] or mine
+            if not mine:
                 return []
-            short |= {row["instance"] for row in found if row["value"] < least}
+            short |= {row["instance"] for row in mine if row["value"] < least}
     if short and ("instance" in rule.rows or "all" in short):
         return []
     return [row for row in rows if row["instance"] not in short]
@@ -282,20 +282,20 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     return _joined(rule, [Measured(a.value - b.value, a.low - b.high, a.high - b.low) for a, b in pairs])
 
 
-def _joined(rule: Measure, each: list[Measured]) -> Measured:
+def _joined(rule: Measure, measured: list[Measured]) -> Measured:
     """One number of several instances, and its interval."""
-    if len(each) == 1:
-        return each[0]
-    over, values = OVER[rule.over], [entry.value for entry in each]
+    if len(measured) == 1:
+        return measured[0]
+    over, values = OVER[rule.over], [entry.value for entry in measured]
     if rule.over in ("min", "max"):
-        return Measured(over(values), over([entry.low for entry in each]), over([entry.high for entry in each]))
+        return Measured(over(values), over([entry.low for entry in measured]), over([entry.high for entry in measured]))
     rng = random.Random(0)
     drawn = sorted(over(rng.choices(values, k=len(values))) for _ in range(DRAWS))
     return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1])
 
 
 def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
-    found = {}
+    by_instance = {}
     for row in rows:
         if row["instance"] == "all" and "instance" not in keys:
             continue  # a summary over instances is none of them
@@ -303,15 +303,15 @@ def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[st
         if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
             ends = (row.get(end) for end in ("low", "high"))
             value = float(row["value"])
-            found[row["instance"]] = Measured(value, *(value if end is None else float(end) for end in ends))
-    return found
+            by_instance[row["instance"]] = Measured(value, *(value if end is None else float(end) for end in ends))
+    return by_instance
 
 
 def judge_all() -> list[Judged]:
     """Every claim with its verdict from the stored ``full`` results."""
     claims = read_claims()
-    found = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
-    return [judge(claim, found[claim.artifact]) for claim in claims]
+    stored = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
+    return [judge(claim, stored[claim.artifact]) for claim in claims]
 
 
 def count_verdicts(judged: list[Judged]) -> dict[str, int]:

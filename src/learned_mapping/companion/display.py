@@ -100,17 +100,17 @@ def table(
             cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
     shown = metrics or list(dict.fromkeys(key[0] for key in cells))
     if joined:
-        cells = {each: cell for each, cell in cells.items() if each[0] in shown and (not methods or each[2] in methods)}
-        place = 2 if len({each[2] for each in cells}) > 1 else 1
-        found = {(each[place], caption(each[0])): _cell(cell) for each, cell in cells.items()}
-        return grid(joined, list(dict.fromkeys(row for row, _ in found)), [*map(caption, shown)], found, key=key)
+        cells = {key_: cell for key_, cell in cells.items() if key_[0] in shown and (not methods or key_[2] in methods)}
+        place = 2 if len({key_[2] for key_ in cells}) > 1 else 1
+        texts = {(key_[place], caption(key_[0])): _cell(cell) for key_, cell in cells.items()}
+        return grid(joined, list(dict.fromkeys(row for row, _ in texts)), [*map(caption, shown)], texts, key=key)
     pieces = []
     for metric in shown:
         keys = [key for key in cells if key[0] == metric]
         down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
         across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
-        found = {key[1:]: _cell(cells[key]) for key in keys}
-        pieces.append(grid(caption(metric), down, across, found, key=key))
+        texts = {key[1:]: _cell(cells[key]) for key in keys}
+        pieces.append(grid(caption(metric), down, across, texts, key=key))
     return Html("".join(pieces))
 
 
@@ -149,15 +149,15 @@ def crossed_rows(
       methods, instances: which, methods in this order; all where there are none.
       provenance: whether `provenance_line` stands beneath.
     """
-    found, rows = {}, [row for row in result["rows"] if row["metric"] == metric]
+    texts, rows = {}, [row for row in result["rows"] if row["metric"] == metric]
     if methods:
         rows = sorted((row for row in rows if row["method"] in methods), key=lambda row: methods.index(row["method"]))
     for row in rows if instances is None else [row for row in rows if row["instance"] in instances]:
-        told = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
-        words = cell.format_map(told) if cell else number(row["value"])
-        found[down.format_map(told), across.format_map(told)] = words
+        context = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
+        words = cell.format_map(context) if cell else number(row["value"])
+        texts[down.format_map(context), across.format_map(context)] = words
     line = provenance_line(result) if provenance else ""
-    return Html(crossed(title, found) + line)
+    return Html(crossed(title, texts) + line)
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:

@@ -56,8 +56,8 @@ def turns_on_last_bits(run: Run) -> bool:
 
 def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:
     """What a method plays: entries of `INSTANCES`."""
-    found = INSTANCES[key.partition("/")[0]]
-    return [found[_TABLE["only"][key]]] if key in _TABLE["only"] else found
+    instances = INSTANCES[key.partition("/")[0]]
+    return [instances[_TABLE["only"][key]]] if key in _TABLE["only"] else instances
 
 
 def with_network(key: str) -> str:
@@ -104,16 +104,16 @@ def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[
     for key in keys:
         if key not in known:
             raise InputError("fingerprint", key, f"is not known; there are: {', '.join(_known())}")
-    found = {}
+    measured = {}
     for done, key in enumerate(known):
         try:
-            found[key] = _probe(key) if key in PROBES else _play(key)
+            measured[key] = _probe(key) if key in PROBES else _play(key)
         except MissingNetworkError:
             if keys:
                 raise
         if progress is not None:
             progress(done + 1, len(known))
-    return found
+    return measured
 
 
 def _known() -> list[str]:
@@ -127,14 +127,14 @@ def _play(key: str) -> dict[str, Any]:
     from learned_mapping.problem import problem, solve
 
     name = key.partition("/")[0]
-    own, method = problem(name), with_network(key)
+    paper, method = problem(name), with_network(key)
     costs = []
     for file, options in instances_of(key):
-        instance = own.read(str(path().parent / file))
-        task = own.task(instance, **options)
-        result = solve(own, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
-        costs.append(rounded(dict(own.validate(task, result.solution).costs)))
-    return {"costs": costs, "version": own.method(method).version}
+        instance = paper.read(str(path().parent / file))
+        task = paper.task(instance, **options)
+        result = solve(paper, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
+        costs.append(rounded(dict(paper.validate(task, result.solution).costs)))
+    return {"costs": costs, "version": paper.method(method).version}
 
 
 def _probe(task: str) -> dict[str, Any]:
@@ -167,14 +167,14 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def changed(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def changed(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The keys whose stored fingerprint is another, or missing."""
     stored = entries()
-    return [key for key, entry in found.items() if stored.get(key) != dict(entry)]
+    return [key for key, entry in measured.items() if stored.get(key) != dict(entry)]
 
 
-def store(found: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
+def store(measured: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
     """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others stay."""
     stored = {} if only_these else entries()
-    merged = {**stored, **{key: dict(entry) for key, entry in found.items()}}
+    merged = {**stored, **{key: dict(entry) for key, entry in measured.items()}}
     write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)

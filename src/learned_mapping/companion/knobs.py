@@ -42,10 +42,10 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
             return
         values = defaults | {name: knob.value for name, knob in turned.items()}
         try:
-            found = shown(**values)
+            output = shown(**values)
         except Exception as fault:  # the reader may turn a knob to where there is no answer
-            found = Markdown(f"*No answer here: {fault}*")
-        rows = (*_pieces(found), *[Markdown("")] * len(pieces))[: len(pieces)]
+            output = Markdown(f"*No answer here: {fault}*")
+        rows = (*_pieces(output), *[Markdown("")] * len(pieces))[: len(pieces)]
         for place, piece in zip(places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True):
             place.update(piece)
         latest[:] = _words(values, choices), rows
@@ -62,8 +62,8 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
         knob.observe(turn, names="value")
 
 
-def _pieces(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
+def _pieces(output: Any) -> tuple[Any, ...]:
+    return output if isinstance(output, tuple) else (output,)
 
 
 def _words(values: dict[str, Any], names: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
       **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of `display.table`.
     """
     entries, result = read_table("shown.yml").get(artifact_id, {}), results.stored(artifact_id)
-    places = {each.rpartition(":")[2]: each for each in (*entries, "table")}
+    places = {entry.rpartition(":")[2]: entry for entry in (*entries, "table")}
     place = places[drawn or next(iter(places))]
     if "metrics" in options or result is None:
         place = "table"

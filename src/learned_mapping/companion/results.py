@@ -114,7 +114,7 @@ def make(
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
         "machine": machine() | _rates(records),
         "versions": versions(),
-        "fingerprints": _made_by(records, parts),
+        "fingerprints": _fingerprints_of(records, parts),
         "data": {name: data_digest(name) for name in sets},
         "rows": assembled["rows"],
         "paper": reported(artifact.id),
@@ -147,16 +147,16 @@ DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",)}
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
-def _made_by(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _fingerprints_of(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Key -> digest of what each method of a result did when its runs were made; an older one is not passed over."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     now = fingerprints.current()
-    made = [(fingerprints.key_of(Run(*(each[name] for name in RUN))), each["fingerprint"]) for each in records]
-    made += [pair for part in parts for pair in part["fingerprints"].items()]
-    for key, digest in made:
-        if digest and found.get(key) in (None, now.get(key)):
-            found[key] = digest
-    return dict(sorted(found.items()))
+    pairs = [(fingerprints.key_of(Run(*(record[name] for name in RUN))), record["fingerprint"]) for record in records]
+    pairs += [pair for part in parts for pair in part["fingerprints"].items()]
+    for key, digest in pairs:
+        if digest and digests.get(key) in (None, now.get(key)):
+            digests[key] = digest
+    return dict(sorted(digests.items()))
 
 
 def data_digest(name: str) -> str:
@@ -180,13 +180,13 @@ def _rates(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the libraries that decide numbers."""
-    found = {"python": platform.python_version()}
+    known = {"python": platform.python_version()}
     for name in ("learned-mapping", *LIBRARIES):
         try:
-            found[name] = importlib.metadata.version(name)
+            known[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return known
 
 
 CHECKED: set[tuple[Path, int]] = set()
@@ -213,8 +213,8 @@ def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
 def staleness(result: dict[str, Any]) -> list[str]:
     """Why a result is stale: the methods that behave differently now, the data sets that have changed."""
     now = fingerprints.current()
-    found = [key for key, digest in result["fingerprints"].items() if now.get(key) != digest]
-    return found + [name for name, digest in result["data"].items() if data_digest(name) != digest]
+    changed = [key for key, digest in result["fingerprints"].items() if now.get(key) != digest]
+    return changed + [name for name, digest in result["data"].items() if data_digest(name) != digest]
 
 
 def check_result(node: Node, artifact_id: str) -> None:

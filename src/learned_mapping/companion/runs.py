@@ -225,8 +225,8 @@ def on_cluster(
         import ray
     except ImportError:
         raise InputError("--cluster", "", "needs Ray: pip install -e '.[cluster]' in the checkout") from None
-    own = not ray.is_initialized()
-    if own:
+    started_here = not ray.is_initialized()
+    if started_here:
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError, AssertionError) as error:
@@ -251,7 +251,7 @@ def on_cluster(
                 except ray.exceptions.RayError as error:
                     yield run, {"error": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
     finally:
-        if own:
+        if started_here:
             ray.shutdown()
 
 

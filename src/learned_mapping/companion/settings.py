@@ -26,10 +26,10 @@ def _words(row: Mapping[str, Any], names: Iterable[str], form: str = "") -> str:
 
 def annealing() -> Html:
     """The best and the worst settings of annealing, by its start."""
-    found, rows = _read("mcm/annealing.json"), []
+    chosen, rows = _read("mcm/annealing.json"), []
     names = ("redrawn", "concentration", "moved", "start_temperature", "over_optimum")
-    for start, best in found["best"].items():
-        tried = [row for row in found["grid"] if row["start"] == start]
+    for start, best in chosen["best"].items():
+        tried = [row for row in chosen["grid"] if row["start"] == start]
         worst = min(tried, key=lambda row: row["over_optimum"])
         for title, row in ((f"best of {len(tried)}", best), ("worst", worst)):
             rows.append((f"{start} start, {title}", *(row.get(name, "") for name in names)))
@@ -48,8 +48,8 @@ def policy() -> Html:
 
 def silicon() -> Html:
     """The ranges in which the simulated silicon was calibrated, and what was chosen."""
-    found = _read("mcm/silicon.json")
-    rows = [(_plain(name), low, high, found["best"][name]) for name, (low, high) in found["ranges"].items()]
+    chosen = _read("mcm/silicon.json")
+    rows = [(_plain(name), low, high, chosen["best"][name]) for name, (low, high) in chosen["ranges"].items()]
     return listing("Calibration", ["", "least", "most", "chosen"], rows)
 
 

@@ -98,7 +98,7 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
 def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
     generator = np.random.default_rng(0)
-    wins = [_wins(*(_resampled(each[task], generator) for each in (scores, baseline))) for task in scores]
+    wins = [_wins(*(_resampled(side[task], generator) for side in (scores, baseline))) for task in scores]
     return percentiles(np.mean(wins, axis=0))
 
 
@@ -119,14 +119,14 @@ def ratio_over_families(
 ) -> tuple[float, float, float] | None:
     """As `mean_ratio` over tasks, with families, which tasks are given, drawn anew first, then
     tasks of each family, then runs of each task."""
-    found = mean_ratio(scores, baseline)
-    if found is None:
+    ratio = mean_ratio(scores, baseline)
+    if ratio is None:
         return None
     generator, groups = np.random.default_rng(2), {}
     for task in scores:
         groups.setdefault(families[task], []).append(task)
     sides = {
-        task: [np.log(_resampled(each[task], generator).mean(axis=1)) for each in (scores, baseline)] for task in scores
+        task: [np.log(_resampled(side[task], generator).mean(axis=1)) for side in (scores, baseline)] for task in scores
     }
     gains = {task: ours - theirs for task, (ours, theirs) in sides.items()}  # [RESAMPLES] each
     names, draws = list(groups), generator.integers(0, len(groups), size=(RESAMPLES, len(groups)))
@@ -134,7 +134,7 @@ def ratio_over_families(
     for i in range(RESAMPLES):
         drawn = [t for f in draws[i] for t in generator.choice(groups[names[f]], len(groups[names[f]]))]
         means[i] = np.mean([gains[task][i] for task in drawn])
-    return found[0], *percentiles(np.exp(means))
+    return ratio[0], *percentiles(np.exp(means))
 
 
 def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
@@ -151,11 +151,11 @@ def _contrast(
     value = float(np.mean([of(np.mean(ours)) - of(np.mean(theirs)) for ours, theirs in pairs]))
     if over_tasks:
         tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
-        sides = (np.array(each, dtype=np.float64) for each in zip(*pairs))
-        ours, theirs = (of(drawn_anew(each, tasks, generator).mean(axis=2)) for each in sides)
+        sides = (np.array(side, dtype=np.float64) for side in zip(*pairs))
+        ours, theirs = (of(drawn_anew(side, tasks, generator).mean(axis=2)) for side in sides)
         return value, *percentiles((ours - theirs).mean(axis=1))
     generator = np.random.default_rng(0)
-    drawn = [[of(_resampled(each, generator).mean(axis=1)) for each in pair] for pair in pairs]
+    drawn = [[of(_resampled(side, generator).mean(axis=1)) for side in pair] for pair in pairs]
     return value, *percentiles(np.mean([ours - theirs for ours, theirs in drawn], axis=0))
 
 

@@ -38,11 +38,11 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     return groups
 
 
-def by(found: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
+def by(entries: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
     """Value of a key, or values of several -> the rows or records that have it, in their order."""
     groups: dict[Any, list[Any]] = {}
-    for each in found:
-        groups.setdefault(each[keys[0]] if len(keys) == 1 else tuple(each[key] for key in keys), []).append(each)
+    for entry in entries:
+        groups.setdefault(entry[keys[0]] if len(keys) == 1 else tuple(entry[key] for key in keys), []).append(entry)
     return groups
 
 
@@ -70,9 +70,9 @@ def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> 
     return [row(instance, method, metric, value, **more) for metric, value in values.items()]
 
 
-def interval_row(instance: str, method: str, metric: str, found: tuple[Any, Any, Any], **more: Any) -> Row:
+def interval_row(instance: str, method: str, metric: str, interval: tuple[Any, Any, Any], **more: Any) -> Row:
     """A row of (value, low, high)."""
-    value, low, high = found
+    value, low, high = interval
     return row(instance, method, metric, value, low=low, high=high, **more)
 
 
@@ -88,8 +88,8 @@ def summary_row(
     """The statistic of the runs' values, or of task -> values for a row over several instances; its
     95% interval, and their number."""
     pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
-    found = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
-    return interval_row(instance, method, metric, found, n=len(pooled), **more)
+    interval = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
+    return interval_row(instance, method, metric, interval, n=len(pooled), **more)
 
 
 def summaries(instance: str, method: str, columns: Mapping[str, Sequence[float]], **options: Any) -> list[Row]:
@@ -109,8 +109,8 @@ def gap_row(
     pooled = np.concatenate([*map(np.asarray, ratios.values())]) if isinstance(ratios, Mapping) else ratios
     ends = (float(geometric_mean(pooled)), *bootstrap_interval(ratios, geometric_mean))
     value, low, high = (100 * (1 - end) if below else 100 * (end - 1) for end in ends)
-    found = (value, high, low) if below else (value, low, high)
-    return interval_row(instance, method, metric, found, n=len(pooled), **more)
+    interval = (value, high, low) if below else (value, low, high)
+    return interval_row(instance, method, metric, interval, n=len(pooled), **more)
 
 
 def ratio_rows(
@@ -123,23 +123,23 @@ def ratio_rows(
 ) -> list[Row]:
     """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says
     something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`."""
-    found = []
+    entries = []
     for ours, other in pairs:
         ratio = None
         if {ours, other} <= set(scores):
             ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
         if ratio is not None:
             runs = len(next(iter(scores[ours].values())))
-            found.append(interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more))
-    return found
+            entries.append(interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more))
+    return entries
 
 
-def assembled(found: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
+def assembled(entries: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
     """What an assemble function returns: its rows, and how many solutions were judged and are invalid."""
-    judged = [bool(each) for each in valid]
-    return {"rows": list(found), "validated": len(judged), "invalid": judged.count(False)}
+    judged = [bool(verdict) for verdict in valid]
+    return {"rows": list(entries), "validated": len(judged), "invalid": judged.count(False)}
 
 
-def from_part(part: Record, found: Iterable[Row]) -> Record:
+def from_part(part: Record, entries: Iterable[Row]) -> Record:
     """As `assembled`, of an artifact made from another's rows: the solutions are that one's."""
-    return {"rows": list(found), "validated": part["validated"], "invalid": part["invalid"]}
+    return {"rows": list(entries), "validated": part["validated"], "invalid": part["invalid"]}

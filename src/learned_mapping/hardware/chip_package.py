@@ -53,15 +53,15 @@ def package_of(node: Node) -> ChipPackage:
     Raises:
       InputError: a field that a package has not, or a value that it cannot have.
     """
-    names = [each.name for each in dataclasses.fields(ChipPackage)]
-    given = node.object((), ("schema", *names))
-    found = {name: given[name].number(0, MAX_NUMBER) for name in names[1:] if name in given}
-    if "chips" in given:
-        found["chips"] = given["chips"].integer(1, MAX_CHIPS)
+    names = [field.name for field in dataclasses.fields(ChipPackage)]
+    fields = node.object((), ("schema", *names))
+    values = {name: fields[name].number(0, MAX_NUMBER) for name in names[1:] if name in fields}
+    if "chips" in fields:
+        values["chips"] = fields["chips"].integer(1, MAX_CHIPS)
     for name in names[1:-1]:
-        if found.get(name) == 0:
-            given[name].fail("must be above 0, got 0")
-    return ChipPackage(**found)
+        if values.get(name) == 0:
+            fields[name].fail("must be above 0, got 0")
+    return ChipPackage(**values)
 
 
 def read_package(path: str) -> ChipPackage:
@@ -87,7 +87,7 @@ class GraphWork(NamedTuple):
     activation_bytes: np.ndarray  # [N] float64, bytes of its tensors that each op reads and writes.
     weight_bytes: np.ndarray  # [N] float64, bytes of its weights that each op reads.
     is_op: np.ndarray  # [N] float64, 0 for an op of kind ``input``, which takes no time, else 1.
-    given_s: np.ndarray  # [N] float64 seconds the graph itself states, -1 where it states none.
+    stated_s: np.ndarray  # [N] float64 seconds the graph itself states, -1 where it states none.
     tensor_producer: np.ndarray  # [M] int32.
     tensor_bytes: np.ndarray  # [M] float64.
     edge_tensor: np.ndarray  # [E] int32, ascending.
@@ -96,13 +96,13 @@ class GraphWork(NamedTuple):
 
 def graph_work(graph: ComputationGraph) -> GraphWork:
     """The arrays of a graph the model works on."""
-    given = np.full(graph.num_ops, -1.0) if graph.op_seconds is None else graph.op_seconds
+    seconds = np.full(graph.num_ops, -1.0) if graph.op_seconds is None else graph.op_seconds
     return GraphWork(
         flop=graph.op_flop,
         activation_bytes=graph.op_tensor_traffic.astype(np.float64),
         weight_bytes=graph.op_weight_traffic.astype(np.float64),
         is_op=np.array([kind != "input" for kind in graph.op_kinds], np.float64),
-        given_s=np.asarray(given, np.float64),
+        stated_s=np.asarray(seconds, np.float64),
         tensor_producer=graph.tensor_producer,
         tensor_bytes=graph.tensor_bytes.astype(np.float64),
         edge_tensor=graph.edge_tensor,
@@ -118,7 +118,7 @@ def op_seconds(work: GraphWork, package: ChipPackage, xp=np) -> np.ndarray:
     """
     streaming = work.activation_bytes / package.sram_bytes_per_s + work.weight_bytes / package.weight_bytes_per_s
     roofline = xp.maximum(work.flop / package.flop_per_s, streaming) + package.op_overhead_s
-    return xp.where(work.given_s < 0, roofline * work.is_op, work.given_s)
+    return xp.where(work.stated_s < 0, roofline * work.is_op, work.stated_s)
 
 
 class ChipModel:

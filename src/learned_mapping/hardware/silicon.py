@@ -210,9 +210,9 @@ class SiliconModel(ChipModel):
 
     def throughput(self, assignment: np.ndarray) -> float:
         """Results per second, measured once; 0 where the partition cannot run."""
-        found = self.silicon.measure(assignment, self._rng)
-        self.ran.append(found > 0)
-        return found
+        throughput = self.silicon.measure(assignment, self._rng)
+        self.ran.append(throughput > 0)
+        return throughput
 
     def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
         """(results per second, [C] seconds of each chip), of one measurement with its noise; all 0 where the partition

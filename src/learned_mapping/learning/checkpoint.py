@@ -83,7 +83,7 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source:
     import jax
 
     leaves, structure = jax.tree_util.tree_flatten_with_path(template)
-    found = []
+    restored = []
     for path, leaf in leaves:
         name = prefix + jax.tree_util.keystr(path)
         if name not in arrays:
@@ -92,5 +92,5 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source:
         if array.shape != expected.shape or array.dtype != expected.dtype:
             fault = f"{array.dtype}{list(array.shape)}, expected {expected.dtype}{list(expected.shape)}"
             raise InputError(source, name, fault)
-        found.append(array)
-    return jax.tree_util.tree_unflatten(structure, found)
+        restored.append(array)
+    return jax.tree_util.tree_unflatten(structure, restored)

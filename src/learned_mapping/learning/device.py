@@ -26,7 +26,7 @@ def on_device(name: str | None) -> Iterator[None]:
     except RuntimeError:
         device = None
     if device is None:
-        there = sorted({"cpu"} | {each.platform for each in jax.devices()})
+        there = sorted({"cpu"} | {known.platform for known in jax.devices()})
         raise InputError("--device", "", f"JAX has no platform {name!r} here; it has {', '.join(there)}")
     with jax.default_device(device):
         yield

@@ -44,12 +44,12 @@ def draw_parameters(shapes: Any, rng: np.random.Generator, zero: Sequence[str] =
     """
     if all(hasattr(entry, "shape") for entry in shapes.values()):
         return {name: _draw(name, entry, rng) for name, entry in sorted(shapes.items())}
-    found = {}
+    drawn = {}
     for name, entry in sorted(shapes.items()):
-        found[name] = draw_parameters(entry, rng, zero)
+        drawn[name] = draw_parameters(entry, rng, zero)
         if name.split("/")[-1] in zero:
-            found[name] = jax.tree_util.tree_map(np.zeros_like, found[name])
-    return found
+            drawn[name] = jax.tree_util.tree_map(np.zeros_like, drawn[name])
+    return drawn
 
 
 def _draw(name: str, entry: Any, rng: np.random.Generator) -> np.ndarray:

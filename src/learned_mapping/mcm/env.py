@@ -129,9 +129,9 @@ class PartitionEnv:
           actions: [B, N] candidates, or [B, N, C] distributions.
           count: take the first so many actions, all where None; a measurement counts.
         """
-        found = self.repair(actions[:count], rng)
-        judged = [self.model.judged(row) for row in found]
-        return found, np.array([value for value, _ in judged]), np.stack([latencies for _, latencies in judged])
+        partitions = self.repair(actions[:count], rng)
+        judged = [self.model.judged(row) for row in partitions]
+        return partitions, np.array([value for value, _ in judged]), np.stack([latencies for _, latencies in judged])
 
     def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""

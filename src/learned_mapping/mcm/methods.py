@@ -24,7 +24,7 @@ from learned_mapping.mcm.searches.even_cut import balanced_start
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.moves import climb
 from learned_mapping.mcm.validate import validate
-from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Method, Outcome, Problem, Result, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -104,10 +104,10 @@ class Task:
         return whole[self._leader] if is_valid(whole, self.graph.op_edges) and obeys_pins(whole, self.graph) else None
 
 
-def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Found]:
+def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
     """A method from a rule, which gives [N] chips."""
 
-    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
         task.check()
         assignment = rule(task)
         budget.record(task.model.throughput(assignment))
@@ -116,21 +116,21 @@ def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Gener
     return run
 
 
-def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Found]:
+def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
     """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more).
 
     It judges the task's start first, where there is one, and ends with the better of both; where ops are fixed and no
     sample stands behind what it ends with, with the even cut.
     """
 
-    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+    def run(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
         task.check()
         first = None
         if task.start is not None:
             first = careful_greedy(task.model)
             budget.record(task.model.throughput(first))
-        found = search(task, rng, budget)
-        assignment, more = found if isinstance(found, tuple) else (found, {})
+        outcome = search(task, rng, budget)
+        assignment, more = outcome if isinstance(outcome, tuple) else (outcome, {})
         if not obeys_pins(assignment, task.model.graph) and more.get("valid") != 0.0:
             assignment = balanced_start(task.model, task.arrays)
         if first is not None and task.model.throughput(assignment) < task.model.throughput(first):
@@ -140,7 +140,7 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
     return run
 
 
-def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Found:
+def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
     """Within a time, half of it for the ideals; then CP-SAT, the cheaper, says where the bisection begins."""
     model, start, low = task.model, None, 0.0
     ideals = ideals_of(model, stop=lambda: budget.spent(0.5))
@@ -158,12 +158,12 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     start = careful_greedy(task.model)
     budget.record(task.model.throughput(start))
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
-    found = fastest_partition(task.model, seconds=left, seed=int(rng.integers(2**31)), start=start)
+    outcome = fastest_partition(task.model, seconds=left, seed=int(rng.integers(2**31)), start=start)
     extra = {"bound_s": lower_bound(task.model)}
-    if found.optimal or found.bound > 0.0:
-        extra |= {"chain_bound_s": max(found.bound, 0.0), "optimal": float(found.optimal)}
-    if found.assignment is not None and budget.record(task.model.throughput(found.assignment)):
-        return found.assignment, extra
+    if outcome.optimal or outcome.bound > 0.0:
+        extra |= {"chain_bound_s": max(outcome.bound, 0.0), "optimal": float(outcome.optimal)}
+    if outcome.assignment is not None and budget.record(task.model.throughput(outcome.assignment)):
+        return outcome.assignment, extra
     return start, extra
 
 
@@ -346,8 +346,8 @@ class Partitioning(Problem):
         """The careful greedy rule; the optimum where it is cheap, else the bound."""
         greedy = task.model.runtime(careful_greedy(task.model))
         try:
-            found = optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS))
-            best = {"optimum under the chain rule": task.model.runtime(found)}
+            assignment = optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS))
+            best = {"optimum under the chain rule": task.model.runtime(assignment)}
         except (TooManyIdealsError, InputError):  # too wide, or with fixed ops
             best = {"no partition is below": lower_bound(task.model)}
         return "runtime_s", {"greedy-careful": greedy} | best

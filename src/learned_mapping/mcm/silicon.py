@@ -17,7 +17,7 @@ from learned_mapping.problem import RULE, Method
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
-OWN_METHODS: dict[str, Method] = {
+EXTRA_METHODS: dict[str, Method] = {
     "even-cut": Method(
         "the even cut of the model's costs", ruled(lambda task: balanced_start(task.model, task.arrays)), RULE
     ),
@@ -56,7 +56,7 @@ class PartitioningOnSilicon(Partitioning):
         return "", {}
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
-        return all_methods(profile) | OWN_METHODS
+        return all_methods(profile) | EXTRA_METHODS
 
     def task(
         self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, **options: Any

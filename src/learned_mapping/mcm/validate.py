@@ -172,16 +172,16 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
 
 def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
     """Of each op: bytes of tensors it touches, bytes of those it makes, bytes of weights it reads."""
-    touched, made, weights = [0] * graph.num_ops, [0] * graph.num_ops, graph.op_weight_bytes.tolist()
+    touched, written, weights = [0] * graph.num_ops, [0] * graph.num_ops, graph.op_weight_bytes.tolist()
     for tensor, producer in enumerate(graph.tensor_producer.tolist()):
         size = int(graph.tensor_bytes[tensor])
-        made[producer] += size
+        written[producer] += size
         for op in (producer, *graph.consumers(tensor).tolist()):
             touched[op] += size
     for op, untouched in enumerate([] if graph.op_untouched_bytes is None else graph.op_untouched_bytes.tolist()):
         touched[op] = max(touched[op] - max(untouched - weights[op], 0), 0)
         weights[op] = max(weights[op] - untouched, 0)
-    return list(zip(touched, made, weights))
+    return list(zip(touched, written, weights))
 
 
 def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int | None = LISTED) -> Verdict:
@@ -215,11 +215,11 @@ def stages_by_definition(
     chips = package.chips
     arrives: list[set[int]] = [set() for _ in range(chips)]
     leaves: list[set[int]] = [set() for _ in range(chips)]
-    made: list[list[int]] = [[] for _ in range(chips)]
+    produced: list[list[int]] = [[] for _ in range(chips)]
     crossing = [(0, 0)] * (chips + 1)  # (bytes, messages) on the link behind each chip, as changes
     for tensor, size in enumerate(graph.tensor_bytes.tolist()):
         home, users = f[graph.tensor_producer[tensor]], {f[v] for v in graph.consumers(tensor)}
-        made[home].append(tensor)
+        produced[home].append(tensor)
         for chip in users - {home}:
             arrives[chip].add(tensor)
             leaves[home].add(tensor)
@@ -240,7 +240,7 @@ def stages_by_definition(
         """The most bytes of tensors a chip holds while it runs its ops in order."""
         count = len(ops[chip])
         change = [0] * (count + 2)  # of the bytes of what lives here, from one op to the next
-        for tensor in [*arrives[chip], *made[chip]]:
+        for tensor in [*arrives[chip], *produced[chip]]:
             size, first, kept = int(graph.tensor_bytes[tensor]), 0, False
             if tensor not in arrives[chip]:
                 first = rank[int(graph.tensor_producer[tensor])]

@@ -403,11 +403,11 @@ def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: ja
     joined = position.joined | (used & (steps < last))
 
     allocates = placing & (start <= end)
-    own = jnp.arange(len(position.tensor_end)) == n
+    this_tensor = jnp.arange(len(position.tensor_end)) == n
     top = offset + size
     occupied = (position.tensor_offset < top) & (position.tensor_offset + program.tensor_size > offset)
     blocks = allocates & (size > 0) & occupied & (position.tensor_end >= 0) & (position.tensor_end < end)
-    tensor_blocked = jnp.where(own, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks)
+    tensor_blocked = jnp.where(this_tensor, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks)
     hbm = jnp.where(action == NO_COPY, NEVER, jnp.where(action == DROP, t, end) + 1)
     grouped, group = program.alias[b] >= 0, jnp.maximum(program.alias[b], 0)
     in_group = valid & grouped & (jnp.arange(len(position.group_status)) == group)
@@ -424,10 +424,10 @@ def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: ja
         cursor=cursor,
         supply_s=supply_s,
         joined=joined,
-        tensor_end=jnp.where(own & allocates, end, position.tensor_end),
-        tensor_offset=jnp.where(own & allocates, offset, position.tensor_offset),
+        tensor_end=jnp.where(this_tensor & allocates, end, position.tensor_end),
+        tensor_offset=jnp.where(this_tensor & allocates, offset, position.tensor_offset),
         tensor_blocked=tensor_blocked,
-        in_hbm_from=jnp.where(own & valid & is_output, hbm, position.in_hbm_from),
+        in_hbm_from=jnp.where(this_tensor & valid & is_output, hbm, position.in_hbm_from),
         group_status=group_status,
         group_offset=jnp.where(first_of_group, offset, position.group_offset),
         placed=jnp.where(same_instruction, position.placed + gained, 0).astype(jnp.int32),

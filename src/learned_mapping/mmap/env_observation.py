@@ -67,7 +67,7 @@ def _buffers(program: "EnvProgram", tables: ObservationTables, state: "EnvState"
     return jnp.where(there[:, None], numbers, 0.0)
 
 
-def _taken(low: jax.Array, high: jax.Array, cells: int) -> jax.Array:
+def _overlaps(low: jax.Array, high: jax.Array, cells: int) -> jax.Array:
     """[C, cells]: the share of each cell of the memory that [low, high) takes."""
     cell = jnp.arange(cells)
     return jnp.maximum(jnp.minimum(high[:, None] * cells, cell + 1) - jnp.maximum(low[:, None] * cells, cell), 0.0)
@@ -83,8 +83,8 @@ def observe(program: "EnvProgram", tables: ObservationTables, state: "EnvState")
     alive = position.slot_end >= now
     low, high = position.slot_offset / program.fast_bytes, position.slot_top / program.fast_bytes
     rank = jnp.where(alive, jnp.cumsum(alive) - 1, LIVE)
-    each = [jnp.ones_like(low), low, high, _log_steps(position.slot_end - now), position.slot_tensor == tensor]
-    live = jnp.zeros((LIVE, len(each))).at[rank].set(jnp.stack(each, axis=1), mode="drop")
+    columns = [jnp.ones_like(low), low, high, _log_steps(position.slot_end - now), position.slot_tensor == tensor]
+    live = jnp.zeros((LIVE, len(columns))).at[rank].set(jnp.stack(columns, axis=1), mode="drop")
     drawn = alive & (position.slot_end >= now + jnp.asarray(AHEAD)[:, None])
     tops = jnp.where(drawn, high, 0.0)
     below = jnp.concatenate([jnp.zeros((len(AHEAD), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1)
@@ -116,8 +116,8 @@ def observe(program: "EnvProgram", tables: ObservationTables, state: "EnvState")
         live,
         jnp.where(drawn, high - low, 0.0).sum(axis=1),
         gap,
-        drawn.astype(low.dtype) @ jnp.where(alive[:, None], _taken(low, high, CELLS), 0.0),
-        jnp.where(alive[:, None], _taken(low, high, PROFILE), 0.0).sum(axis=0),
+        drawn.astype(low.dtype) @ jnp.where(alive[:, None], _overlaps(low, high, CELLS), 0.0),
+        jnp.where(alive[:, None], _overlaps(low, high, PROFILE), 0.0).sum(axis=0),
         jnp.log1p(supply * tables.supply_scale),
         jnp.concatenate([position.legal[:, None], actions], axis=1),
         jnp.stack([jnp.asarray(value, low.dtype) for value in overall]),

@@ -130,8 +130,8 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
 
 def offsets_of(program: Program, mapping: Mapping) -> dict[str, int]:
     """Name -> offset in bytes of the tensors that are in fast memory from their making on."""
-    made = np.flatnonzero(program.buffer_is_output & mapping.placed)
-    return {program.tensor_names[program.buffer_tensor[b]]: int(mapping.offset[b]) for b in made.tolist()}
+    outputs = np.flatnonzero(program.buffer_is_output & mapping.placed)
+    return {program.tensor_names[program.buffer_tensor[b]]: int(mapping.offset[b]) for b in outputs.tolist()}
 
 
 def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
@@ -154,9 +154,9 @@ def mapping_at(program: Program, offset: np.ndarray, source: object = "mapping")
     """The mapping that holds each tensor from its making to its last use at an offset [N] in bytes, `NO_OFFSET` for
     none, without a copy."""
     at, step = offset[program.buffer_tensor], program.buffer_instruction
-    placed, made = at != NO_OFFSET, program.buffer_is_output
-    start = np.where(made, step, step + 1)
-    end = np.where(made, program.tensor_live[program.buffer_tensor, 1], step)
+    placed, is_output = at != NO_OFFSET, program.buffer_is_output
+    start = np.where(is_output, step, step + 1)
+    end = np.where(is_output, program.tensor_live[program.buffer_tensor, 1], step)
     columns = (np.where(placed, column, -1) for column in (start, end))
     return make_mapping(program, np.where(placed, NO_COPY, DROP), at, *columns, source)
 

@@ -27,8 +27,8 @@ from learned_mapping.problem import (
     PAPER,
     RULE,
     SEARCH,
-    Found,
     Method,
+    Outcome,
     Problem,
     Result,
     read_graph_file,
@@ -66,10 +66,10 @@ def _warm_up_all() -> None:
 
 def played(
     play: Callable[[Search, np.random.Generator], Any],
-) -> Callable[[Program, np.random.Generator, Budget], Found]:
+) -> Callable[[Program, np.random.Generator, Budget], Outcome]:
     """A method that plays games of a program, from a function that does so under a `Search`."""
 
-    def run(program: Program, rng: np.random.Generator, budget: Budget) -> Found:
+    def run(program: Program, rng: np.random.Generator, budget: Budget) -> Outcome:
         search = Search(program, budget)
         play(search, rng)
         if search.best is None:  # no time for a single game
@@ -97,7 +97,7 @@ def _model_free(search: Search, rng: np.random.Generator) -> None:
 
 def _edits_from(
     parameters: EditParameters, program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
-) -> Found:
+) -> Outcome:
     """Edit search from the best of the games that solutions become when they are played."""
 
     def play(search: Search, rng: np.random.Generator) -> None:
@@ -124,16 +124,16 @@ def _learn_and_go_on(
     for name, share in GOING_ON.items():
         search, limit = METHODS[name].go_on, part(share)
         assert search is not None
-        solution, found = cast(Found, search(program, rng, limit, [result.solution, *starts]))
+        solution, numbers = cast(Outcome, search(program, rng, limit, [result.solution, *starts]))
         spent = {"samples": result.samples + limit.samples, "seconds": result.seconds + limit.seconds}
         result = replace(result, **spent)
         if PROBLEM.value(program, solution) > PROBLEM.value(program, result.solution):
-            metrics = result.metrics | PROBLEM.metrics(program, solution) | found
+            metrics = result.metrics | PROBLEM.metrics(program, solution) | numbers
             result = replace(result, solution=solution, metrics=metrics, by=name)
     return result
 
 
-def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Found:
+def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Outcome:
     """The best of some mappings, or the empty one, with as much more in it as other offsets make room for."""
     base = max(starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program))
     return repack(program, base, budget), {}

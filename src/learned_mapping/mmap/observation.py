@@ -127,8 +127,8 @@ def _draw_memory(program, state, now: int, out) -> None:
             out[_GAP + k] = max(out[_GAP + k], low - tops[k])
             tops[k] = max(tops[k], high)
             for cell in range(int(low * CELLS), min(int(np.ceil(high * CELLS)), CELLS)):
-                taken = min(high * CELLS, cell + 1.0) - max(low * CELLS, float(cell))
-                out[_MAP + k * CELLS + cell] += taken
+                overlap = min(high * CELLS, cell + 1.0) - max(low * CELLS, float(cell))
+                out[_MAP + k * CELLS + cell] += overlap
     for k in range(len(AHEAD)):
         out[_GAP + k] = max(out[_GAP + k], 1.0 - tops[k])
 

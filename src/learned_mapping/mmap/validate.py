@@ -205,8 +205,8 @@ class _Judge:
             return False
         expected = (min(latest.end, t) + 1, t)
         if (self.start[b], self.end[b]) != expected:
-            found = f"holds [{self.start[b]}, {self.end[b]}]"
-            self.broken(INTERVAL, f"{found}, expected [{expected[0]}, {t}] after step {latest.end}", b, latest.buffer)
+            held = f"holds [{self.start[b]}, {self.end[b]}]"
+            self.broken(INTERVAL, f"{held}, expected [{expected[0]}, {t}] after step {latest.end}", b, latest.buffer)
         if self.offset[b] != latest.offset:
             self.broken(PRECEDENT, f"offset {self.offset[b]}, the tensor is at {latest.offset}", b, latest.buffer)
         return True
@@ -306,7 +306,7 @@ class _Judge:
         beside: list[int] = []
         ends: list[tuple[int, int]] = []
         held = [a for a in self.allocations if a.start <= a.end and a.size > 0]
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         for i in sorted(range(len(held)), key=lambda i: held[i].start):
             new = held[i]
             while ends and ends[0][0] < new.start:
@@ -316,7 +316,7 @@ class _Judge:
                     del free[place]
                 else:
                     beside.remove(gone)
-            if self.violations.listed is not None and len(found) > self.violations.listed:
+            if self.violations.listed is not None and len(pairs) > self.violations.listed:
                 break
             heapq.heappush(ends, (new.end, i))
             last = bisect_left(free, (new.offset + new.size,))
@@ -329,7 +329,7 @@ class _Judge:
             wrong = [j for j in met if not self.updates_in_place(held[j], new)]
             wrong = [j for j in wrong if not self.updates_in_place(new, held[j])]
             if wrong:
-                found += [(min(i, j), max(i, j)) for j in wrong]
+                pairs += [(min(i, j), max(i, j)) for j in wrong]
                 beside.append(i)
                 continue
             for number in met:  # a tensor that gives its place to an update
@@ -338,7 +338,7 @@ class _Judge:
                     del free[place]
                     beside.append(number)
             insort(free, (new.offset, i))
-        for i, j in sorted(found):
+        for i, j in sorted(pairs):
             one, other = held[i], held[j]
             steps = f"[{max(one.start, other.start)}, {min(one.end, other.end)}]"
             high = min(one.offset + one.size, other.offset + other.size)

@@ -297,19 +297,19 @@ def without_ops(
     edges = np.flatnonzero(~folded[graph.edge_producer])
     new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
     names = ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes", "op_chip")
-    own = {name: getattr(graph, name) for name in names}
+    stored = {name: getattr(graph, name) for name in names}
     if graph.op_untouched_bytes is not None:
         # An op that loses the tensor it touches a part of touches all that is left; its other inputs are small.
         lost, gone = np.zeros(graph.num_ops, np.int64), folded[graph.edge_producer]
         np.add.at(lost, graph.edge_consumer[gone], graph.tensor_bytes[graph.edge_tensor[gone]])
         lost -= np.minimum(lost, columns.get("op_weight_bytes", graph.op_weight_bytes) - graph.op_weight_bytes)
-        own["op_untouched_bytes"] = np.where(2 * lost >= graph.op_untouched_bytes, 0, graph.op_untouched_bytes)
+        stored["op_untouched_bytes"] = np.where(2 * lost >= graph.op_untouched_bytes, 0, graph.op_untouched_bytes)
     return make_graph(
         name=graph.name,
         op_names=[graph.op_names[i] for i in ops],
         op_kinds=[graph.op_kinds[i] for i in ops],
         op_group=None if graph.op_group is None else [graph.op_group[i] for i in ops],
-        **{name: None if values is None else values[ops] for name, values in (own | columns).items()},
+        **{name: None if values is None else values[ops] for name, values in (stored | columns).items()},
         tensor_names=[graph.tensor_names[i] for i in tensors],
         tensor_producer=new_op[graph.tensor_producer[tensors]],
         tensor_bytes=graph.tensor_bytes[tensors],
@@ -385,10 +385,10 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
 
 
 def _grouped(count: int, keys: np.ndarray, values: np.ndarray) -> Lists:
-    found: list[list[int]] = [[] for _ in range(count)]
+    groups: list[list[int]] = [[] for _ in range(count)]
     for key, value in zip(keys.tolist(), values.tolist()):
-        found[key].append(value)
-    return tuple(map(tuple, found))
+        groups[key].append(value)
+    return tuple(map(tuple, groups))
 
 
 def _kahn(graph: ComputationGraph, keys: Sequence[float]) -> list[int]:

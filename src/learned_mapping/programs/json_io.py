@@ -196,8 +196,8 @@ DOORS = (
 
 def other_door(data: bytes) -> str:
     """What bytes that are no JSON were recognised as, and where to go with them; empty where they were not."""
-    found = next((told for pattern, told in DOORS if re.match(pattern, data[:4000])), "")
-    return f"but {found}" if found else ""
+    door = next((text for pattern, text in DOORS if re.match(pattern, data[:4000])), "")
+    return f"but {door}" if door else ""
 
 
 def utf8_text(data: bytes, source: object) -> str:
@@ -297,10 +297,10 @@ def schema_name(node: Node) -> str:
     if "schema" not in node.value:
         node.fail("missing field 'schema'")
     schema = Node(node.value["schema"], node.source, "schema")
-    found = re.fullmatch("learned-mapping/([^/]*)/1", schema.string())
-    if found is None:
+    match = re.fullmatch("learned-mapping/([^/]*)/1", schema.string())
+    if match is None:
         schema.fail(f"expected learned-mapping/NAME/1, got {_shorten(schema.value)}")
-    return found[1]
+    return match[1]
 
 
 def expect_schema(node: Node, schema: str) -> None:

@@ -36,11 +36,11 @@ class Row(NamedTuple):
 
 def capacity_of(path: str | os.PathLike) -> int:
     """Bytes of fast memory by a file's name; raises `InputError` where it does not say."""
-    found = re.search(r"\.(\d{1,18})\.csv(\.gz)?$", Path(path).name, re.ASCII)
-    if found is None or not 0 < int(found[1]) <= MAX_BYTES:
+    match = re.search(r"\.(\d{1,18})\.csv(\.gz)?$", Path(path).name, re.ASCII)
+    if match is None or not 0 < int(match[1]) <= MAX_BYTES:
         fault = f"the capacity stands before the ending, 1 to {MAX_BYTES} bytes, as in NAME.1048576.csv"
         raise InputError(path, "file name", fault)
-    return int(found[1])
+    return int(match[1])
 
 
 def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:

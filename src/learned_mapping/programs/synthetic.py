@@ -140,8 +140,8 @@ def _attention(rng: np.random.Generator, n: int) -> Predecessors:
         start, entry = len(result), len(result) - 1
         cross = rng.random() < 0.3
         for position, sources in enumerate(ATTENTION_BLOCK):
-            own = {entry if s == -1 else start + s for s in sources}
-            result.append({memory} if cross and position in (1, 2) else own)
+            attended = {entry if s == -1 else start + s for s in sources}
+            result.append({memory} if cross and position in (1, 2) else attended)
         if rng.random() < 0.2:
             memory = len(result) - 1
     while len(result) < n:

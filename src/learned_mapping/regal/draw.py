@@ -210,8 +210,8 @@ def _profile(graph: ComputationGraph) -> Figure:
         axes.stairs(top, edges, baseline=bottom, fill=True, color=patch_colour)
         bottom = top
     axes.set_ylabel(f"time of ops ({unit})")
-    made, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
-    sizes = np.bincount(place[graph.tensor_producer], graph.tensor_bytes / made, bins)
+    unit_bytes, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
+    sizes = np.bincount(place[graph.tensor_producer], graph.tensor_bytes / unit_bytes, bins)
     memory.stairs(sizes, edges, fill=True, color=PALETTE[5])
     memory.set(xlabel="depth (ops on the longest path before)", ylabel=f"tensors made ({size_unit})")
     counts = f"{graph.num_ops:,} ops and {graph.num_edges:,} edges, summed up by depth"

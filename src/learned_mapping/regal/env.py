@@ -42,7 +42,7 @@ class EnvGraph(NamedTuple):
     sizes: jax.Array  # [3] int32: the graph's own ops, tensors and uses.
     flop: jax.Array  # [N] float64.
     touched_bytes: jax.Array  # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
-    own_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
+    stated_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
     arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
     flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
     observation: jraph.GraphsTuple  # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
@@ -78,21 +78,21 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
     n, m, e = (max(column) for column in zip(*sizes))
     padded = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
     stacked = []
-    for instance, own, attributes in zip(instances, sizes, seen):
+    for instance, size, attributes in zip(instances, sizes, seen):
         graph, arrays = instance.graph, instance.arrays._asdict()
         touched = graph.op_tensor_traffic + graph.op_weight_traffic
         computes = np.array([kind != "input" for kind in graph.op_kinds])
-        times = np.full(own[0], -1.0) if graph.op_seconds is None else graph.op_seconds
+        times = np.full(size[0], -1.0) if graph.op_seconds is None else graph.op_seconds
         tuple_ = jraph.GraphsTuple(
             nodes=attributes.nodes, edges=attributes.edges, senders=attributes.senders, receivers=attributes.receivers,
-            globals=None, n_node=np.array([own[0]]), n_edge=np.array([own[2]]),
+            globals=None, n_node=np.array([size[0]]), n_edge=np.array([size[2]]),
         )  # fmt: skip
         stacked.append(
             EnvGraph(
-                sizes=np.array(own, np.int32),
+                sizes=np.array(size, np.int32),
                 flop=_pad(graph.op_flop * computes, n),
                 touched_bytes=_pad(touched * computes, n),
-                own_seconds=_pad(times, n),
+                stated_seconds=_pad(times, n),
                 arrays={k: _pad(arrays[k], padded[v], None) for k, v in _KINDS.items() if k != "seconds"},
                 flags=np.array([arrays["free_transfers"], arrays["minimise_memory"]]),
                 observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
@@ -109,7 +109,7 @@ def _pad(values: np.ndarray, size: int, dtype: type | None = np.float64) -> np.n
 def seconds_of(graph: EnvGraph, pair: DevicePair) -> jax.Array:
     """[N] float64: as `hardware.device_pair.op_seconds`, traced in the pair's numbers."""
     roofline = jnp.maximum(graph.flop / pair.flop_per_s, graph.touched_bytes / pair.bytes_per_s)
-    return jnp.where(graph.own_seconds < 0, roofline, graph.own_seconds)
+    return jnp.where(graph.stated_seconds < 0, roofline, graph.stated_seconds)
 
 
 def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) -> tuple[EnvState, jraph.GraphsTuple]:
@@ -166,9 +166,9 @@ def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax
     """`shape` float64 from compiled code: function(arrays, seed, evaluations, *rest)."""
     graph, devices = state.graph, state.pair.devices
 
-    given = (graph.sizes, graph.flags, jnp.float64(state.pair.memory_bytes), state.evaluations, jnp.int64(seed))
-    given = (*given, graph.arrays | {"seconds": seconds_of(graph, state.pair)}, *rest)
-    dtypes = jax.tree.map(lambda leaf: np.dtype(leaf.dtype), given)
+    inputs = (graph.sizes, graph.flags, jnp.float64(state.pair.memory_bytes), state.evaluations, jnp.int64(seed))
+    inputs = (*inputs, graph.arrays | {"seconds": seconds_of(graph, state.pair)}, *rest)
+    dtypes = jax.tree.map(lambda leaf: np.dtype(leaf.dtype), inputs)
 
     def host(*narrow):
         sizes, flags, memory_bytes, evaluations, seed, padded, *rest = jax.tree.map(_widen, narrow, dtypes)
@@ -181,11 +181,11 @@ def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax
             **arrays, devices=devices, free_transfers=free, minimise_memory=minimise,
             memory_bytes=float(memory_bytes), counts_memory=bool(minimise or total > memory_bytes),
         )  # fmt: skip
-        found = np.asarray(function(problem, int(seed), int(evaluations), *rest), np.float64)
-        return found[..., None].view(np.uint32)
+        numbers = np.asarray(function(problem, int(seed), int(evaluations), *rest), np.float64)
+        return numbers[..., None].view(np.uint32)
 
     out = jax.ShapeDtypeStruct((*shape, 2), jnp.uint32)
-    bits = jax.pure_callback(host, out, *jax.tree.map(_narrow, given), vmap_method="sequential")
+    bits = jax.pure_callback(host, out, *jax.tree.map(_narrow, inputs), vmap_method="sequential")
     return jax.lax.bitcast_convert_type(bits, jnp.float64)
 
 

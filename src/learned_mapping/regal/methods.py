@@ -17,7 +17,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.device_pair import GIB, DevicePair
-from learned_mapping.problem import OURS, RULE, SEARCH, Found, Method, Problem, Result, read_graph_file
+from learned_mapping.problem import OURS, RULE, SEARCH, Method, Outcome, Problem, Result, read_graph_file
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
@@ -43,7 +43,7 @@ CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
 BESIDE_SECONDS = 5.0
 
-Run = Callable[[Instance, np.random.Generator, Budget], Found]
+Run = Callable[[Instance, np.random.Generator, Budget], Outcome]
 
 
 def searched(search: Callable[[Instance, np.random.Generator, Budget], np.ndarray]) -> Run:
@@ -88,12 +88,12 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
     deterministic = CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
-    found = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
-    if found.schedule is not None and budget.record(schedule_fitness(instance, found.schedule), better=float.__lt__):
-        best = found.schedule
+    result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
+    if result.schedule is not None and budget.record(schedule_fitness(instance, result.schedule), better=float.__lt__):
+        best = result.schedule
     # The model knows no memory limit: where that forbids the optimum, the proof goes.
-    proven = found.optimal and schedule_fitness(instance, best) <= found.cost * (1 + 1e-9)
-    return best, {"bound": found.bound, "optimal": float(proven)}
+    proven = result.optimal and schedule_fitness(instance, best) <= result.cost * (1 + 1e-9)
+    return best, {"bound": result.bound, "optimal": float(proven)}
 
 
 def checkpoint_folder() -> Path:
@@ -186,14 +186,14 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
         scores, start = race(instance, rng, budget, laws)
         if budget.spent():
             return start
-        found = brkga(instance, rng, budget, law=laws[choose(instance, scores)])
-        return min(found, start, key=lambda each: schedule_fitness(instance, decode(instance, each)))
+        best = brkga(instance, rng, budget, law=laws[choose(instance, scores)])
+        return min(best, start, key=lambda chromosome: schedule_fitness(instance, decode(instance, chromosome)))
 
     return searched(search)
 
 
 def _learned_vector(network: str | None) -> Run:
-    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Found:
+    def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Outcome:
         check_served(instance)
         return with_vector(vector_policy(network or NETWORKS["runtime"]).choice)(instance, rng, budget)
 
@@ -337,9 +337,9 @@ class Scheduling(Problem):
 
     def beside(self, task: Instance) -> tuple[str, dict[str, float]]:
         """BRKGA with the paper's evaluations, and what no schedule can beat."""
-        found = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS)
-        name = f"brkga, {found.samples:,} evaluations"
-        return task.cost_name, {name: found.metrics[task.cost_name], "no schedule is below": floor(task)}
+        result = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS)
+        name = f"brkga, {result.samples:,} evaluations"
+        return task.cost_name, {name: result.metrics[task.cost_name], "no schedule is below": floor(task)}
 
 
 PROBLEM = Scheduling()

@@ -42,8 +42,8 @@ class Item:
     @property
     def files(self) -> dict[str, str]:
         """Every file of the item, relative path -> SHA-256."""
-        own = {self.file: self.sha256} if self.file is not None and self.sha256 is not None else {}
-        return own | _further_files(self.facts)
+        main = {self.file: self.sha256} if self.file is not None and self.sha256 is not None else {}
+        return main | _further_files(self.facts)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Manifest:
     @property
     def files(self) -> dict[str, str]:
         """Every file of the set but the manifest, relative path -> SHA-256."""
-        found = {path: sha256 for item in self.items for path, sha256 in item.files.items()}
-        return found | _further_files(self.facts)
+        digests = {path: sha256 for item in self.items for path, sha256 in item.files.items()}
+        return digests | _further_files(self.facts)
 
     def split(self, name: str | None) -> tuple[Item, ...]:
         """The items of one split, in order."""
@@ -96,7 +96,7 @@ def manifest_from_json(node: Node) -> Manifest:
     files: set[str] = set()
     _check_further_files(facts, top["facts"], files)
     names: set[str] = set()
-    items = tuple(_item(each, names, files) for each in top["items"].array(MAX_ITEMS))
+    items = tuple(_item(item, names, files) for item in top["items"].array(MAX_ITEMS))
     seed = None if top["seed"].value is None else top["seed"].integer(0, MAX_SEED)
     return Manifest(top["set"].string(100), top["about"].string(), seed, items, facts)
 
@@ -155,8 +155,8 @@ def _further_files(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
     """Split -> its items, none empty, in the order of `SPLITS`; ``all`` for those of no split."""
-    found = {split or "all": manifest.split(split) for split in (*SPLITS, None)}
-    return {split: items for split, items in found.items() if items}
+    parts = {split or "all": manifest.split(split) for split in (*SPLITS, None)}
+    return {split: items for split, items in parts.items() if items}
 
 
 def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
@@ -164,24 +164,24 @@ def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
 
     Items without the fact are left out, and splits without such items.
     """
-    return {split: np.array(found) for split, found in _facts_by_split(manifest, fact, int | float).items()}
+    return {split: np.array(values) for split, values in _facts_by_split(manifest, fact, int | float).items()}
 
 
 def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[Any]]:
     facts = {split: [item.facts.get(fact) for item in items] for split, items in items_by_split(manifest).items()}
-    values = {split: [each for each in found if isinstance(each, kind)] for split, found in facts.items()}
-    return {split: found for split, found in values.items() if found}
+    values = {split: [value for value in column if isinstance(value, kind)] for split, column in facts.items()}
+    return {split: column for split, column in values.items() if column}
 
 
 def size_rows(manifest: Manifest, fact: str) -> list[dict[str, Any]]:
     """One row per split: number of items, and the least, the median and the most of a fact."""
     return [
-        {"split": split, "items": len(found), "least": found.min(), "median": np.median(found), "most": found.max()}
-        for split, found in by_split(manifest, fact).items()
+        {"split": split, "items": len(values), "least": values.min(), "median": np.median(values), "most": values.max()}
+        for split, values in by_split(manifest, fact).items()
     ]
 
 
 def families(manifest: Manifest) -> dict[str, Mapping[str, int]]:
     """Split -> family -> number of items, most first; items without a family are left out."""
-    counts = {split: Counter(found) for split, found in _facts_by_split(manifest, "family", str).items()}
-    return {split: dict(sorted(found.items(), key=lambda each: (-each[1], each[0]))) for split, found in counts.items()}
+    counts = {split: Counter(counter) for split, counter in _facts_by_split(manifest, "family", str).items()}
+    return {split: dict(sorted(n.items(), key=lambda pair: (-pair[1], pair[0]))) for split, n in counts.items()}

@@ -83,7 +83,7 @@ def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
 
 def stored_manifests() -> dict[str, Manifest]:
     """The manifests of the sets that are stored, by name; raises `InputError` for a damaged one."""
-    return {name: found for name, each in SETS.items() if (found := each.manifest()) is not None}
+    return {name: manifest for name, data_set in SETS.items() if (manifest := data_set.manifest()) is not None}
 
 
 def stored_manifest(name: str) -> Manifest:
@@ -103,12 +103,12 @@ def files_of(folder: Path) -> list[Path]:
 
     What a build that runs at the same time is writing is left out.
     """
-    found = []
+    paths = []
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if (Path(parent) / name).is_symlink()]
-        found += [Path(parent) / name for name in (*files, *links)]
+        paths += [Path(parent) / name for name in (*files, *links)]
         folders[:] = [name for name in folders if not name.startswith(SCRATCH)]
-    return sorted(found)
+    return sorted(paths)
 
 
 def bytes_of(paths: Iterable[Path]) -> int:

@@ -42,7 +42,7 @@ def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, lis
 
 
 def facets(
-    groups: Mapping[str, Any], head: float, each: float, columns: int = 2, *, loc: str = "center", **kwargs: Any
+    groups: Mapping[str, Any], head: float, per_row: float, columns: int = 2, *, loc: str = "center", **kwargs: Any
 ) -> tuple[Figure, list[tuple[Axes, str, Any]]]:
     """A panel titled by its name for each group: the figure, and (axes, name, what the group holds).
 
@@ -53,7 +53,7 @@ def facets(
       loc, kwargs: of the titles; as in `new_figure`.
     """
     rows = -(-len(groups) // min(columns, len(groups)))
-    figure, panels = new_panels(len(groups), columns, height=head + each * rows, **kwargs)
+    figure, panels = new_panels(len(groups), columns, height=head + per_row * rows, **kwargs)
     for axes, name in zip(panels, groups):
         axes.set_title(name, loc=loc)
     return figure, [(axes, *group) for axes, group in zip(panels, groups.items())]

@@ -176,13 +176,13 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
 def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, int], int]:
     """(chip made on, last chip used on) -> bytes of all such tensors, of [N] chips that obey Eq. 2;
     what stays on its chip is left out."""
-    found: dict[tuple[int, int], int] = {}
+    bytes_between: dict[tuple[int, int], int] = {}
     for tensor in range(graph.num_tensors):
         first = int(assignment[graph.tensor_producer[tensor]])
         last = max((int(assignment[op]) for op in graph.consumers(tensor)), default=first)
         if last > first:
-            found[first, last] = found.get((first, last), 0) + int(graph.tensor_bytes[tensor])
-    return found
+            bytes_between[first, last] = bytes_between.get((first, last), 0) + int(graph.tensor_bytes[tensor])
+    return bytes_between
 
 
 def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
@@ -195,7 +195,7 @@ def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition]
     times = {title: model.latencies(p.assignment) for title, p in partitions.items()}
     moved = {title: traffic(graph, p.assignment) for title, p in partitions.items()}
     longest = max(float(t.max()) for t in times.values())
-    largest = max((size for each in moved.values() for size in each.values()), default=1)
+    largest = max((size for targets in moved.values() for size in targets.values()), default=1)
     unit, unit_name = byte_unit(largest)
     figure, grid = new_figure(len(partitions), 1, height=0.4 + 1.75 * len(partitions), squeeze=False)
     for axes, (title, partition) in zip(grid[:, 0], partitions.items()):

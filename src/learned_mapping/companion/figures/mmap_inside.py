@@ -70,7 +70,7 @@ def imagined(rows: Rows) -> Figure:
             points = np.array(row["pairs"])
             ahead = f"{row['step']} ahead" + (f", rank corr. {row['value']:.2f}" if row["value"] is not None else "")
             axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
-        ends = [pair for row in shown for each in row["pairs"] for pair in each]
+        ends = [pair for row in shown for step in row["pairs"] for pair in step]
         low, high = 1.3 * min(*ends, -0.1), 1.3 * max(*ends, 0.1)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.8, zorder=0)
         axes.set_xscale("symlog", linthresh=1.0)

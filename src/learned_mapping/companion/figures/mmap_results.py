@@ -48,7 +48,7 @@ def curves(
             look |= {"label": f"{row['method']}, longer", "style": "-."} if later else {}
             names = ("x", "y", "y", "y") if later else ("x", "y", "low", "high")
             points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in names]
-            x, y, low, high = (each[points[1] > 0] for each in points)
+            x, y, low, high = (column[points[1] > 0] for column in points)
             if not len(y):
                 continue
             charts.curve(axes, x, y, low, high, **look)
@@ -108,19 +108,19 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
     """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where
     everything in slow memory is faster than the compiler's mapping too, and another's ring; the two
     of `leading_pair`, where none are named. Narrow enough for a phone."""
-    found = {(row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"}
+    by_method = {(row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"}
     method, other = methods or leading_pair({"rows": rows})
-    shown = [row for (name, _), row in found.items() if name == method]
+    shown = [row for (name, _), row in by_method.items() if name == method]
     shown.sort(key=lambda row: (-row["value"], row["instance"]))
     names = [row["instance"] for row in shown]
     figure, axes = new_figure(width=PHONE_INCHES, height=1.2 + 1.1 * ROW_INCHES * len(names))
-    easy = {name for name in names if found.get(("hbm", name), {"value": 0.0})["value"] > 1.0}
+    easy = {name for name in names if by_method.get(("hbm", name), {"value": 0.0})["value"] > 1.0}
     for pale in (False, True):
         places = [i for i, name in enumerate(names) if (name in easy) == pale]
         look = {"color": method_colour(method), "alpha": 0.4 if pale else 1.0}
         label = "where no mapping at all is faster too" if pale else method
         bars(axes, places, [shown[i] for i in places], 0.7, start=1.0, label=label, **look) if places else None
-    values = [found[other, name]["value"] if (other, name) in found else np.nan for name in names]
+    values = [by_method[other, name]["value"] if (other, name) in by_method else np.nan for name in names]
     look = {"marker": "o", "s": 14, "facecolor": "white", "edgecolor": method_colour(other), "zorder": 3}
     axes.scatter(values, range(len(names)), **look, label=other)
     axes.axvline(1.0, color=INK, linewidth=1.0)
@@ -200,11 +200,11 @@ def latency_table(program: Program, instruction: str) -> Figure:
 
 def two_prices(rows: Rows) -> Figure:
     """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards."""
-    found = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
+    values = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
     figure, axes = new_figure(height=4.2)
     for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
-        names = [name for name, other, metric in found if other == method and metric == "speedup"]
-        points = [[found[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")]
+        names = [name for name, other, metric in values if other == method and metric == "speedup"]
+        points = [[values[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")]
         if names:
             axes.scatter(*points, s=22, color=method_colour(method), linewidth=0, label=method)
     low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
@@ -222,7 +222,7 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
     printed = {row["instance"]: row["value"] for row in paper}
     figure, axes = new_figure(height=1.0 + ROW_INCHES * len(names))
     families = sorted({row["family"] for row in rows})
-    colours = {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(families)}
+    colours = {family: PALETTE[i % len(PALETTE)] for i, family in enumerate(families)}
     least, most = printed["smallest"], printed["largest"]
     axes.axvspan(least, most, color=GRID, alpha=0.55, linewidth=0, zorder=0)
     axes.barh(range(len(names)), counts, color=[colours[row["family"]] for row in rows], height=0.72, zorder=2)
@@ -238,7 +238,7 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
     axes.set_xlim(min(100, min(counts) / 1.5), max(*counts, most) * 1.8)
     name_rows(axes, names, small=True)
     axes.set_xlabel("buffers")
-    handles = [Patch(color=colour, label=each) for each, colour in colours.items()]
+    handles = [Patch(color=colour, label=family) for family, colour in colours.items()]
     handles.append(Patch(color=GRID, label=f"the paper's {least:,} to {most:,}"))
     figure.legend(handles=[*handles, diamonds], loc="outside upper center", ncols=3)
     return figure

@@ -33,7 +33,7 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
     panels = {title: (ours[d], theirs.get(d, ())) for d, title in DATASET_TITLES.items() if d in ours}
     figure, drawn = charts.facets(panels, 1.5, 0.36 * len(shown), 3, loc="left", sharey=True)
     for panel, _, rows in drawn:
-        known, paper = ({row["method"]: row for row in each} for each in rows)
+        known, paper = ({row["method"]: row for row in series} for series in rows)
         here = [known.get(m, {"method": m, "value": 0.0}) for m in shown]
         charts.bars(panel, range(len(shown)), here, 0.66, error_kw={"linewidth": 1, "ecolor": INK})
         marks = [(paper[m]["value"], i) for i, m in enumerate(shown) if m in paper]
@@ -86,7 +86,7 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
         for k, name in enumerate(methods):
             offset, colour = SPREAD * (2 * k - len(methods) + 1), method_colour(name)
             mine = [(distances.index(row["far"]) + offset, row) for row in here if row["method"] == name]
-            dots = [(y, row) for y, row in sorted(mine, key=lambda each: each[0]) if row["metric"] != "refused"]
+            dots = [(y, row) for y, row in sorted(mine, key=lambda distance: distance[0]) if row["metric"] != "refused"]
             values, shown = [row["value"] for _, row in dots], [row for _, row in dots]
             look = {"fmt": "o", "color": colour, "markersize": 5, "elinewidth": 1.2, "capsize": 2, "label": name}
             panel.errorbar(values, [y for y, _ in dots], xerr=charts.errors(shown), **look)
@@ -94,15 +94,15 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
                 if row["metric"] == "refused":
                     look = {"ha": "right", "va": "center", "color": colour, "fontsize": 8}
                     panel.text(0.98, y, f"{name} refuses", transform=panel.get_yaxis_transform(), **look)
-        charts.name_rows(panel, [each.replace("-", " ") for each in distances])
+        charts.name_rows(panel, [distance.replace("-", " ") for distance in distances])
         panel.set_xlabel("improvement over BRKGA (%)")
     return charts.finish(figure, loc="outside lower center", ncols=len(methods))
 
 
 def improvement_histogram(result: dict[str, Any]) -> Figure:
     """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's ends as marks."""
-    found, marks = (by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper"))
-    gains = {name: [row["value"] for row in found[name]] for name in LEARNERS if name in found}
+    by_method, marks = (by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper"))
+    gains = {name: [row["value"] for row in by_method[name]] for name in LEARNERS if name in by_method}
     marks = [row["value"] for rows in marks.values() for row in rows]
     everything = [value for values in (*gains.values(), marks) for value in values]
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
@@ -153,7 +153,7 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
         for record in here:
             watched = [row for row in record["curve"] if "gap" in row]
             for name, key, style, words in lines:
-                x, y = ([row[each] for row in watched] for each in ("cpu_s", key))
+                x, y = ([row[axis] for row in watched] for axis in ("cpu_s", key))
                 panel.plot(x, y, style, color=method_colour(name), linewidth=1.3, label=words)
         panel.set_xlabel("CPU seconds of training")
     drawn[0][0].set_ylabel("gap to best known (%),\nvalidation graphs")
@@ -169,8 +169,8 @@ LAW_COLOURS = {
 def effect_and_noise(result: dict[str, Any]) -> Figure:
     """What a law saves of the cost of uniform mutants, by the length of a run; grey: how runs differ at random."""
     noise = by(of(result["rows"], "noise_percent"), "instance")
-    found = by(of(result["rows"], "effect_percent"), "instance")
-    panels = {title: (found[d], noise[d]) for d, title in DATASET_TITLES.items() if d in found}
+    effect = by(of(result["rows"], "effect_percent"), "instance")
+    panels = {title: (effect[d], noise[d]) for d, title in DATASET_TITLES.items() if d in effect}
     figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left")
     for panel, _, (rows, spread) in drawn:
         x, width = ([row[key] for row in spread] for key in ("evaluations", "value"))

@@ -72,13 +72,13 @@ def schematic(name: str, rows: Rows) -> Figure:
 
 def _of_profiles(rows: Rows) -> dict[str, str]:
     """Metric -> ``3 (8)``: the first profile's number, in brackets that of `paper` if another."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     first = rows[0]["instance"]
     for row in rows:
         if "module" not in row and row["instance"] in (first, "paper"):
-            values = found.setdefault(row["metric"], [])
+            values = columns.setdefault(row["metric"], [])
             values += [] if row["value"] in values else [row["value"]]
-    return {metric: " ".join([_text(own), *(f"({_text(p)})" for p in rest)]) for metric, (own, *rest) in found.items()}
+    return {metric: " ".join([_text(v), *(f"({_text(p)})" for p in rest)]) for metric, (v, *rest) in columns.items()}
 
 
 def _text(value: Any) -> str:
@@ -94,9 +94,9 @@ CREDITED = {"sample": "y′", "candidate": "y", "flow": "y′, op by op"}
 
 def _method(rows: Rows) -> dict[str, str]:
     """Paper 2's Figure 1: the policy proposes, the solver repairs, the evaluation pays."""
-    found = _of_profiles(rows)
-    mode, credit = (found[name].partition(" ")[0] for name in ("mode", "credit"))
-    return found | {"solver": SOLVERS[mode], "credited": CREDITED[credit]}
+    settings = _of_profiles(rows)
+    mode, credit = (settings[name].partition(" ")[0] for name in ("mode", "credit"))
+    return settings | {"solver": SOLVERS[mode], "credited": CREDITED[credit]}
 
 
 def _policy(rows: Rows) -> dict[str, str]:

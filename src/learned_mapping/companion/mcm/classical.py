@@ -80,14 +80,14 @@ def plan_fig2(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
     """Four of the five partitions are meant to be invalid; only the one that is not counts as a solution."""
-    found = []
+    table_rows = []
     for r in records:
         faults = r["result"]["violations"]
         text = "; ".join(f"{v['rule']}: {v['detail']} ({', '.join(v['culprits'])})" for v in faults) or "valid"
         key = (r["instance"], r["method"])
-        found.append(row(*key, "verdict", text, n=1, assignment=r["result"]["assignment"]))
-        found.append(row(*key, "broken_rules", len({v["rule"] for v in faults}), n=1))
-    return assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "valid"))
+        table_rows.append(row(*key, "verdict", text, n=1, assignment=r["result"]["assignment"]))
+        table_rows.append(row(*key, "broken_rules", len({v["rule"] for v in faults}), n=1))
+    return assembled(table_rows, valid=(r["result"]["valid"] for r in records if r["method"] == "valid"))
 
 
 def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -109,14 +109,14 @@ def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
 def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
     """By graph: samples and valid ones over all seeds; where a policy learned, also per cent of edges that break the
     chain rule at first and at last."""
-    found = []
+    table_rows = []
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
-        found += rows(instance, method, counts, n=len(runs))
+        table_rows += rows(instance, method, counts, n=len(runs))
         ends = [end for end in ("first", "last") if f"broken_{end}" in runs]
         shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ends}
-        found += summaries(instance, method, shares)
-    return assembled(found)
+        table_rows += summaries(instance, method, shares)
+    return assembled(table_rows)
 
 
 def partition_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -157,7 +157,7 @@ def plan_optimum(profile: str, seeds: int) -> list[Run]:
 
 def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
     """By graph and number of chips: throughput, its ratio to the naive greedy's and the optimum's, memory used."""
-    found, table = [], frame(records)
+    table_rows, table = [], frame(records)
     for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
         name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"
         by_method = dict(list(here.groupby("method", sort=False)))
@@ -167,13 +167,13 @@ def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
             runs = by_method[method]
             values = runs.throughput.to_numpy()
             curve = _mean_curve(runs.curve.tolist()) if method in SEARCHES else {}
-            found += summaries(name, method, {"throughput": values}, **extra, **curve)
+            table_rows += summaries(name, method, {"throughput": values}, **extra, **curve)
             columns = {"gap_percent": (single["optimum"] / values - 1) * 100}
             columns |= {"over_greedy_naive": values / single["greedy-naive"], "seconds": runs.seconds}
             columns |= {"peak_mib": runs.peak_bytes / MIB}
-            found += summaries(name, method, columns, **extra)
-        found.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
-    return assembled(found, valid=table.valid)
+            table_rows += summaries(name, method, columns, **extra)
+        table_rows.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
+    return assembled(table_rows, valid=table.valid)
 
 
 def _mean_curve(curves: Sequence[Record]) -> Record:
@@ -199,8 +199,8 @@ def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
     begin = time.process_time()
     repaired = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
     seconds = time.process_time() - begin
-    judged = [validate(graph, make_partition(each, chips)).valid for each in repaired[:VALIDATED]]
-    valid = sum(judged) + sum(constraints.is_valid(each, graph.op_edges) for each in repaired[VALIDATED:])
+    judged = [validate(graph, make_partition(partition, chips)).valid for partition in repaired[:VALIDATED]]
+    valid = sum(judged) + sum(constraints.is_valid(partition, graph.op_edges) for partition in repaired[VALIDATED:])
     return {
         "ops": graph.num_ops,
         "repairs": count,
@@ -224,16 +224,16 @@ def plan_repair(profile: str, seeds: int) -> list[Run]:
 
 def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
     """Percentages are over all repairs of a run, the interval over runs; the rate is that of uniform candidates."""
-    found, table = [], frame(records)
+    table_rows, table = [], frame(records)
     keys = ["instance", "method", "config_candidates"]
     for (instance, method, kind), runs in table.groupby(keys, sort=False):
         columns = {"repairs_per_s": runs.repairs / runs.seconds.clip(lower=1e-9)} if kind == "uniform" else {}
         columns[f"valid_percent_{kind}"] = 100 * runs.valid / runs.repairs
         if method != "sample-chain":
             columns[f"agreement_percent_{kind}"] = 100 * runs.agreement
-        found += summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
+        table_rows += summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
-    return {**assembled(found), **counts}
+    return {**assembled(table_rows), **counts}
 
 
 def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -245,8 +245,8 @@ def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
     chosen = agent_config(config["network"], rollouts=100, epochs=4, credit="candidate")
     rng = np.random.default_rng(seed)
-    found = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
-    return found | {"ops": graph.num_ops}
+    shares = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
+    return shares | {"ops": graph.num_ops}
 
 
 def plan_unsolved(profile: str, seeds: int) -> list[Run]:

@@ -42,23 +42,23 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
     far = rng.integers(0, chips, (count, graph.num_ops), dtype=np.int32)
     near = np.where(rng.random(far.shape) < REDRAWN, far, best).astype(np.int32)
     repair_batch(repair_arrays(example_graph()), 2, mode="fix", rng=rng, candidates=np.zeros((1, 6), np.int32))
-    found: Record = {"ops": graph.num_ops, "validated": 0, "invalid": 0}
+    numbers: Record = {"ops": graph.num_ops, "validated": 0, "invalid": 0}
     for kind, candidates in (("near", near), ("far", far)):
-        given = {"candidates": candidates}
+        wishes = {"candidates": candidates}
         if mode == "sample":
             weights = np.full((count, graph.num_ops, chips), (1 - TRUST) / (chips - 1))
             np.put_along_axis(weights, candidates[..., None].astype(np.int64), TRUST, axis=2)
-            given = {"weights": weights}
+            wishes = {"weights": weights}
         begin = time.process_time()
-        repaired = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **given)
-        found[f"{kind}_seconds"] = (time.process_time() - begin) / count
-        found[f"{kind}_kept"] = np.mean(repaired == candidates, axis=1).tolist()
+        repaired = task.repair(mode=mode, rng=np.random.default_rng([seed, 1]), **wishes)
+        numbers[f"{kind}_seconds"] = (time.process_time() - begin) / count
+        numbers[f"{kind}_kept"] = np.mean(repaired == candidates, axis=1).tolist()
         unit = task.model.throughput(best)
-        found[f"{kind}_of_optimum"] = [task.model.throughput(each) / unit for each in repaired]
-        judged = [validate(graph, task.partition(each)).valid for each in repaired]
-        found["validated"] += count
-        found["invalid"] += judged.count(False)
-    return found
+        numbers[f"{kind}_of_optimum"] = [task.model.throughput(partition) / unit for partition in repaired]
+        judged = [validate(graph, task.partition(partition)).valid for partition in repaired]
+        numbers["validated"] += count
+        numbers["invalid"] += judged.count(False)
+    return numbers
 
 
 def learn_run(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -86,19 +86,19 @@ def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
 
 def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
     """What repairs keep of candidates, what near ones are worth and take; and what PPO reaches with each."""
-    found, table = [], frame(records)
+    table_rows, table = [], frame(records)
     learns = table.config_samples.notna().rename("learns")
     for (instance, method, learner), runs in table.groupby(["instance", "method", learns], sort=False):
         about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
         if learner:
             reached = {"ppo_of_optimum": runs.ppo_of_optimum.tolist()}
-            found += summaries(instance, method, reached, samples=int(runs.samples.max()), **about)
+            table_rows += summaries(instance, method, reached, samples=int(runs.samples.max()), **about)
             continue
         line = runs.iloc[0]
         near, far = ([100 * share for share in kept] for kept in (line.near_kept, line.far_kept))
         columns = {"near_kept_percent": near, "near_of_optimum": line.near_of_optimum}
-        found += summaries(instance, method, columns, **about)
-        found += rows(instance, method, {"near_seconds": line.near_seconds}, **about)
-        found += summaries(instance, method, {"far_kept_percent": far}, **about)
+        table_rows += summaries(instance, method, columns, **about)
+        table_rows += rows(instance, method, {"near_seconds": line.near_seconds}, **about)
+        table_rows += summaries(instance, method, {"far_kept_percent": far}, **about)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
-    return {**assembled(found), **counts}
+    return {**assembled(table_rows), **counts}

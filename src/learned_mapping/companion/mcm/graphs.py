@@ -1,4 +1,4 @@
-"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the sets of `OWN`.
+"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the sets of `SET_NAMES`.
 
 Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which `load_graph` returns.
 """
@@ -13,7 +13,7 @@ from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 
-PLAIN, HEADROOM, FRESH = OWN = ("mcm-graphs", "mcm-headroom", "mcm-fresh")  # No two graphs share a name.
+PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")  # No two graphs share a name.
 
 
 def manifest(of: str = PLAIN) -> Manifest:
@@ -32,7 +32,7 @@ def chips(name: str) -> int:
 
 
 def is_known(name: str) -> bool:
-    return _found(name) is not None
+    return _member(name) is not None
 
 
 def family(name: str) -> str:
@@ -41,20 +41,20 @@ def family(name: str) -> str:
 
 
 def _facts(name: str) -> Mapping[str, Any]:
-    _, item = _found(name) or (PLAIN, manifest().item(name))
+    _, item = _member(name) or (PLAIN, manifest().item(name))
     return item.facts
 
 
-def _found(name: str) -> tuple[str, Item] | None:
+def _member(name: str) -> tuple[str, Item] | None:
     """The set that has a graph of this name, and its item; None where none has."""
-    return next(((of, item) for of in OWN for item in manifest(of).items if item.name == name), None)
+    return next(((of, item) for of in SET_NAMES for item in manifest(of).items if item.name == name), None)
 
 
 @lru_cache(maxsize=128)
 def load_graph(name: str) -> ComputationGraph:
     """The graph of this name, of a set or of ``data/graphs``, cheap sources folded; raises `InputError` for none."""
-    found = _found(name)
-    path = SETS[found[0]].path / found[1].file if found else SETS["graphs"].path / f"{name}.json.gz"
+    member = _member(name)
+    path = SETS[member[0]].path / member[1].file if member else SETS["graphs"].path / f"{name}.json.gz"
     return fold_cheap_sources(read_graph(path))
 
 

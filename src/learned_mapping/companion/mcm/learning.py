@@ -83,15 +83,15 @@ def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list
     changes = (BALANCED if balanced else {}) | {"begun": balanced} | settings
     rollouts = agent_config(records[0]["config"].get("network", "full"), **changes).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts
-    found = {"updates": 0 if kind == ZERO_SHOT else updates}
+    numbers = {"updates": 0 if kind == ZERO_SHOT else updates}
     if checkpoint_of(method):
-        found["pretraining_samples"] = int(read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"])
-    return rows(instance, method, found, n=len(records))
+        numbers["pretraining_samples"] = int(read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"])
+    return rows(instance, method, numbers, n=len(records))
 
 
 def learnt_rows(figure: Record, **keys: str) -> list[Row]:
     """The rows of `LEARNT` of a stored figure."""
-    return [found for metric in LEARNT for found in results.select(figure, metric=metric, **keys)]
+    return [row for metric in LEARNT for row in results.select(figure, metric=metric, **keys)]
 
 
 def available(methods: Sequence[str]) -> list[str]:
@@ -133,45 +133,45 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
     levels = [(level, f"{level:.2f}") for level in (*LOW_LEVELS, *LEVELS)]
     if span > 0:
         levels += [(float(np.exp(end["greedy-careful"] + share / 100 * span)), f"{share}%") for share in SHARES]
-    found: list[Row] = []
+    table_rows: list[Row] = []
     for method in methods:
         mine, here = lines[lines.method == method], [r for r in records if r["method"] == method]
-        own: list[Row] = []
+        method_rows: list[Row] = []
         for n, runs in mine.groupby("instance", sort=False):
             columns = {"throughput": runs.throughput}
             columns |= {metric: runs.throughput / unit[n] for metric, unit in units.items()}
-            own += table.summaries(n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0])
-        above = [r["value"] > 1 + ROUNDING for r in own if r["metric"] == "over_careful"]
-        found += [*own, table.row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above))]
+            method_rows += table.summaries(n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0])
+        above = [r["value"] > 1 + ROUNDING for r in method_rows if r["metric"] == "over_careful"]
+        table_rows += [*method_rows, table.row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above))]
         turns = mine.groupby(mine.groupby("instance").cumcount())
         seconds = [np.mean(runs.seconds.to_numpy()) for _, runs in turns]
-        found.append(table.summary_row(INSTANCE, method, "seconds", seconds))
+        table_rows.append(table.summary_row(INSTANCE, method, "seconds", seconds))
         logs = log_curves(here, naive, here[0]["result"]["samples"])
         searches = method not in RULES
         more = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
         for metric, unit in units.items():
             shift = np.log([unit[n] / naive[n] for n in names])
-            found.append(end_row(INSTANCE, method, metric, logs - shift[:, None, None], **more))
+            table_rows.append(end_row(INSTANCE, method, metric, logs - shift[:, None, None], **more))
             more = {}
-        found += [level_row(method, *level, logs, INSTANCE) for level in levels if searches]
-        found += learning_rows(INSTANCE, method, here)
+        table_rows += [level_row(method, *level, logs, INSTANCE) for level in levels if searches]
+        table_rows += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
-    found += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
-    return table.assembled(found + family_rows(scores), valid=lines.valid)
+    table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
+    return table.assembled(table_rows + family_rows(scores), valid=lines.valid)
 
 
 def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
     """Rows ``ratio_over_families`` of `CONTRASTS`: the same ratio, its interval over families,
     graphs and seeds; none where a graph is of no set."""
     graphs_of = {name: graphs.family(name) for name in next(iter(scores.values())) if graphs.is_known(name)}
-    found = []
+    table_rows = []
     for ours, other in CONTRASTS:
         if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
             ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
             if ratio is not None:
                 more = {"baseline": other, "families": len(set(graphs_of.values())), "n": len(graphs_of)}
-                found.append(table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more))
-    return found
+                table_rows.append(table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more))
+    return table_rows
 
 
 assemble_headroom = assemble_fresh = assemble_credit = assemble_fig5
@@ -180,8 +180,8 @@ assemble_headroom = assemble_fresh = assemble_credit = assemble_fig5
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
     """The levels of Figure 5; ``samples_at_least`` counts one more than the budget where a level is not reached."""
     figure = results.load("mcm.fig5", profile)
-    found = results.select(figure, metric="samples")
-    return table.from_part(figure, found + [at_least(reached) for reached in found] + learnt_rows(figure))
+    reached_rows = results.select(figure, metric="samples")
+    return table.from_part(figure, reached_rows + [at_least(reached) for reached in reached_rows] + learnt_rows(figure))
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
@@ -196,13 +196,13 @@ def plan_modes(profile: str, seeds: int) -> list[Run]:
 
 def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     """Throughput by graph, mode and credit."""
-    found, lines = [], table.frame(records)
+    table_rows, lines = [], table.frame(records)
     for name, here in lines.groupby("instance", sort=False):
         for mode in MODES:
             runs = here[(here.config_mode == mode["mode"]) & (here.config_credit == mode["credit"])]
-            found += table.summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
-        found += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
-    return table.assembled(found, valid=lines.valid)
+            table_rows += table.summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
+        table_rows += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
+    return table.assembled(table_rows, valid=lines.valid)
 
 
 def few_graphs(profile: str) -> Sequence[str]:
@@ -224,9 +224,9 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
     """
     figure, unsolved = (results.load(name, profile) for name in ("mcm.fig5", "mcm.unsolved"))
     names = few_graphs(profile)
-    found: list[Row] = []
+    result: list[Row] = []
     for method, group in CLASSES.items():
-        own = [r["result"] for r in records if r["method"] == method]
+        runs = [r["result"] for r in records if r["method"] == method]
         cells = {"valid_percent": 100.0, **_from_figure(figure, method, names)}
         if method in UNSOLVED.values():
             drawn, valid = (
@@ -234,17 +234,17 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
                 for metric in ("samples", "valid")
             )
             cells |= {"samples": float(drawn), "valid_percent": 100.0 * valid / drawn}
-        if own:
+        if runs:
             naive, start = (
                 [results.value(figure, instance=n, method=rule, metric="throughput") for n in names]
                 for rule in ("greedy-naive", "greedy-careful")
             )
-            cells["seconds"] = float(np.mean([r["seconds"] for r in own]))
-            cells["improvement"] = float(geometric_mean([r["throughput"] / unit for r, unit in zip(own, naive)]))
-            cells["graphs_above_start"] = sum(r["throughput"] > (1 + ROUNDING) * unit for r, unit in zip(own, start))
-        found += rows("classes", method, cells, n=len(names), **{"class": group})
-        found += learnt_rows(figure, method=method)
-    return table.assembled(found, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
+            cells["seconds"] = float(np.mean([r["seconds"] for r in runs]))
+            cells["improvement"] = float(geometric_mean([r["throughput"] / unit for r, unit in zip(runs, naive)]))
+            cells["graphs_above_start"] = sum(r["throughput"] > (1 + ROUNDING) * unit for r, unit in zip(runs, start))
+        result += rows("classes", method, cells, n=len(names), **{"class": group})
+        result += learnt_rows(figure, method=method)
+    return table.assembled(result, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:

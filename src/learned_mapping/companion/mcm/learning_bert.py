@@ -61,25 +61,25 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         logs = log_curves(by_method.get(method, []), {GRAPH: best}, REACHED_AFTER)
         if logs.size:
             shares.append((float(np.exp(logs[..., -1].mean())), f"{method} after {REACHED_AFTER}"))
-    found: list[Row] = []
+    table_rows: list[Row] = []
     for method, here in by_method.items():
         runs = table.frame(here)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
         columns |= {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "seconds": runs.seconds}
-        found += table.summaries(INSTANCE, method, columns)
-        found += learning_rows(INSTANCE, method, here)
+        table_rows += table.summaries(INSTANCE, method, columns)
+        table_rows += learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
         for unit, levels in ((naive, plain), (best, shares)):
             if unit > 0:
                 logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
-                found += [level_row(method, *level, logs, INSTANCE) for level in levels]
+                table_rows += [level_row(method, *level, logs, INSTANCE) for level in levels]
         logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
         measured = np.exp(logs[0, :, -1])
-        found.append(table.summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
+        table_rows.append(table.summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
     whole, early = (
         {method: [r["result"]["throughput"] for r in here] for method, here in groups.items()}
         for groups in (by_method, table.by(short, "method"))
@@ -88,16 +88,16 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     soon = {method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here] for method, here in curves.items()}
     for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
-        found += table.ratio_rows(INSTANCE, scores, CONTRASTS, **more)
-    return table.assembled(found, valid=(r["result"]["valid"] for r in records))
+        table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    return table.assembled(table_rows, valid=(r["result"]["valid"] for r in records))
 
 
 def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
     """Samples to every level; minutes as the paper's package would take."""
     figure = results.load("mcm.fig6", profile)
-    found = results.select(figure, metric="samples")
-    for reached in list(found):
+    reached_rows = results.select(figure, metric="samples")
+    for reached in list(reached_rows):
         minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
         more = {"target": reached["target"], "n": reached["n"]}
-        found.append(table.row(INSTANCE, reached["method"], "minutes", minutes, **more))
-    return table.from_part(figure, found + learnt_rows(figure))
+        reached_rows.append(table.row(INSTANCE, reached["method"], "minutes", minutes, **more))
+    return table.from_part(figure, reached_rows + learnt_rows(figure))

@@ -28,7 +28,7 @@ def _budget(config: Record) -> Budget:
 
 
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A method on a graph of a set of `graphs.OWN`, on its own number of chips, judged by the analytical model."""
+    """A method on a graph of a set of `graphs.SET_NAMES`, on its number of chips, judged by the analytical model."""
     task = _task(instance, config.get("pretraining", 0))
     return _judged(PROBLEM.method(method, config.get("network", "full")).run, task, config, seed)
 

@@ -15,8 +15,8 @@ LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
 
 def best_so_far(curve: Record, samples: int) -> np.ndarray:
     """[samples] the best value after 1, 2, ..., `samples` samples, from a curve of `Budget`."""
-    found = np.searchsorted(curve["samples"], np.arange(1, samples + 1), side="right") - 1
-    return np.asarray(curve["y"], float)[np.maximum(found, 0)]
+    place = np.searchsorted(curve["samples"], np.arange(1, samples + 1), side="right") - 1
+    return np.asarray(curve["y"], float)[np.maximum(place, 0)]
 
 
 def log_curves(records: Sequence[Record], unit: Mapping[str, float], samples: int) -> np.ndarray:
@@ -117,5 +117,5 @@ def level_tables(result: Record, captions: Sequence[str]) -> Html:
     parts = [plain, [t for t in targets if t not in plain]] if len(captions) == 2 else [None]
     timed = SECONDS_A_SAMPLE if results.select(result, metric="minutes") else None
     pairs = zip(captions, parts)
-    tables = [level_table(result, each, levels=part, paper_seconds_a_sample=timed) for each, part in pairs]
+    tables = [level_table(result, caption, levels=part, paper_seconds_a_sample=timed) for caption, part in pairs]
     return Html("".join(tables) + provenance_line(result))

@@ -46,7 +46,7 @@ def assemble_size(profile: str, records: Sequence[Record]) -> Record:
 
     On BERT all is measured, so the value after fewer samples is the best measurement, with its noise.
     """
-    groups, found = grouped(records), []
+    groups, table_rows = grouped(records), []
     fewer = of_profile(FEWER, profile)
     over: dict[str, dict[str, dict[str, list[float]]]] = {arm: {} for arm in SIZES}
     for (name, method), here in groups.items():
@@ -58,15 +58,15 @@ def assemble_size(profile: str, records: Sequence[Record]) -> Record:
         columns = {f"over_optimum_after_{fewer}": [value / best for value in early]}
         columns |= {"over_optimum": [value / best for value in ends], "improvement": [value / naive for value in ends]}
         columns["seconds"] = [record["result"]["seconds"] for record in here]
-        found += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
+        table_rows += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
         updates = here[0]["result"]["samples"] // agent_config(SIZES[method]).rollouts
-        found += rows(BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here))
+        table_rows += rows(BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here))
         if name != GRAPH:
             for metric, values in columns.items():
                 over[method].setdefault(metric, {})[name] = values
     small, large = SIZES
     for method, columns in over.items():
-        found += summaries(INSTANCE, method, columns, statistic=geometric_mean)
+        table_rows += summaries(INSTANCE, method, columns, statistic=geometric_mean)
     scores = {method: columns["improvement"] for method, columns in over.items()}
-    found += ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
-    return assembled(found, valid=(record["result"]["valid"] for record in records))
+    table_rows += ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
+    return assembled(table_rows, valid=(record["result"]["valid"] for record in records))

@@ -23,36 +23,36 @@ SHOWN = {"quick": ("quick",), "full": ("full", "paper"), "paper": ("full", "pape
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
     """The package's chips, and every field of the learner's configuration."""
-    found = []
+    table_rows = []
     for name in SHOWN[profile]:
         numbers = {"chips": ChipPackage().chips, "policy": "chips", **dataclasses.asdict(agent_config(name))}
-        found += rows(name, METHOD, numbers)
-    return assembled(found)
+        table_rows += rows(name, METHOD, numbers)
+    return assembled(table_rows)
 
 
 def assemble_fig3(profile: str, records: list[Record]) -> Record:
     """Sizes of the network, and a row per module as Haiku builds it: its parameters, with their shapes."""
-    found = []
+    result = []
     for name in SHOWN[profile]:
         config = agent_config(name)
         modules = ChipPolicy(config).new_parameters(np.random.default_rng(0))
         for module, arrays in modules.items():
             shapes = {part: list(array.shape) for part, array in arrays.items()}
             count = sum(int(np.prod(shape)) for shape in shapes.values())
-            found += [{**row, "module": module, "shapes": shapes} for row in rows(name, METHOD, {"parameters": count})]
+            result += [{**row, "module": module, "shapes": shapes} for row in rows(name, METHOD, {"parameters": count})]
         hidden = [m for m in modules if m.startswith("policy_") and m.removeprefix("policy_").isdigit()]
         sizes = {"layers": config.layers, "width": config.width, "iterations": config.iterations}
         sizes |= {"policy_layers": len(hidden), "features": NUM_FEATURES, "state": STATE, "positions": ANCHORS}
-        total = sum(row["value"] for row in found if row["instance"] == name and row["metric"] == "parameters")
-        found += rows(name, METHOD, {**sizes, "parameters_total": total})
-    return assembled(found)
+        total = sum(row["value"] for row in result if row["instance"] == name and row["metric"] == "parameters")
+        result += rows(name, METHOD, {**sizes, "parameters_total": total})
+    return assembled(result)
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
     """Samples, iterations and copies of the training worker; what the validation worker does with the copies."""
     pretrain = builder("training.pretrain")
     graphs = {f"graphs_{split}": len(names(split)) for split in ("train", "validation", "test")}
-    found = []
+    table_rows = []
     for name in SHOWN[profile]:
         config = agent_config(name, **pretrain.SETTINGS)
         numbers = {
@@ -68,5 +68,5 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
             "learning_rate": config.learning_rate,
             "entropy": config.entropy,
         }
-        found += rows(name, METHOD, {**numbers, **graphs})
-    return assembled(found)
+        table_rows += rows(name, METHOD, {**numbers, **graphs})
+    return assembled(table_rows)

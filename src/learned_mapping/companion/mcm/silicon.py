@@ -113,20 +113,20 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
     """Rows of the samples (the scatter is the first seed's), of memory, and of each method."""
     by_method = {method: [r["result"] for r in group] for (_, method), group in grouped(records).items()}
-    found: list[Row] = []
+    table_rows: list[Row] = []
     for method in ("near-balanced", "uniform"):
         samples = by_method[method]
         extra = {"chips": CHIPS, "ops": samples[0]["ops"], "partitions": len(samples[0]["predicted_ms"])}
         pairs = ((np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples)
         numbers = pandas.DataFrame([_correlated(*pair) for pair in pairs])
-        found += summaries(INSTANCE, method, numbers, **extra)
+        table_rows += summaries(INSTANCE, method, numbers, **extra)
     first = by_method["near-balanced"][0]
-    found[0]["scatter"] = {name: first[f"{name}_ms"] for name in ("predicted", "measured")}
+    table_rows[0]["scatter"] = {name: first[f"{name}_ms"] for name in ("predicted", "measured")}
     for method in SAMPLERS:
         peaks = [np.array(r["peak_mib"]) for r in by_method[method]]
         for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
             fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
-            found.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
+            table_rows.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
     optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
         runs = pandas.DataFrame(by_method[method])
@@ -134,9 +134,9 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         columns |= {"over_optimum": runs["throughput"] / optimal} if optimal > 0 else {}
         columns |= {"fits_percent": 100.0 * runs["fits"]}
         columns |= {name: runs[name] for name in ("predicted_throughput", "peak_mib")}
-        found += summaries(INSTANCE, method, columns, chips=CHIPS)
+        table_rows += summaries(INSTANCE, method, columns, chips=CHIPS)
     solved = [r["valid"] for m in (*RULES, *SEARCHES) for r in by_method[m]]
-    result = assembled(found, valid=solved)
+    result = assembled(table_rows, valid=solved)
     return result | {"invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])}
 
 

@@ -64,8 +64,8 @@ def verdicts_table(live: Record) -> Html:
     rows = [(row["method"], row["value"]) for row in results.select(live, metric="verdict")]
     same = [row["value"] for row in live["rows"]] == [row["value"] for row in stored["rows"]]
     words = "The stored verdicts, drawn above, are the same." if same else "The stored verdicts above differ."
-    made = listing("Verdicts, live", ["partition", "the validator says"], rows)
-    return Html(f"{made}<p>{words}</p>{provenance_line(stored, state=False)}")
+    verdicts = listing("Verdicts, live", ["partition", "the validator says"], rows)
+    return Html(f"{verdicts}<p>{words}</p>{provenance_line(stored, state=False)}")
 
 
 def most_chips_table(names: Sequence[str]) -> Html:
@@ -83,14 +83,14 @@ def most_chips_table(names: Sequence[str]) -> Html:
 def solved(name: str, methods: Sequence[str], samples: int) -> dict[str, Result]:
     """What methods find for a graph of a set on its chips, by as many samples each."""
     graph, chips = graphs.load_graph(name), graphs.chips(name)
-    return {each: solve(graph, each, chips=chips, samples=samples, seed=0, profile="quick") for each in methods}
+    return {method: solve(graph, method, chips=chips, samples=samples, seed=0, profile="quick") for method in methods}
 
 
-def compared_words(name: str, found: Mapping[str, Result], samples: int) -> Markdown:
+def compared_words(name: str, outcomes: Mapping[str, Result], samples: int) -> Markdown:
     """What methods reach of the throughput of ``optimum``; it and ``greedy-naive`` are among them."""
-    rate = {method: each.metrics["throughput"] for method, each in found.items()}
-    reached = {method: f"{100 * each / rate['optimum']:.0f} %" for method, each in rate.items()}
-    words = " and ".join(f"{m} reaches {reached[m]}" for m in found if m not in ("greedy-naive", "optimum"))
+    rate = {method: value.metrics["throughput"] for method, value in outcomes.items()}
+    reached = {method: f"{100 * value / rate['optimum']:.0f} %" for method, value in rate.items()}
+    words = " and ".join(f"{m} reaches {reached[m]}" for m in outcomes if m not in ("greedy-naive", "optimum"))
     return Markdown(
         f"{name} has {graphs.load_graph(name).num_ops} operations and {graphs.chips(name)} chips. With {samples} "
         f"samples each, {words} of the optimum's throughput; the naive greedy has {reached['greedy-naive']}."
@@ -123,9 +123,9 @@ def trained_policies() -> Html:
     samples, over the naive greedy's.
     """
     rows = []
-    for begun, kind in KINDS.items():
+    for balanced, kind in KINDS.items():
         for pretraining in range(PRETRAININGS):
-            path = checkpoint_path(pretraining, begun)
+            path = checkpoint_path(pretraining, balanced)
             if not path.exists():
                 continue
             facts = read_checkpoint(path)[1]["facts"]

@@ -109,18 +109,18 @@ def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | No
     The folder `out` keeps the mapping. One of the same method, clock and seed that is there already is judged in place
     of a run; one of another run raises `InputError`.
     """
-    made = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
+    origin = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
     path = None if out is None else out / f"{program.name}{MAPPING}"
     if path is not None and path.exists():
         present = read_json(path).value.get("made") or {}
-        if any(present.get(name) != made[name] for name in ("method", "seed", "options")):
+        if any(present.get(name) != origin[name] for name in ("method", "seed", "options")):
             raise InputError(path, "made", "is of another run: name another folder")
         return score(program, read_mapping(path, program), float(present.get("seconds", 0.0)))
     result = solve(program, method, seed=seed, seconds=CLOCKS[clock], cpu=True)
     scored = score(program, result.solution, result.seconds)
     if path is not None and scored.valid:
-        made |= {"samples": result.samples, "seconds": round(result.seconds, 3)}
-        write_json(path, mapping_to_json(result.solution, program) | {"made": made})
+        origin |= {"samples": result.samples, "seconds": round(result.seconds, 3)}
+        write_json(path, mapping_to_json(result.solution, program) | {"made": origin})
     return scored
 
 

@@ -99,53 +99,53 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     needed, whole = {HBM, XLA, SEARCH}, [record for record in records if not record["config"].get("candidate")]
     there = {(r["instance"], r["method"]) for r in whole if not r["result"]["failed"]}
     names = [n for n in dict.fromkeys(r["instance"] for r in records) if {(n, method) for method in needed} <= there]
-    records, searched = ([r for r in each if r["instance"] in names] for each in (records, whole))
+    records, searched = ([r for r in entry if r["instance"] in names] for entry in (records, whole))
     groups = {key: group[0]["result"] for key, group in grouped(searched).items() if not group[0]["result"]["failed"]}
-    checks, made = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
+    checks, entries = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
     for name in names:
-        made += program_rows(name, {m: found for (n, m), found in groups.items() if n == name}, checks.get(name, {}))
-    speeds = by((r for r in made if r["metric"].startswith("speedup") and r["method"] != XLA), "method", "metric")
-    identity = [100 * abs(r["value"] - 1) for r in made if r["metric"] == "identity" and r["method"] == XLA]
-    for (method, metric), found in speeds.items():
-        values = [each["value"] for each in found]
-        made.append(mean_row("all", method, metric, values))
+        entries += program_rows(name, {m: r for (n, m), r in groups.items() if n == name}, checks.get(name, {}))
+    speeds = by((r for r in entries if r["metric"].startswith("speedup") and r["method"] != XLA), "method", "metric")
+    identity = [100 * abs(r["value"] - 1) for r in entries if r["metric"] == "identity" and r["method"] == XLA]
+    for (method, metric), speedup_rows in speeds.items():
+        values = [entry["value"] for entry in speedup_rows]
+        entries.append(mean_row("all", method, metric, values))
         if (method, metric) == (HBM, "speedup"):
-            made.append(row("all", HBM, "speedup_max", max(values), n=len(values)))
+            entries.append(row("all", HBM, "speedup_max", max(values), n=len(values)))
     if identity:
         numbers = {"identity_percent": max(identity), "identity_programs": len(identity)}
-        made += rows("all", XLA, numbers, n=len(identity))
+        entries += rows("all", XLA, numbers, n=len(identity))
     for record in [record for record in searched if record["method"] == AGENT]:
         learner = [trained(record["instance"], record["config"], record["seed"])]
-        made += [each for m in (AGENT, PRODS[AGENT]) for each in learning_rows(record["instance"], m, learner)]
-    made += agreement_rows(made) + candidate_rows(records, groups) + same_program_rows(made)
-    made += rows("all", "all", counts(records))
+        entries += [entry for m in (AGENT, PRODS[AGENT]) for entry in learning_rows(record["instance"], m, learner)]
+    entries += agreement_rows(entries) + candidate_rows(records, groups) + same_program_rows(entries)
+    entries += rows("all", "all", counts(records))
     for method, mine in by(searched, "method").items():
-        made += rows("all", method, counts(mine))
-    return assembled(made) | counted(records)
+        entries += rows("all", method, counts(mine))
+    return assembled(entries) | counted(records)
 
 
-def program_rows(name: str, found: dict[str, Record], full: Record) -> list[Row]:
+def program_rows(name: str, records: dict[str, Record], full: Record) -> list[Row]:
     """The rows of a program, of method -> what its record says, the compiler's own among them;
     `full` has the cycles of the compiler's normal run, where they are known."""
-    own, about, made = found[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
+    compiler, about, entries = records[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
 
     def speedups(result: Record) -> dict[str, float]:
-        return {metric: own[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
+        return {metric: compiler[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
 
-    for method, result in found.items():
-        made += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about)
-        more = {each: result[each] for each in ("placed", "copies", "left", "worst")}
-        made.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
-        made += rows(name, method, speedups(result), **about)
-    for method in [method for method in found if method in PRODS]:
-        values = speedups({cycles: min(found[method][cycles], own[cycles]) for cycles in MEASURES.values()})
-        fits = (found[method]["fast_bytes"] or 0) <= capacity(name)
+    for method, result in records.items():
+        entries += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about)
+        more = {fact: result[fact] for fact in ("placed", "copies", "left", "worst")}
+        entries.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
+        entries += rows(name, method, speedups(result), **about)
+    for method in [method for method in records if method in PRODS]:
+        values = speedups({cycles: min(records[method][cycles], compiler[cycles]) for cycles in MEASURES.values()})
+        fits = (records[method]["fast_bytes"] or 0) <= capacity(name)
         values["speedup_packed"] = values["speedup"] if fits else 1.0
-        made += rows(name, PRODS[method], values, **about)
+        entries += rows(name, PRODS[method], values, **about)
     for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
-        if full.get(key) and method in found:
-            made.append(row(name, method, "identity", found[method]["cycles"] / full[key], n=1, compiled=full[key]))
-    return made
+        if full.get(key) and method in records:
+            entries += rows(name, method, {"identity": records[method]["cycles"] / full[key]}, n=1, compiled=full[key])
+    return entries
 
 
 @functools.cache
@@ -156,23 +156,23 @@ def capacity(name: str) -> int:
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
     """How many mappings were priced, failed, are not expressed whole, need too much fast memory."""
-    told = [(record["instance"], record["result"]) for record in records]
+    outcomes = [(record["instance"], record["result"]) for record in records]
     return {
-        "mappings": len(told),
-        "failed": sum(bool(result["failed"]) for _, result in told),
-        "left": sum(bool(result.get("left")) for _, result in told),
-        "overflowed": sum((result.get("fast_bytes") or 0) > capacity(name) for name, result in told),
-        "programs": len({name for name, _ in told}),
+        "mappings": len(outcomes),
+        "failed": sum(bool(result["failed"]) for _, result in outcomes),
+        "left": sum(bool(result.get("left")) for _, result in outcomes),
+        "overflowed": sum((result.get("fast_bytes") or 0) > capacity(name) for name, result in outcomes),
+        "programs": len({name for name, _ in outcomes}),
     }
 
 
-def agreement_rows(made: Sequence[Row]) -> list[Row]:
+def agreement_rows(entries: Sequence[Row]) -> list[Row]:
     """How well the model's speedups over the compiler's mapping, among the rows made, are those by
     the compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
     from scipy.stats import rankdata
 
-    speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in made if r["instance"] != "all"}
-    found = []
+    speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in entries if r["instance"] != "all"}
+    agreements = []
     for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):
         keys = [key[:2] for key in speed if key[1] in methods and key[2] == "speedup"]
         if len(keys) > 2:
@@ -181,41 +181,41 @@ def agreement_rows(made: Sequence[Row]) -> list[Row]:
                 "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
                 "rank_correlation": pearson(*rankdata(points, axis=1)),
             }
-            found += rows("all", label, values, n=len(keys))
-    return found
+            agreements += rows("all", label, values, n=len(keys))
+    return agreements
 
 
-def same_program_rows(made: Sequence[Row]) -> list[Row]:
+def same_program_rows(entries: Sequence[Row]) -> list[Row]:
     """Mean speedups, with the wait for late copies, of what plays on the compiler's prices, and of the plain search and
     agent on the same programs."""
-    stalled = [r for r in made if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
-    found = []
+    stalled = [r for r in entries if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
+    averages = []
     for method, plain in ON_PRICES.items():
         names = {r["instance"] for r in stalled if r["method"] == method}
         shown = by((r for r in stalled if r["instance"] in names), "method")
         means = {m: [r["value"] for r in shown[m]] for m in (PRODS[plain], PRODS[method]) if m in shown}
-        found += [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
-    return found
+        averages += [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
+    return averages
 
 
 def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
     """A search's candidates on a program: the speedup by cycles of the one the model prefers, and of the best."""
-    made, chosen = [], {"by_model": [], "by_compiler": []}
+    entries, chosen = [], {"by_model": [], "by_compiler": []}
     candidates = grouped([r for r in records if r["config"].get("candidate") and not r["result"]["failed"]])
-    for (name, method), found in candidates.items():
-        own, results = groups[name, XLA], [record["result"] for record in found]
+    for (name, method), group in candidates.items():
+        compiler, results = groups[name, XLA], [record["result"] for record in group]
         picks = {
             "by_model": min(results, key=lambda r: r["model_stalled_cycles"]),
             "by_compiler": min(results, key=lambda r: r["stalled_cycles"]),
         }
         for choice, result in picks.items():
-            values = {metric: own[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES}
-            made += rows(name, f"{method}-{choice}", values, n=len(results))
-            chosen[choice].append(max(1.0, own["stalled_cycles"] / result["stalled_cycles"]))
+            values = {metric: compiler[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES}
+            entries += rows(name, f"{method}-{choice}", values, n=len(results))
+            chosen[choice].append(max(1.0, compiler["stalled_cycles"] / result["stalled_cycles"]))
     for choice, values in chosen.items():
         if values:
-            made.append(row("all", f"{SEARCH}-{choice}", "prod_stalled", float(np.mean(values)), n=len(values)))
-    return made
+            entries.append(row("all", f"{SEARCH}-{choice}", "prod_stalled", float(np.mean(values)), n=len(values)))
+    return entries
 
 
 SPEEDS = {
@@ -231,8 +231,8 @@ def speed_tables(result: Record) -> Html:
     """A table for each of `SPEEDS`: a row a program, all together last, a column a method."""
     tables = []
     for metric, caption in SPEEDS.items():
-        found = [each for each in result["rows"] if each["metric"] == metric]
-        cells = {(each["instance"], each["method"]): number(each["value"]) for each in found}
+        of_metric = [entry for entry in result["rows"] if entry["metric"] == metric]
+        cells = {(entry["instance"], entry["method"]): number(entry["value"]) for entry in of_metric}
         names = sorted(dict.fromkeys(name for name, _ in cells), key=lambda name: name == "all")
         tables.append(grid(caption, names, [m for m in SHOWN if any(m == key[1] for key in cells)], cells))
     return Html("".join(tables))
@@ -240,11 +240,11 @@ def speed_tables(result: Record) -> Html:
 
 def worst_instructions(result: Record, count: int = 8) -> Html:
     """The instructions whose cycles by our table and by the compiler are furthest apart, one for each mapping."""
-    found = []
-    for each in result["rows"]:
-        if each["metric"] == "fast_bytes":
-            for name, _, table, compiler in each["worst"][:1]:
-                words = f"{each['instance']}, {each['method']}: {name}"
-                found.append((abs(table - compiler), words, f"{table:,}", f"{compiler:,}"))
-    rows = [cells for _, *cells in sorted(found, reverse=True)[:count]]
+    worst = []
+    for entry in result["rows"]:
+        if entry["metric"] == "fast_bytes":
+            for name, _, table, compiler in entry["worst"][:1]:
+                words = f"{entry['instance']}, {entry['method']}: {name}"
+                worst.append((abs(table - compiler), words, f"{table:,}", f"{compiler:,}"))
+    rows = [cells for _, *cells in sorted(worst, reverse=True)[:count]]
     return listing("Cycles of single instructions", ["", "table", "compiler"], rows)

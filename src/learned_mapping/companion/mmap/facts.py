@@ -101,7 +101,7 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
     """
     for of_output, of_input in itertools.product(*ORDERS):
         game = Game(program)
-        made: list[int] = []
+        moves: list[int] = []
         while not game.over:
             b = game.cursor
             outcomes = game.outcomes
@@ -110,21 +110,21 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
             if bool(program.buffer_is_output[b]) == is_output and distinct and copy["reward_s"] > 0:
                 decided = game.state.moves[:b]
                 beside = (decided["end"] >= keep["start"]) & (decided["start"] <= keep["end"])
-                taken = int(program.buffer_bytes[:b][beside].sum())
+                beside_bytes = int(program.buffer_bytes[:b][beside].sum())
                 size = min(int(program.buffer_bytes[b]), program.fast_bytes // 4)
-                yield float(size * (keep["end"] - keep["start"] + 1)) * taken, list(made)
+                yield float(size * (keep["end"] - keep["start"] + 1)) * beside_bytes, list(moves)
             order = of_output if program.buffer_is_output[b] else of_input
             before = game.resets
-            action = next(each for each in order if game.legal[each])
+            action = next(choice for choice in order if game.legal[choice])
             game.step(action)
             if game.resets > before:
                 break  # the decisions taken back are not worth following
-            made.append(action)
+            moves.append(action)
 
 
 def find_moves(program: Program, is_output: bool) -> list[int]:
     """The moves of highest score of `candidate_moves`; raises `InputError` where there are none."""
-    best = max(candidate_moves(program, is_output), key=lambda found: found[0], default=None)
+    best = max(candidate_moves(program, is_output), key=lambda candidate: candidate[0], default=None)
     if best is None:
         raise InputError(program.name, "", "no state in which all three actions are legal and differ")
     return best[1]
@@ -174,13 +174,13 @@ def assemble_fig2(profile: str, records: list[Record]) -> Record:
     (record,) = records
     result = record["result"]
     about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
-    found = [
+    entries = [
         row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], n=1, **about)
         | {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
         for name, outcome in result["actions"].items()
     ]
-    found[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
-    return assembled(found)
+    entries[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
+    return assembled(entries)
 
 
 assemble_fig3 = assemble_fig2
@@ -189,7 +189,7 @@ assemble_fig3 = assemble_fig2
 def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
     program, _ = compiled.load(INSTANCE)
-    found = []
+    entries = []
     for feature, (unit, column_of, meaning) in FEATURES.items():
         column = column_of(program)
         # Of a live range the length counts.
@@ -197,18 +197,18 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
         about = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}
         for statistic in STATISTICS:
             value = float(getattr(np, statistic)(numbers))
-            found.append(row(INSTANCE, statistic, feature, value, n=len(numbers), **about))
+            entries.append(row(INSTANCE, statistic, feature, value, n=len(numbers), **about))
         for b in examples(program):
             value = column[b].tolist()
             shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
             tensor = program.tensor_names[program.buffer_tensor[b]]
-            found.append(row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
-    return assembled(found)
+            entries.append(row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
+    return assembled(entries)
 
 
 def family(name: str) -> str:
     """The family of a workload."""
-    return next((each for each, names in FAMILIES.items() if name in names), CONVOLUTIONAL)
+    return next((kind for kind, names in FAMILIES.items() if name in names), CONVOLUTIONAL)
 
 
 def assemble_fig9(profile: str, records: list[Record]) -> Record:
@@ -219,8 +219,8 @@ def assemble_fig9(profile: str, records: list[Record]) -> Record:
         if not isinstance(count, int):
             raise InputError("set compiled", name, "has no number of buffers")
     order = sorted(counts, key=lambda name: (counts[name], name))
-    found = [row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order]
-    return assembled(found)
+    entries = [row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order]
+    return assembled(entries)
 
 
 def meanings() -> dict[str, str]:
@@ -236,8 +236,8 @@ def meanings() -> dict[str, str]:
 
 def assemble_table6(profile: str, records: list[Record]) -> Record:
     """A row per setting of each configuration of the agent: the paper's first, no value for those it does not have."""
-    found, told = [], meanings()
-    printed = [each["instance"] for each in reported("mmap.table6")]
+    entries, meaning = [], meanings()
+    printed = [entry["instance"] for entry in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
         numbers = dataclasses.asdict(config)
         printable = {name: getattr(config, name) for name in SETTINGS.values()}
@@ -245,9 +245,9 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
         shown = {name: (SETTINGS.get(name), True) for name in printed}
         shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in SETTINGS.values()}
         for name, (ours, in_paper) in shown.items():
-            found.append(row(name, method, "hyperparameter", (numbers | printable).get(ours), n=1, in_paper=in_paper))
-            found[-1] |= {"meaning": told[ours]} if ours in told else {}
-    return assembled(found)
+            entries.append(row(name, method, "hyperparameter", (numbers | printable).get(ours), n=1, in_paper=in_paper))
+            entries[-1] |= {"meaning": meaning[ours]} if ours in meaning else {}
+    return assembled(entries)
 
 
 def assemble_fig4(profile: str, records: list[Record]) -> Record:
@@ -257,7 +257,7 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
 
     program, _ = compiled.load(INSTANCE)
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
-    found = []
+    entries = []
     for method, size in NETWORKS.items():
         parameters = Networks(config_for(program.num_buffers, size=size), counts).init(np.random.default_rng(0))
         total = 0
@@ -266,20 +266,20 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
                 shapes = {name: list(array.shape) for name, array in arrays.items()}
                 count = sum(int(np.prod(shape)) for shape in shapes.values())
                 about = {"part": part, "module": module, "shapes": shapes}
-                found.append(row(INSTANCE, method, "parameters", count, n=1, **about))
+                entries.append(row(INSTANCE, method, "parameters", count, n=1, **about))
                 total += count
-        found.append(row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS)))
-    return assembled(found)
+        entries.append(row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS)))
+    return assembled(entries)
 
 
 def features_table(result: Record) -> Html:
     """Of a result of `mmap.table1`: what each feature is, and its spread over the buffers."""
     spread, cells = ("min", "median", "max"), {}
-    for each in result["rows"]:
-        if each["method"] in spread:
-            value, feature = each["value"], each["metric"].replace("_", " ")
-            cells[feature, each["method"]] = number(int(value) if value % 1 == 0 else value)
-            cells[feature, "what it is"] = _wrapped(each.get("meaning", cells.get((feature, "what it is"), "")))
+    for entry in result["rows"]:
+        if entry["method"] in spread:
+            value, feature = entry["value"], entry["metric"].replace("_", " ")
+            cells[feature, entry["method"]] = number(int(value) if value % 1 == 0 else value)
+            cells[feature, "what it is"] = _wrapped(entry.get("meaning", cells.get((feature, "what it is"), "")))
     down = list(dict.fromkeys(feature for feature, _ in cells))
     return grid("Features of a buffer, over AlexNet's", down, ["what it is", *spread], cells, key=True)
 

@@ -82,44 +82,46 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
     steps, with their pairs (of the first seed), and the mean error over the mean size; of Q against
     exact outcomes the rank correlation; whole games with the search and without, and their
     difference, its interval over trainings and their games; the tree of one decision."""
-    made: list[Row] = []
+    entries: list[Row] = []
     for (name, method), group in table.grouped(records).items():
-        found = [record["result"] for record in group]
+        agents = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
-        made += runs.learning_rows(name, method, found)
-        made.append(table.summary_row(name, method, "return", [r["costs"]["return"] for r in found], **about))
-        outcomes = [result["outcomes"] for result in found]
-        made += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(found))
-        early = [result["early"] for result in found]
-        for prefix, looks in (("early_", early), ("", found)):
+        entries += runs.learning_rows(name, method, agents)
+        entries.append(table.summary_row(name, method, "return", [r["costs"]["return"] for r in agents], **about))
+        outcomes = [result["outcomes"] for result in agents]
+        entries += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(agents))
+        early = [result["early"] for result in agents]
+        for prefix, looks in (("early_", early), ("", agents)):
             scores = {
-                arm: {str(i): each["whole_games"][key] for i, each in enumerate(looks)} for arm, key in ARMS.items()
+                arm: {str(i): look["whole_games"][key] for i, look in enumerate(looks)} for arm, key in ARMS.items()
             }
             for arm in (AGENT, MORE):
-                ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(found) > 1)
-                made.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(found), baseline=HEAD))
+                ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
+                entries.append(
+                    table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(agents), baseline=HEAD)
+                )
             for arm, games in scores.items():
-                values = [value for each in games.values() for value in each]
-                made.append(table.mean_row(name, arm, f"{prefix}whole_games", values))
-        curve = [each for each in found[0]["log"] if each["value_error"] is not None]
-        shown = {"x": [each["updates"] for each in curve], "x_unit": "updates"}
+                values = [value for look in games.values() for value in look]
+                entries.append(table.mean_row(name, arm, f"{prefix}whole_games", values))
+        curve = [look for look in agents[0]["log"] if look["value_error"] is not None]
+        shown = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):
-            y = [each[metric] for each in curve]
-            made.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
-        for k, each in enumerate(found[0]["unroll"]):
-            steps = [result["unroll"][k] for result in found]
-            cells = {key: each[key] for key in ("step", "pairs", "error", "size")}
+            y = [look[metric] for look in curve]
+            entries.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
+        for k, look in enumerate(agents[0]["unroll"]):
+            steps = [result["unroll"][k] for result in agents]
+            cells = {key: look[key] for key in ("step", "pairs", "error", "size")}
             correlation = _mean(steps, "rank_correlation")
-            made.append(row(name, method, "reward_correlation", correlation, n=len(found), **cells))
+            entries.append(row(name, method, "reward_correlation", correlation, n=len(agents), **cells))
             share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
-            made.append(row(name, method, "reward_error", share, n=len(found), step=each["step"]))
-        correlation = _mean([each["outcomes"] for each in early], "rank_correlation")
-        made.append(row(name, method, "early_rank_correlation", correlation, n=len(found)))
-        tree = {key: value for key, value in found[0]["tree"].items() if key != "changes_mind"}
-        made.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
-    return table.assembled(made) | runs.counted(records)
+            entries.append(row(name, method, "reward_error", share, n=len(agents), step=look["step"]))
+        correlation = _mean([look["outcomes"] for look in early], "rank_correlation")
+        entries.append(row(name, method, "early_rank_correlation", correlation, n=len(agents)))
+        tree = {key: value for key, value in agents[0]["tree"].items() if key != "changes_mind"}
+        entries.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
+    return table.assembled(entries) | runs.counted(records)
 
 
-def _mean(found: list[dict[str, Any]], key: str) -> float | None:
-    values = [each[key] for each in found if each[key] is not None]
+def _mean(outcomes: list[dict[str, Any]], key: str) -> float | None:
+    values = [outcome[key] for outcome in outcomes if outcome[key] is not None]
     return float(np.mean(values)) if values else None

@@ -51,15 +51,15 @@ def plan_model(profile: str, seeds: int) -> list[Run]:
 def assemble_model(profile: str, records: list[Record]) -> Record:
     """Per arm: the best whole game, the mean of its last games, games and updates; and the
     difference of the best games to the agent as it is."""
-    made: list[Row] = []
+    entries: list[Row] = []
     arms = {arm: [record["result"] for record in group] for (_, arm), group in grouped(records).items()}
-    bests = {arm: [result["costs"]["return"] for result in found] for arm, found in arms.items()}
-    for arm, found in arms.items():
+    bests = {arm: [result["costs"]["return"] for result in trained] for arm, trained in arms.items()}
+    for arm, trained in arms.items():
         values = bests[arm]
-        made.append(summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"]))
-        made.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in found]))
-        made += learning_rows(INSTANCE, arm, found)
+        entries.append(summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"]))
+        entries.append(summary_row(INSTANCE, arm, "recent_return", [result["recent_return"] for result in trained]))
+        entries += learning_rows(INSTANCE, arm, trained)
         if arm != AGENT and AGENT in bests:
             ends = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
-            made.append(interval_row(INSTANCE, arm, "difference", ends, n=len(values), baseline=AGENT))
-    return assembled(made) | counted(records)
+            entries.append(interval_row(INSTANCE, arm, "difference", ends, n=len(values), baseline=AGENT))
+    return assembled(entries) | counted(records)

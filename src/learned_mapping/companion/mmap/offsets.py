@@ -96,13 +96,13 @@ def plan_offsets(profile: str, seeds: int) -> list[Run]:
 
 def assemble_offsets(profile: str, records: list[Record]) -> Record:
     """Per instance and over all ``share`` of the bytes that is placed; over all on how many all are, ``whole``."""
-    made: list[Row] = []
+    entries: list[Row] = []
     shares: dict[str, list[float]] = {}
     for (name, method), group in grouped(records).items():
         share = group[0]["result"]["costs"].get("return", 0.0)
         shares.setdefault(method, []).append(share)
-        made.append(row(name, method, "share", share, n=1))
+        entries.append(row(name, method, "share", share, n=1))
     for method, values in shares.items():
-        made.append(mean_row("all", method, "share", values))
-        made.append(row("all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values)))
-    return assembled(made) | counted(records)
+        entries.append(mean_row("all", method, "share", values))
+        entries.append(row("all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values)))
+    return assembled(entries) | counted(records)

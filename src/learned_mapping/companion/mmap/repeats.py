@@ -21,17 +21,17 @@ def plan_repeats(profile: str, seeds: int) -> list[Run]:
 def assemble_repeats(profile: str, records: list[Record]) -> Record:
     """Returns per program and over all; over all ``difference``, its interval over programs, and on how many programs
     the one is ``ahead`` of the other or ``behind`` it, by more than `AHEAD`."""
-    made: list[Row] = []
+    entries: list[Row] = []
     returns: dict[str, dict[str, list[float]]] = {}
     for (name, method), (record,) in table.grouped(records).items():
         value = record["result"]["costs"]["return"]
         returns.setdefault(method, {})[name] = [value]
-        made.append(table.row(name, method, "return", value, program=record["config"]["program"], n=1))
+        entries.append(table.row(name, method, "return", value, program=record["config"]["program"], n=1))
     for method, scores in returns.items():
-        made.append(table.mean_row("all", method, "return", [value for (value,) in scores.values()]))
+        entries.append(table.mean_row("all", method, "return", [value for (value,) in scores.values()]))
     plain, repeats = (returns[method] for method in (PLAIN, REPEATS))
     gains = [repeats[name][0] - plain[name][0] for name in plain]
     ends = mean_difference(repeats, plain, over_tasks=True)
-    made.append(table.interval_row("all", REPEATS, "difference", ends, n=len(gains), baseline=PLAIN))
+    entries.append(table.interval_row("all", REPEATS, "difference", ends, n=len(gains), baseline=PLAIN))
     ahead = {"ahead": sum(gain > AHEAD for gain in gains), "behind": sum(gain < -AHEAD for gain in gains)}
-    return table.assembled(made + table.rows("all", REPEATS, ahead, n=len(gains), baseline=PLAIN)) | counted(records)
+    return table.assembled(entries + table.rows("all", REPEATS, ahead, n=len(gains), baseline=PLAIN)) | counted(records)

@@ -83,15 +83,15 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     Raises:
       InputError: the program is not the one that the run was planned for.
     """
-    program, own = load(instance)
+    program, compiler = load(instance)
     if program.digest[:DIGEST_LENGTH] != config.get("program", program.digest[:DIGEST_LENGTH]):
         raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
     if method == XLA:
-        return compiler_record(program, own)
+        return compiler_record(program, compiler)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
-    told = learner_record if method in LEARNED else searcher_record
-    record = told(program, result, exact=method not in PLANS)
+    record_of = learner_record if method in LEARNED else searcher_record
+    record = record_of(program, result, exact=method not in PLANS)
     if config.get("keep"):
         names = ("action", "offset", "start", "end")
         record["mapping"] = {name: getattr(result.solution, name).tolist() for name in names}
@@ -142,11 +142,11 @@ def replayed(program: Program, actions: str) -> Mapping:
     return mapping_of(program, game.played())
 
 
-def compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
+def compiler_record(program: Program, mapping: Mapping) -> dict[str, Any]:
     """The record of the compiler's mapping, timed by the better of the two models of copying."""
-    serial, shared = program_latency(program, own), shared_copy_latency(program, own)
+    serial, shared = program_latency(program, mapping), shared_copy_latency(program, mapping)
     best = min(serial, shared, key=lambda latency: latency.total_s)
-    saving = float(program.slow_s.sum() - placed_latency_s(program, own.placed).sum())
+    saving = float(program.slow_s.sum() - placed_latency_s(program, mapping.placed).sum())
     return {
         "resets": 0.0,
         "samples": 1,
@@ -154,7 +154,7 @@ def compiler_record(program: Program, own: Mapping) -> dict[str, Any]:
         "judged": False,
         "valid": False,
         "violations": [],
-        "costs": {"return": claimed_share(program, own), "saving_s": saving, "latency_s": best.total_s},
+        "costs": {"return": claimed_share(program, mapping), "saving_s": saving, "latency_s": best.total_s},
         "slow_s": float(program.slow_s.sum()),
         "stalls": _stalls(best),
         "serial_latency_s": serial.total_s,
@@ -166,17 +166,17 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
     return {name: float(getattr(latency, name)) for name in STALLS}
 
 
-def learning_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
+def learning_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
     """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its
     runs, for the claims. A game is worth the decisions of the best one, where the record has its
     actions, else one for each buffer; those made in windows count."""
-    if any("updates" not in result for result in found):  # some records of PPO count games alone
-        played = float(min((result["samples"] for result in found), default=0))
-        return rows(instance, method, {"games": played}, n=len(found)) if method == "ppo" else []
-    least = {"games": min(r["samples"] for r in found), "updates": min(r["updates"] for r in found)}
-    if all("decisions" in r for r in found):
-        least["games_worth"] = min(r["decisions"] / decisions_of(instance, r.get("actions")) for r in found)
-    return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(found))
+    if any("updates" not in result for result in outcomes):  # some records of PPO count games alone
+        played = float(min((result["samples"] for result in outcomes), default=0))
+        return rows(instance, method, {"games": played}, n=len(outcomes)) if method == "ppo" else []
+    least = {"games": min(r["samples"] for r in outcomes), "updates": min(r["updates"] for r in outcomes)}
+    if all("decisions" in r for r in outcomes):
+        least["games_worth"] = min(r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes)
+    return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(outcomes))
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
@@ -196,7 +196,7 @@ def decision_starts(instance: str, actions: str) -> np.ndarray:
 
 def learned(table: Record) -> list[Row]:
     """The rows of `learning_rows` in a result."""
-    return [each for each in table["rows"] if each["metric"] in ("games", "games_worth", "updates")]
+    return [entry for entry in table["rows"] if entry["metric"] in ("games", "games_worth", "updates")]
 
 
 def counted(records: list[Record]) -> dict[str, int]:
@@ -235,7 +235,7 @@ def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def trainings() -> list[dict[str, Any]]:
     """The stored trainings by program, method and seed: the record as it is, and ``method``, its
     name in the tables; raises `InputError` where a record is damaged."""
-    found = []
+    known = []
     for path in sorted((data_folder() / "training" / "mmap").glob("*.json")):
         if path.name.endswith(".mapping.json"):
             continue
@@ -248,8 +248,8 @@ def trainings() -> list[dict[str, Any]]:
             for name in ("cpu_s", "cold", "best"):
                 if columns[name].value is not None:
                     columns[name].number(-1e6, 1e9)
-        found.append({**node.value, "method": _method(node.value["config"])})
-    return sorted(found, key=lambda record: (record["program"], record["method"], record["seed"]))
+        known.append({**node.value, "method": _method(node.value["config"])})
+    return sorted(known, key=lambda record: (record["program"], record["method"], record["seed"]))
 
 
 def _method(config: dict[str, Any]) -> str:

@@ -66,7 +66,7 @@ def plan_table3(profile: str, seeds: int) -> list[Run]:
     """The compiler's mapping and the searches on every program, the agent's and the edit search's
     runs equally long; several trainings on some."""
     planned = [runs.plan_run(XLA, name, {}) for name in programs(profile)]
-    repeated = {each["instance"] for each in reported("mmap.table4")}
+    repeated = {entry["instance"] for entry in reported("mmap.table4")}
     for name in programs(profile):
         planned.append(runs.plan_run(RULE, name, {"seconds": SECONDS[profile]}))
         trains = profile in AGENT_SECONDS
@@ -80,77 +80,77 @@ def plan_table3(profile: str, seeds: int) -> list[Run]:
 
 def assemble_table3(profile: str, records: list[Record]) -> Record:
     """Per program `program_rows`; over all programs `over_all` of every method's speedups, and `agent_rows`."""
-    groups, made = grouped(records), []
+    groups, entries = grouped(records), []
     for name in dict.fromkeys(record["instance"] for record in records):
-        made += program_rows(name, {m: groups[name, m] for m in (XLA, *PRODS, RULE) if (name, m) in groups})
-    of_method = by((each for each in made if each["metric"] == "speedup" and each["method"] != XLA), "method")
-    speeds = {method: {each["instance"]: each["value"] for each in found} for method, found in of_method.items()}
+        entries += program_rows(name, {m: groups[name, m] for m in (XLA, *PRODS, RULE) if (name, m) in groups})
+    of_method = by((entry for entry in entries if entry["metric"] == "speedup" and entry["method"] != XLA), "method")
+    speeds = {method: {r["instance"]: r["value"] for r in group} for method, group in of_method.items()}
     for method, values in speeds.items():
-        made += over_all(method, list(values.values()))
-    return assembled(made + agent_rows(made, groups, speeds)) | runs.counted(records)
+        entries += over_all(method, list(values.values()))
+    return assembled(entries + agent_rows(entries, groups, speeds)) | runs.counted(records)
 
 
 def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
     """On a program ``latency_s``, ``stall_s``, ``return`` and ``best_found`` of each method's records, and ``speedup``
     over the compiler's mapping of the methods, of prods and of everything in HBM."""
-    made: list[Row] = []
+    entries: list[Row] = []
     (compiler,), extra = groups[XLA], {"program": groups[XLA][0]["config"]["program"]}
     baseline = latency_s(compiler)
     for method, group in groups.items():
-        found, times, about = [r["result"] for r in group], np.array([latency_s(r) for r in group]), {}
-        more = extra | ({"stages": found[0]["stages"]} if found[0].get("stages") else {})
-        made.append(mean_row(name, method, "latency_s", times, **more))
-        columns = {"stall_s": [sum(result["stalls"].values()) for result in found]}
-        columns["return"] = [result["costs"].get("return", 0.0) for result in found]
-        columns |= {"best_found": [r["best_found"] for r in found]} if all("best_found" in r for r in found) else {}
-        made += [mean_row(name, method, metric, values) for metric, values in columns.items()]
+        outcomes, times, about = [r["result"] for r in group], np.array([latency_s(r) for r in group]), {}
+        more = extra | ({"stages": outcomes[0]["stages"]} if outcomes[0].get("stages") else {})
+        entries.append(mean_row(name, method, "latency_s", times, **more))
+        columns = {"stall_s": [sum(result["stalls"].values()) for result in outcomes]}
+        columns["return"] = [result["costs"].get("return", 0.0) for result in outcomes]
+        columns |= {k: [r[k] for r in outcomes] for k in ("best_found",) if all(k in r for r in outcomes)}
+        entries += [mean_row(name, method, metric, values) for metric, values in columns.items()]
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
-            made += first_rounds(name, method, found)
-            made += [each for m in (method, PRODS[method]) for each in runs.learning_rows(name, m, found)]
+            entries += first_rounds(name, method, outcomes)
+            entries += [entry for m in (method, PRODS[method]) for entry in runs.learning_rows(name, m, outcomes)]
         speeds = {method: baseline / times}
         if method in PRODS or method == RULE:
             speeds[PRODS.get(method, RULE_PROD)] = baseline / np.minimum(times, baseline)
-        made += [mean_row(name, m, "speedup", values, **about, baseline=XLA) for m, values in speeds.items()]
-    return [*made, mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA)]
+        entries += [mean_row(name, m, "speedup", values, **about, baseline=XLA) for m, values in speeds.items()]
+    return [*entries, mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA)]
 
 
-def agent_rows(made: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
+def agent_rows(entries: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
     """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
     program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
     anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search;
     ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``speedup_rest``, its mean where
     the compiler's mapping is faster than none."""
-    found: list[Row] = []
+    agent: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
     if repeated:
         scatter = [np.ptp([b / latency_s(r) for r in group]) for b, group in zip(baselines, repeated)]
-        found += rows("all", AGENT, {"scatter": np.mean(scatter), "scatter_most": max(scatter)}, n=len(scatter))
-    firsts = {each["instance"]: each["value"] for each in made if each["metric"] == "first_round"}
+        agent += rows("all", AGENT, {"scatter": np.mean(scatter), "scatter_most": max(scatter)}, n=len(scatter))
+    firsts = {entry["instance"]: entry["value"] for entry in entries if entry["metric"] == "first_round"}
     if firsts:
-        ends = {r["instance"]: r["value"] for r in made if (r["method"], r["metric"]) == (AGENT, "return")}
+        ends = {r["instance"]: r["value"] for r in entries if (r["method"], r["metric"]) == (AGENT, "return")}
         means = {"first_round": np.mean(list(firsts.values())), "rounds": np.mean([ends[name] for name in firsts])}
-        found += rows("all", AGENT, means, n=len(firsts))
+        agent += rows("all", AGENT, means, n=len(firsts))
     ours, theirs, none = (speeds.get(method, {}) for method in (AGENT, OURS, NONE))
     both = [name for name in ours if name in theirs]
     if both:
         faster = sum(ours[name] > theirs[name] for name in both)
-        found.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
-        returns = {(r["instance"], r["method"]): r["value"] for r in made if r["metric"] == "return"}
+        agent.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
+        returns = {(r["instance"], r["method"]): r["value"] for r in entries if r["metric"] == "return"}
         differences = [returns[name, AGENT] - returns[name, OURS] for name in both]
         counts = {"ahead": sum(d > AHEAD for d in differences), "behind": sum(d < -AHEAD for d in differences)}
-        found += rows("all", AGENT, counts, n=len(both), baseline=OURS)
+        agent += rows("all", AGENT, counts, n=len(both), baseline=OURS)
         if rest := [ours[name] for name in both if none[name] < 1.0]:
-            found += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
-    return found
+            agent += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
+    return agent
 
 
-def first_rounds(instance: str, method: str, found: list[Record]) -> list[Row]:
+def first_rounds(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
     """Row ``first_round`` of trainings of several rounds: the best return of the first, which ended
     where the best game so far was lost from one row of the curve to the next."""
     firsts = []
-    for log in (result["log"] for result in found if result.get("rounds", 1) > 1):
+    for log in (result["log"] for result in outcomes if result.get("rounds", 1) > 1):
         ends = [i for i in range(1, len(log)) if log[i]["best_found"] < log[i - 1]["best_found"]]
         firsts.append(log[ends[0] - 1 if ends else -1]["best"])
     return [mean_row(instance, method, "first_round", firsts)] if firsts else []
@@ -170,8 +170,8 @@ def latency_s(record: Record) -> float:
 
 def leading(table: Record) -> str:
     """The agent, where a result of `mmap.table3` has it on every program; else the edit search."""
-    known = {each["instance"] for each in table["rows"]}
-    return AGENT if known == {each["instance"] for each in results.select(table, method=AGENT)} else OURS
+    known = {entry["instance"] for entry in table["rows"]}
+    return AGENT if known == {entry["instance"] for entry in results.select(table, method=AGENT)} else OURS
 
 
 def leading_pair(table: Record) -> tuple[str, str]:
@@ -184,45 +184,45 @@ def counts_table(result: Record) -> Html:
     columns = {"improved": "faster", "speedup": "mean speedup", "speedup_max": "largest", "speedup_min": "smallest"}
     cells = {}
     for origin, suffix in (("rows", ""), ("paper", ", the paper")):
-        for each in results.select(result, origin, instance="all"):
-            if each["metric"] in columns:
-                words = f"{each['value']:.{0 if each['metric'] == 'improved' else 3}f}"
-                cells[each["method"] + suffix, columns[each["metric"]]] = words
+        for entry in results.select(result, origin, instance="all"):
+            if entry["metric"] in columns:
+                words = f"{entry['value']:.{0 if entry['metric'] == 'improved' else 3}f}"
+                cells[entry["method"] + suffix, columns[entry["metric"]]] = words
     down = list(dict.fromkeys(method for method, _ in cells))
     return grid("Sixty programs: how many are faster, and speedups", down, list(columns.values()), cells, key=True)
 
 
 def ranked(table: Record) -> list[Row]:
     """The rows of the `leading` method of a result of `mmap.table3`, fastest program first."""
-    found = results.select(table, method=leading(table), metric="speedup")
-    return sorted((r for r in found if r["instance"] != "all"), key=lambda r: (-r["value"], r["instance"]))
+    speedups = results.select(table, method=leading(table), metric="speedup")
+    return sorted((r for r in speedups if r["instance"] != "all"), key=lambda r: (-r["value"], r["instance"]))
 
 
 def assemble_table4(profile: str, records: list[Record]) -> Record:
     """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods'
     rows, then those that the paper names, as the group ``named``."""
     table = results.load("mmap.table3", profile)
-    order = [each["instance"] for each in ranked(table)]
+    order = [entry["instance"] for entry in ranked(table)]
     ends = min(NAMED, len(order) // 2)
     group = {name: "best" for name in order[:ends]} | {name: "worst" for name in reversed(order[len(order) - ends :])}
-    group = group | {each["instance"]: "named" for each in reported("mmap.table4") if each["instance"] not in group}
-    found = [
-        {**each, "group": group[name]}
+    group = group | {entry["instance"]: "named" for entry in reported("mmap.table4") if entry["instance"] not in group}
+    chosen = [
+        {**entry, "group": group[name]}
         for name in group
         for metric in ("speedup", "games", "games_worth", "updates")
-        for each in results.select(table, instance=name, metric=metric)
-        if each["method"] in SEARCHES
+        for entry in results.select(table, instance=name, metric=metric)
+        if entry["method"] in SEARCHES
     ]
-    return from_part(table, found)
+    return from_part(table, chosen)
 
 
 def assemble_fig10(profile: str, records: list[Record]) -> Record:
     """The speedups of all programs, searches and prod, fastest first."""
-    table, found = results.load("mmap.table3", profile), []
+    table, shown = results.load("mmap.table3", profile), []
     for leader in ranked(table):
         others = results.select(table, instance=leader["instance"], metric="speedup")
-        found += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
-    return from_part(table, found + runs.learned(table))
+        shown += [leader, *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)]
+    return from_part(table, shown + runs.learned(table))
 
 
 @dataclass(frozen=True)
@@ -240,15 +240,15 @@ def stays(program: Program, mapping: Mapping, tensor: int) -> list[Stay]:
 
     A placed output or an input's Copy begins one; an input's NoCopy extends the one before.
     """
-    found: list[Stay] = []
+    held: list[Stay] = []
     for b in np.flatnonzero((program.buffer_tensor == tensor) & mapping.placed).tolist():
         start, end, offset = int(mapping.start[b]), int(mapping.end[b]), int(mapping.offset[b])
         loaded = not program.buffer_is_output[b] and int(mapping.action[b]) == COPY
-        if loaded or program.buffer_is_output[b] or not found:
-            found.append(Stay(start, end, offset, loaded))
-        elif end > found[-1].end:
-            found[-1] = Stay(found[-1].start, end, found[-1].offset, found[-1].loaded)
-    return found
+        if loaded or program.buffer_is_output[b] or not held:
+            held.append(Stay(start, end, offset, loaded))
+        elif end > held[-1].end:
+            held[-1] = Stay(held[-1].start, end, held[-1].offset, held[-1].loaded)
+    return held
 
 
 def marked_tensor(program: Program, mapping: Mapping) -> int:
@@ -274,16 +274,16 @@ def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[R
     """The records of the agent's runs of `mmap.table3`; raises `InputError` where none of them is there."""
     folder, config = results.runs_path("mmap.table3", "full"), {"seconds": seconds}
     there = (read_record(folder, runs.plan_run(AGENT, instance, config, seed)) for seed in seeds)
-    found = [record for record in there if record is not None]
-    if not found:
+    stored = [record for record in there if record is not None]
+    if not stored:
         raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.table3 --profile full --long` trains it")
-    return found
+    return stored
 
 
 def best_game(instance: str) -> Record:
     """The record among `runs_of_agent` with the largest return."""
-    found = runs_of_agent(instance, AGENT_SECONDS["full"], range(SEEDS_REPEATED))
-    return max(found, key=lambda record: record["result"]["costs"]["return"])
+    trainings = runs_of_agent(instance, AGENT_SECONDS["full"], range(SEEDS_REPEATED))
+    return max(trainings, key=lambda record: record["result"]["costs"]["return"])
 
 
 def assemble_fig8(profile: str, records: list[Record]) -> Record:
@@ -294,27 +294,27 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
     compiler, *searched = records
     name = compiler["instance"]
     (agent,) = searched or [best_game(name)]
-    program, own = load(name)
+    program, xla_mapping = load(name)
     kept = agent["result"].get("mapping")
     mapping = runs.replayed(program, agent["result"]["actions"]) if kept is None else make_mapping(program, **kept)
-    mappings = {agent["method"]: mapping, compiler["method"]: own}
+    mappings = {agent["method"]: mapping, compiler["method"]: xla_mapping}
     tensor = marked_tensor(program, mapping)
-    made: list[Row] = []
+    entries: list[Row] = []
     for record in (agent, compiler):
         method = record["method"]
-        found, shown = stays(program, mappings[method], tensor), mappings[method]
+        kept, shown = stays(program, mappings[method], tensor), mappings[method]
         about = {name: record["config"].get(name) for name in ("program", "seconds")}
         about |= {"mapping": {field: getattr(shown, field).tolist() for field in FIELDS}}
         about |= {"tensor": program.tensor_names[tensor], "tensor_bytes": int(program.tensor_bytes[tensor])}
-        about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in found]}
-        made.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
+        about |= {"live": program.tensor_live[tensor].tolist(), "stays": [[s.start, s.end, s.offset] for s in kept]}
+        entries.append(row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about))
         again = sum(loads(program, shown, other) > 1 for other in range(program.num_tensors))
-        numbers = {"stays": len(found), "loads": loads(program, shown, tensor), "again": again}
-        made += rows(name, method, numbers, n=1)
+        numbers = {"stays": len(kept), "loads": loads(program, shown, tensor), "again": again}
+        entries += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
-    made.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))
-    made += runs.learning_rows(name, AGENT, [agent["result"]])
-    return assembled(made) | runs.counted([compiler, agent])
+    entries.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))
+    entries += runs.learning_rows(name, AGENT, [agent["result"]])
+    return assembled(entries) | runs.counted([compiler, agent])
 
 
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:

@@ -29,9 +29,9 @@ NEAR = 0.05
 def groups(profile: str) -> dict[str, str]:
     """Program -> ``best`` or ``worst``, by the agent's speedups in the result of `mmap.compiler`; none without it."""
     table = results.stored("mmap.compiler", profile)
-    found = results.select(table, method=AGENT, metric="speedup_stalled") if table else []
-    ranked = sorted((r for r in found if r["instance"] != "all"), key=lambda r: r["value"], reverse=True)
-    names = [each["instance"] for each in ranked]
+    speedups = results.select(table, method=AGENT, metric="speedup_stalled") if table else []
+    ranked = sorted((r for r in speedups if r["instance"] != "all"), key=lambda r: r["value"], reverse=True)
+    names = [entry["instance"] for entry in ranked]
     return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:][-ENDS:], "worst")
 
 
@@ -62,7 +62,7 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     """Return and cycles of each game, and how the two go together on each program."""
     trained = {record["instance"]: record["result"] for record in records if "game" not in record["config"]}
     priced = by((r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance")
-    made: list[Row] = []
+    entries: list[Row] = []
     for name, group in groups(profile).items():
         prices = {r["config"]["game"]: r["result"] for r in priced.get(name, ())}
         if len(prices) < GAMES:
@@ -72,11 +72,11 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
             for i, (number, value, *_) in enumerate(trained[name]["games"])
         }
         for number, (value, cycles, _) in games.items():
-            made.append(row(name, AGENT, "cycles", cycles, n=1, group=group, game=number, **{"return": value}))
+            entries.append(row(name, AGENT, "cycles", cycles, n=1, group=group, game=number, **{"return": value}))
         points = np.array(list(games.values()))
-        made += correlations(name, group, points)
-        made += runs.learning_rows(name, AGENT, [trained[name]])
-    return assembled(made) | runs.counted(list(records))
+        entries += correlations(name, group, points)
+        entries += runs.learning_rows(name, AGENT, [trained[name]])
+    return assembled(entries) | runs.counted(list(records))
 
 
 def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
@@ -86,20 +86,20 @@ def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
 
     value, cycles, unstalled = points.T
     near = value >= value.max() - NEAR
-    found = {
+    numbers = {
         "correlation": pearson(value, cycles),
         "rank_correlation": pearson(rankdata(value), rankdata(cycles)),
         "unstalled_correlation": pearson(value, unstalled),
     }
-    made, both = rows(name, AGENT, found, n=len(points), group=group), pearson(value[near], cycles[near])
-    return [*made, row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)]
+    entries, both = rows(name, AGENT, numbers, n=len(points), group=group), pearson(value[near], cycles[near])
+    return [*entries, row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)]
 
 
 def assemble_table5(profile: str, records: Sequence[Record]) -> Record:
     """The correlations of `mmap.fig6` beside the agent's speedups in `mmap.compiler`."""
     figure, table = results.load("mmap.fig6", profile), results.stored("mmap.compiler", profile)
-    found = [each for each in figure["rows"] if each["metric"].endswith("correlation")] + runs.learned(figure)
-    for name in dict.fromkeys(each["instance"] for each in found) if table else ():
+    entries = [entry for entry in figure["rows"] if entry["metric"].endswith("correlation")] + runs.learned(figure)
+    for name in dict.fromkeys(entry["instance"] for entry in entries) if table else ():
         [speed] = results.select(table, instance=name, method=AGENT, metric="speedup_stalled")
-        found.append(speed | {"metric": "speedup"})
-    return from_part(figure, found)
+        entries.append(speed | {"metric": "speedup"})
+    return from_part(figure, entries)

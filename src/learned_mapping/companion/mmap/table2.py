@@ -109,37 +109,37 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is
     over the compiler's mapping. Numbers over seeds are means. Of all mappings of a program there are `near_rows`.
     """
-    made: list[Row] = []
+    entries: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
     for key, group in groups.items():
-        found = [record["result"] for record in group]
-        made.append(return_row(*key, group))
-        made += learning_rows(*key, found)
-        latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in found]
-        made.append(mean_row(*key, "latency_s", latencies))
+        outcomes = [record["result"] for record in group]
+        entries.append(return_row(*key, group))
+        entries += learning_rows(*key, outcomes)
+        latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in outcomes]
+        entries.append(mean_row(*key, "latency_s", latencies))
         if (key[0], XLA) in groups:
             (baseline,) = groups[key[0], XLA]
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-            made.append(mean_row(*key, "speedup", speeds, baseline=XLA))
-        spent = {name: [float(result[name]) for result in found] for name in ("samples", "seconds")}
-        made += [mean_row(*key, metric, values) for metric, values in spent.items()]
-        made += best_found_rows(*key, found)
+            entries.append(mean_row(*key, "speedup", speeds, baseline=XLA))
+        spent = {name: [float(result[name]) for result in outcomes] for name in ("samples", "seconds")}
+        entries += [mean_row(*key, metric, values) for metric, values in spent.items()]
+        entries += best_found_rows(*key, outcomes)
     for name in dict.fromkeys(record["instance"] for record in records):
-        made += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
+        entries += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
             count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != XLA else None
-            made.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
+            entries.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
             if rule is not None:  # the compiler does not keep to the game's rules
                 value = statistics.probability_of_improvement(scores, rule)
                 ends = (value, *statistics.improvement_interval(scores, rule))
-                made.append(interval_row("all", method, "improvement", ends, n=count, baseline="greedy-tuned"))
+                entries.append(interval_row("all", method, "improvement", ends, n=count, baseline="greedy-tuned"))
     short, long = clocks(profile, records)
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
-        made += contrasts(long if everywhere else short, method)
-    return assembled(made) | counted(records)
+        entries += contrasts(long if everywhere else short, method)
+    return assembled(entries) | counted(records)
 
 
 def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
@@ -170,11 +170,11 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
 
 def returns_of(groups: Iterable[Sequence[Record]]) -> Returns:
     """Method -> program -> the return of each seed."""
-    found: Returns = {}
+    returns: Returns = {}
     for group in groups:
         values = [record["result"]["costs"].get("return", 0.0) for record in group]
-        found.setdefault(group[0]["method"], {})[group[0]["instance"]] = values
-    return found
+        returns.setdefault(group[0]["method"], {})[group[0]["instance"]] = values
+    return returns
 
 
 def better(group: Sequence[Record]) -> list[Record]:
@@ -187,23 +187,23 @@ def better(group: Sequence[Record]) -> list[Record]:
 
 def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
     """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
-    found = [record["result"] for record in group]
+    outcomes = [record["result"] for record in group]
     extra: Record = {"program": group[0]["config"]["program"]}
-    curves = [result.get("curve", {"x": ()}) for result in found]
+    curves = [result.get("curve", {"x": ()}) for result in outcomes]
     if all(curve["x"] for curve in curves):
         extra["curve"] = mean_curve(curves, "x", "s")
         extra["games_curve"] = mean_curve(curves, "samples", "games")
-    values = [result["costs"].get("return", 0.0) for result in found]
+    values = [result["costs"].get("return", 0.0) for result in outcomes]
     return mean_row(instance, method, "return", values, **extra)
 
 
-def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
+def near_rows(instance: str, outcomes: Sequence[Record]) -> list[Row]:
     """Whether the return tells the faster of good mappings: of those within `NEAR` of the best return ``near_rank``,
     the rank correlation of return and latency, and of those within `SAME` ``near_spread``, by which share the slowest
     takes longer than the fastest; None where fewer than `FEW` are there."""
     from scipy.stats import spearmanr
 
-    points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in found if r["valid"]]).reshape(-1, 2)
+    points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in outcomes if r["valid"]]).reshape(-1, 2)
     near, same = (points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME))
     varied = len(near) >= FEW and np.ptp(near, axis=0).all()
     rank = spearmanr(near[:, 0], near[:, 1]).statistic if varied else None
@@ -214,15 +214,15 @@ def near_rows(instance: str, found: Sequence[Record]) -> list[Row]:
     ]
 
 
-def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list[Row]:
+def best_found_rows(instance: str, method: str, outcomes: Sequence[Record]) -> list[Row]:
     """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds, and the row
     ``best_found_early``, after `EARLY` of them; none of others."""
-    logs = [[each for each in result.get("log", ()) if each["best_found"] is not None] for result in found]
+    logs = [[look for look in result.get("log", ()) if look["best_found"] is not None] for result in outcomes]
     if not all(logs):
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
-    last, early = [float(result["best_found"]) for result in found], []
-    for curve, result in zip(curves, found):
+    last, early = [float(result["best_found"]) for result in outcomes], []
+    for curve, result in zip(curves, outcomes):
         early.append(max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0))
     shown = mean_row(instance, method, "best_found", last, curve=mean_curve(curves, "x", "s"))
     return [shown, mean_row(instance, method, "best_found_early", early)]
@@ -231,7 +231,7 @@ def best_found_rows(instance: str, method: str, found: Sequence[Record]) -> list
 def contrasts(returns: Returns, method: str) -> list[Row]:
     """Of a method and each of `CONTRASTS` that is there, per program and over all, rows ``ratio`` and ``difference`` of
     mean returns, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
-    made: list[Row] = []
+    entries: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
             continue
@@ -243,21 +243,21 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
             more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
             both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
             for metric, contrast in both.items():
-                if (found := contrast(ours, against)) is not None:
-                    made.append(interval_row(instance, method, metric, found, **more))
+                if (difference := contrast(ours, against)) is not None:
+                    entries.append(interval_row(instance, method, metric, difference, **more))
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
-            made.append(row(instance, method, "ahead", ahead, **more))
-    return made
+            entries.append(row(instance, method, "ahead", ahead, **more))
+    return entries
 
 
 def best_evolution(returns: Returns) -> dict[str, list[float]]:
     """Program -> the returns of the variant of evolution with the largest mean on it."""
-    found: dict[str, list[float]] = {}
+    best: dict[str, list[float]] = {}
     for variant in EVOLUTION:
         for name, values in returns.get(variant, {}).items():
-            if name not in found or np.mean(values) > np.mean(found[name]):
-                found[name] = values
-    return found
+            if name not in best or np.mean(values) > np.mean(best[name]):
+                best[name] = values
+    return best
 
 
 def plan_fig5(profile: str, seeds: int) -> list[Run]:
@@ -271,28 +271,28 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
     is the widest that the programs' allow. Of the training that goes on there are ``longer``, its return with its
     curve, ``longer_best_found``, and how much it has learned."""
     table = results.load("mmap.table2", profile)
-    made: list[Row] = []
-    for each in results.select(table, metric="return"):
-        if "curve" in each:
-            plain = {key: value for key, value in each.items() if key != "games_curve"}
-            made += [plain, {**plain, "metric": "return_by_games", "curve": each["games_curve"]}]
-    made += learned(table)
-    for each in records:
-        key, result = (each["instance"], each["method"]), each["result"]
-        shown = return_row(*key, [each])
+    entries: list[Row] = []
+    for entry in results.select(table, metric="return"):
+        if "curve" in entry:
+            plain = {key: value for key, value in entry.items() if key != "games_curve"}
+            entries += [plain, {**plain, "metric": "return_by_games", "curve": entry["games_curve"]}]
+    entries += learned(table)
+    for entry in records:
+        key, result = (entry["instance"], entry["method"]), entry["result"]
+        shown = return_row(*key, [entry])
         plain = {name: cell for name, cell in shown.items() if name != "games_curve"}
-        made.append({**plain, "metric": "longer", "seconds": result["seconds"]})
-        told = {f"longer_{name}": float(result[name]) for name in ("best_found", "samples", "updates")}
-        made += rows(*key, told, n=1)
+        entries.append({**plain, "metric": "longer", "seconds": result["seconds"]})
+        numbers = {f"longer_{name}": float(result[name]) for name in ("best_found", "samples", "updates")}
+        entries += rows(*key, numbers, n=1)
     leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-    for each in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
-        if each["instance"] != "all":
-            size = "large" if num_buffers(each["instance"]) > LARGE else "small"
-            leads.setdefault((size, each["method"]), []).append((each["value"], each["low"], each["high"]))
-    for key, found in leads.items():
-        made.append(interval_row(*key, "lead", np.mean(found, axis=0), n=len(found), baseline=BEST_EVOLUTION))
-    told = counted(records)
-    return assembled(made) | {count: table[count] + told[count] for count in told}
+    for entry in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
+        if entry["instance"] != "all":
+            size = "large" if num_buffers(entry["instance"]) > LARGE else "small"
+            leads.setdefault((size, entry["method"]), []).append((entry["value"], entry["low"], entry["high"]))
+    for key, values in leads.items():
+        entries.append(interval_row(*key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION))
+    numbers = counted(records)
+    return assembled(entries) | {count: table[count] + numbers[count] for count in numbers}
 
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
@@ -316,13 +316,13 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     whatever means, windows included) of all arms, and `moves_per_game`. For
     the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
     played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
-    made: list[Row] = []
+    entries: list[Row] = []
     groups = grouped(records)
     for key, group in groups.items():
-        made += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
-        made.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
+        entries += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
+        entries.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
         if all("best_found" in record["result"] for record in group):
-            made.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
+            entries.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
     for name, arm in groups:
         both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
         if arm not in ALONE or not both[BOTH]:
@@ -334,8 +334,8 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
                 continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(r["result"]["curve"], shared / weight[one]) for r in both[one]]
-                made.append(mean_row(name, one, metric, values, games=shared, baseline=other))
-    return assembled(made) | counted(records)
+                entries.append(mean_row(name, one, metric, values, games=shared, baseline=other))
+    return assembled(entries) | counted(records)
 
 
 def moves_per_game(arm: str) -> float:
@@ -359,4 +359,4 @@ def mean_curve(curves: Sequence[Record], key: str, unit: str) -> Record:
     y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)] for c in curves])
     shown = {"y": y.mean(axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
     places = [round(float(v), 5) for v in x]
-    return {"x": places, **{name: [round(float(v), 6) for v in each] for name, each in shown.items()}, "x_unit": unit}
+    return {"x": places, **{name: [round(float(v), 6) for v in line] for name, line in shown.items()}, "x_unit": unit}

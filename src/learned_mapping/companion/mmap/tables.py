@@ -41,17 +41,17 @@ def workload(name: str) -> Program:
 def proven() -> dict[str, float]:
     """Program -> a return that no game exceeds, of the stored ``mmap.bound``."""
     rows = results.select(results.load("mmap.bound"), method="bound", metric="return")
-    return {each["instance"]: each["value"] for each in rows}
+    return {entry["instance"]: entry["value"] for entry in rows}
 
 
 def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> returns of tuned rule, best evolution and bound."""
-    table2, found = results.load("mmap.table2"), {}
+    table2, by_program = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
-        known = {each["method"]: each["value"] for each in results.select(table2, instance=name, metric="return")}
+        known = {entry["method"]: entry["value"] for entry in results.select(table2, instance=name, metric="return")}
         best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
-        found[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
-    return found
+        by_program[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
+    return by_program
 
 
 def long_programs() -> list[str]:
@@ -71,9 +71,9 @@ def programs_table() -> Html:
 
 def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
     """The program and the mapping of the row of a stored result that carries one."""
-    (found,) = [row for row in results.load(artifact_id)["rows"] if "mapping" in row]
-    program = workload(found["instance"])
-    return program, make_mapping(program, **found["mapping"])
+    (holder,) = [row for row in results.load(artifact_id)["rows"] if "mapping" in row]
+    program = workload(holder["instance"])
+    return program, make_mapping(program, **holder["mapping"])
 
 
 def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -98,21 +98,21 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
 def assemble_bound(profile: str, records: list[Record]) -> Record:
     """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below it."""
     table2 = results.load("mmap.table2", profile)
-    found: list[Row] = []
+    entries: list[Row] = []
     bounds: dict[str, float] = {}
     for record in records:
         key, result = (record["instance"], record["method"]), record["result"]
         extra = {name: result[name] for name in ("exact", "variables", "constraints")}
-        found.append(row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra))
-        found.append(row(*key, "seconds", result["seconds"], n=1))
+        entries.append(row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra))
+        entries.append(row(*key, "seconds", result["seconds"], n=1))
         if record["method"] == "bound":
             bounds[record["instance"]] = result["return"]
-    for each in results.select(table2, metric="return"):
-        bound = bounds.get(each["instance"], 0.0)
-        if bound > 0 and each["method"] != "xla":  # which does not follow the game's rules
-            gap = [100.0 * (1.0 - each[end] / bound) for end in ("value", "high", "low")]
-            found.append(table.interval_row(each["instance"], each["method"], "gap_percent", gap, n=each["n"]))
-    return table.from_part(table2, found + runs.learned(table2))
+    for entry in results.select(table2, metric="return"):
+        bound = bounds.get(entry["instance"], 0.0)
+        if bound > 0 and entry["method"] != "xla":  # which does not follow the game's rules
+            gap = [100.0 * (1.0 - entry[end] / bound) for end in ("value", "high", "low")]
+            entries.append(table.interval_row(entry["instance"], entry["method"], "gap_percent", gap, n=entry["n"]))
+    return table.from_part(table2, entries + runs.learned(table2))
 
 
 def plan_fig1(profile: str, seeds: int) -> list[Run]:
@@ -166,10 +166,10 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
     """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with Drop-backup
     (``random``) and without (``random-no-backup``); where there are dead ends, what `trained_rows` tells of the agent:
     of the trainings with Drop-backup and without, or else of that of `mmap.table3`."""
-    found: list[Row] = []
+    entries: list[Row] = []
     trained = [record for record in records if record["method"] in ARMS]
-    groups = {key: [each["result"] for each in group] for key, group in table.grouped(trained).items()}
-    for record in (each for each in records if each["method"] not in ARMS):
+    groups = {key: [candidate["result"] for candidate in group] for key, group in table.grouped(trained).items()}
+    for record in (candidate for candidate in records if candidate["method"] not in ARMS):
         values = np.array(record["result"]["returns"])
         dead_ends = np.array(record["result"]["dead_ends"], float)
         lost, extra = dead_ends > 0, {"program": record["config"]["program"]}
@@ -179,33 +179,33 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             ("random-no-backup", "lost"): lost.astype(float),
             ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
         }
-        found += [table.mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
+        entries += [table.mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
             run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
-                found += trained_rows(record["instance"], "muzero", [stored["result"]])
+                entries += trained_rows(record["instance"], "muzero", [stored["result"]])
     for key, group in groups.items():
-        found += trained_rows(*key, group)
-    return table.assembled(found) | runs.counted(trained)
+        entries += trained_rows(*key, group)
+    return table.assembled(entries) | runs.counted(trained)
 
 
-def trained_rows(instance: str, method: str, found: list[Record]) -> list[Row]:
+def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
     """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth
     (of rounds: of the last games of the best one), with the curve of the first training,
     ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
-    made: list[Row] = runs.learning_rows(instance, method, found)
-    made.append(table.summary_row(instance, method, "return", [result["costs"]["return"] for result in found]))
-    logs = [[each for each in result["log"] if each["hot"] is not None] for result in found]
+    entries: list[Row] = runs.learning_rows(instance, method, outcomes)
+    entries.append(table.summary_row(instance, method, "return", [result["costs"]["return"] for result in outcomes]))
+    logs = [[point for point in result["log"] if point["hot"] is not None] for result in outcomes]
     if not all(logs):
-        return made
+        return entries
     for metric, column in {"dead_ends": "dead_ends", "mean_return": "hot"}.items():
         tenths = [(log, -(-len(log) // 10)) for log in logs]
-        last = [float(np.mean([each[column] for each in log[-n:]])) for log, n in tenths]
+        last = [float(np.mean([point[column] for point in log[-n:]])) for log, n in tenths]
         if metric == "mean_return":
-            last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(found, last)]
-        curve = {"x": [each["games"] for each in logs[0]], "y": [each[column] for each in logs[0]], "x_unit": "games"}
-        made.append(table.summary_row(instance, method, metric, last, curve=curve))
+            last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(outcomes, last)]
+        curve = {"x": [p["games"] for p in logs[0]], "y": [p[column] for p in logs[0]], "x_unit": "games"}
+        entries.append(table.summary_row(instance, method, metric, last, curve=curve))
         if metric == "dead_ends":
-            first = [float(np.mean([each[column] for each in log[:n]])) for log, n in tenths]
-            made.append(table.summary_row(instance, method, "dead_ends_first", first))
-    return made
+            first = [float(np.mean([point[column] for point in log[:n]])) for log, n in tenths]
+            entries.append(table.summary_row(instance, method, "dead_ends_first", first))
+    return entries

@@ -76,18 +76,18 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     """
     method = asked(method, config)
     pair = DevicePair(devices=config["devices"], transfers=config["transfers"])
-    found: dict[str, Any] = {}
+    outcomes_of: dict[str, Any] = {}
     try:
         for member in config["members"]:
             problem = Instance(graph_of(config["set"], member), pair, config["objective"])
             result = solve(problem, method, seed=seed, samples=config["evaluations"])
             graph = problem.graph
-            found[graph.name] = outcome(problem, result.solution, result.seconds) | {"ops": graph.num_ops}
+            outcomes_of[graph.name] = outcome(problem, result.solution, result.seconds) | {"ops": graph.num_ops}
     except InputError as error:
         if config["devices"] == DevicePair().devices:
             raise
         return {"graphs": {}, "refused": str(error)}
-    return {"graphs": found, "refused": ""}
+    return {"graphs": outcomes_of, "refused": ""}
 
 
 def assemble_distance(profile: str, records: list[Record]) -> Record:
@@ -97,12 +97,12 @@ def assemble_distance(profile: str, records: list[Record]) -> Record:
     that has learned nothing; ``gap_percent`` to the best cost any of the methods found: geometric means, with intervals
     over the graphs. ``refused`` where a method takes no such instance.
     """
-    found: list[Row] = []
+    entries: list[Row] = []
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
             mine = [r for r in records if r["instance"] == _instance(distance, name) and _serves(r, dataset)]
-            found += _rows(f"{dataset}/{distance}", mine)
-    return assembled(found + updates_rows(records), valid=outcomes(records).valid)
+            entries += _rows(f"{dataset}/{distance}", mine)
+    return assembled(entries + updates_rows(records), valid=outcomes(records).valid)
 
 
 def _serves(record: Record, dataset: str) -> bool:
@@ -151,28 +151,28 @@ def plan_outside(profile: str, seeds: int) -> list[Run]:
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
     """`method`, as it is, on the twenty graphs, whose objective is `instance`: graph name -> what `runs.outcome` says,
     and whether the graph is connected."""
-    found = {}
+    outcomes_of = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)
         result = solve(problem, asked(method, config), seed=seed, samples=config["evaluations"])
         first, second = graph.op_edges.T
         links = coo_array(([True] * len(first), (first, second)), shape=(graph.num_ops, graph.num_ops))
         whole = connected_components(links, directed=False)[0] == 1
-        found[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": whole}
-    return {"graphs": found}
+        outcomes_of[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": whole}
+    return {"graphs": outcomes_of}
 
 
 def assemble_outside(profile: str, records: list[Record]) -> Record:
     """``improvement_percent`` of cost over BRKGA's, geometric means over graphs and seeds, with intervals over graphs:
     of all graphs, of connected ones and of those in parts; and graph by graph ``graph_improvement_percent``."""
-    table, found = outcomes(records), []
+    table, entries = outcomes(records), []
     for objective, here in table.groupby("instance", sort=False):
         mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
         for method in mean.columns.drop("brkga"):
             ratios, runs = mean[method] / mean.brkga, here[here.method == method].groupby("graph").size()
             for name, mine in (("all", ratios), ("connected", ratios[whole]), ("parts", ratios[~whole])):
                 about = {"below": True, "graphs": len(mine), "seeds": int(runs.iloc[0])}
-                found.append(gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about))
+                entries.append(gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about))
             for graph, ratio in ratios.items():
-                found.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
-    return assembled(found + updates_rows(records), valid=table.valid)
+                entries.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
+    return assembled(entries + updates_rows(records), valid=table.valid)

@@ -89,7 +89,7 @@ def effect(method: str, instance: str, config: Record, seed: int) -> Record:
       Graph name -> ``costs``, the ratios to uniform mutants by law and length; ``noise``, the variance of the
       logarithm of the others by length; and whether the graph leaves `ROOM`.
     """
-    found = {}
+    effects = {}
     training = training_of(method, config["objective"])
     for number, name in enumerate(config["graphs"]):
         problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
@@ -102,26 +102,26 @@ def effect(method: str, instance: str, config: Record, seed: int) -> Record:
             for evaluations in config["evaluations"]
         ])  # fmt: skip
         ratios = costs[:, 1 : 1 + len(LAWS)] / costs[:, :1]
-        found[name] = {
+        effects[name] = {
             "costs": dict(zip(LAWS, ratios.T.tolist())),
             "noise": np.log(costs[:, 1 + len(LAWS) :]).var(axis=1, ddof=1).tolist(),
             "room": bool(costs[-1, 0] > ROOM * floor(problem)),
         }
-    return {"graphs": found}
+    return {"graphs": effects}
 
 
 def assemble_effect(profile: str, records: list[Record]) -> Record:
     """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants', a geometric mean
     over the graphs that leave room and the streams; and ``noise_percent`` of laws that say nothing."""
-    found: list[Row] = []
+    entries: list[Row] = []
     for dataset in DATASETS:
         runs = [r["result"]["graphs"] for r in records if r["instance"] == dataset]
-        roomy = [name for name in (runs[0] if runs else ()) if all(each[name]["room"] for each in runs)]
+        roomy = [name for name in (runs[0] if runs else ()) if all(one_run[name]["room"] for one_run in runs)]
         for k, evaluations in enumerate(EVALUATIONS[profile] if roomy else ()):
             more = {"evaluations": evaluations, "graphs": len(roomy)}
             for law in LAWS:
-                ratios = {name: [each[name]["costs"][law][k] for each in runs] for name in roomy}
-                found.append(gap_row(dataset, law, "effect_percent", ratios, **more))
-            variance = np.mean([each[name]["noise"][k] for each in runs for name in roomy])
-            found.append(row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more))
-    return assembled(found)
+                ratios = {name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy}
+                entries.append(gap_row(dataset, law, "effect_percent", ratios, **more))
+            variance = np.mean([one_run[name]["noise"][k] for one_run in runs for name in roomy])
+            entries.append(row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more))
+    return assembled(entries)

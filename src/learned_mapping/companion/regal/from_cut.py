@@ -47,7 +47,7 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
       Graph name -> ``costs`` [lengths, 1 + DRAWS], of the cut's law and the drawn ones over uniform mutants', and
       whether the graph leaves room.
     """
-    found = {}
+    by_graph = {}
     for place, name in enumerate(config["graphs"]):
         problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
         policy = policy_for(problem, config["network"], POLICIES[method])
@@ -58,8 +58,8 @@ def from_cut(method: str, instance: str, config: Record, seed: int) -> Record:
             for evaluations in config["evaluations"]
         ])  # fmt: skip
         room = bool(costs[-1, 0] > ROOM * floor(problem))
-        found[name] = {"costs": (costs[:, 1:] / costs[:, :1]).tolist(), "room": room}
-    return {"graphs": found}
+        by_graph[name] = {"costs": (costs[:, 1:] / costs[:, :1]).tolist(), "room": room}
+    return {"graphs": by_graph}
 
 
 def assemble_from_cut(profile: str, records: list[Record]) -> Record:
@@ -67,7 +67,7 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
     ``over_cut_percent``, the cost of drawn laws over that of the cut's law; ``law_spread_percent``,
     by how much drawn laws truly differ; and ``run_noise_percent``, by how much two runs of one law
     do, as standard deviations. The cut itself has ``effect_percent`` over uniform mutants."""
-    found: list[Row] = []
+    entries: list[Row] = []
     for method in POLICIES:
         groups: dict[str, list[Record]] = {}
         for record in records:
@@ -85,12 +85,12 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
             # A graph's ratios are one, so that intervals are over graphs.
             cut, over = np.transpose([geometric_mean(pairs, axis=0) for pairs in ratios.values()])
             more = {"evaluations": evaluations, "graphs": len(ratios), "training_seeds": len(groups)}
-            found.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
+            entries.append(gap_row(DATASET, method, "over_cut_percent", over, **more))
             if method == "start":
-                found.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
+                entries.append(gap_row(DATASET, "cut", "effect_percent", cut, **more))
             for name, values in zip(("law_spread_percent", "run_noise_percent"), zip(*variances)):
-                found.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))
-    return assembled(found)
+                entries.append(row(DATASET, method, name, 100 * np.sqrt(max(np.mean(values), 0.0)), **more))
+    return assembled(entries)
 
 
 def _variances(costs: np.ndarray) -> tuple[float, float]:

@@ -35,10 +35,10 @@ UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
 
 def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
     """The members of a set of graphs, in order; raises `InputError` where there is no such set."""
-    found = tuple(item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name)
-    if not found:
+    names = tuple(item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name)
+    if not names:
         raise InputError("set", "", f"no set of graphs is named {name!r}")
-    return found
+    return names
 
 
 def graph_of(name: str, member: str, of: str = DISTANCE) -> ComputationGraph:
@@ -58,12 +58,12 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
         return members(kind, UNTOUCHED)
     if kind == "traced":
         return tuple(item.name for item in stored_manifest("regal-graphs").split(split))
-    found, turns = [], Counter()
+    names, turns = [], Counter()
     for i, ops in enumerate(SYNTHETIC_OPS[split]):
         name = f"{_family(i)}-{ops}"
         turns[name] += 1
-        found.append(name if turns[name] == 1 else f"{name}-{turns[name]}")
-    return tuple(found)
+        names.append(name if turns[name] == 1 else f"{name}-{turns[name]}")
+    return tuple(names)
 
 
 def family_of(dataset: str, member: str) -> str:

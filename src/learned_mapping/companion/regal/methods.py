@@ -71,8 +71,8 @@ def _path(method: str, network: str) -> Path:
 def network_named(method: str, name: str) -> dict[str, Any]:
     """What a run with a network says of it: its name, its digest, and its use where validation graphs chose one."""
     path = _path(method, name)
-    found = {"network": name, "weights": _sha256(path)[:DIGEST_LENGTH]}
-    return found | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
+    facts = {"network": name, "weights": _sha256(path)[:DIGEST_LENGTH]}
+    return facts | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
 
 
 _sha256 = kept_while_unchanged(file_sha256)
@@ -85,12 +85,12 @@ def asked(method: str, config: Record) -> str:
 
 def _networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
     """(instance, method) -> the networks that its runs asked."""
-    found: dict[tuple[str, str], set[str]] = {}
+    networks: dict[tuple[str, str], set[str]] = {}
     for record in records:
         network = record.get("config", {}).get("network")
         if network is not None:
-            found.setdefault((record["instance"], record["method"]), set()).add(network)
-    return found
+            networks.setdefault((record["instance"], record["method"]), set()).add(network)
+    return networks
 
 
 def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, int]]:
@@ -100,12 +100,12 @@ def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str,
 
 def updates_rows(records: Iterable[Record]) -> list[Row]:
     """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
-    found = []
+    entries = []
     for (instance, method), networks in _networks_of(records).items():
         if method not in (*CHOSEN, "regal-untrained"):
             updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
-            found.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
-    return found
+            entries.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
+    return entries
 
 
 def training_records(which: str = "reinforce") -> list[Record]:
@@ -114,26 +114,26 @@ def training_records(which: str = "reinforce") -> list[Record]:
     `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
     that see what the paper names alone.
     """
-    folder, found = data_folder() / "training" / "regal", []
+    folder, trainings = data_folder() / "training" / "regal", []
     for dataset in DATASETS:
         for path in sorted(folder.glob(f"{which}-{dataset}-*.json")):
             seed = int(path.stem.rpartition("-")[2])
-            found.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
-    return found
+            trainings.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
+    return trainings
 
 
 def validation_rows(records: list[Record]) -> list[Row]:
     """`regal` over each of `AGAINST` on validation graphs after the training, by dataset:
     ``improvement_percent``, by how much the cost is lower; geometric means over the trainings of a
     dataset, then over its graphs, with an interval over the graphs."""
-    found = []
+    entries = []
     for dataset in DATASETS:
         mine = [record["validation"]["log_ratio_to_brkga"] for record in records if record["dataset"] == dataset]
         for other in AGAINST if mine else ():
-            ratios = np.exp(np.mean([np.subtract(each["regal"], each[other]) for each in mine], axis=0))
+            ratios = np.exp(np.mean([np.subtract(points["regal"], points[other]) for points in mine], axis=0))
             more = {"against": other, "training_seeds": len(mine)}
-            found.append(gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more))
-    return found
+            entries.append(gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more))
+    return entries
 
 
 def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:

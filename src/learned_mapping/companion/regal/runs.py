@@ -43,13 +43,13 @@ def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Re
     """
     method = asked(method, config)
     _compile(method, config.get("objective", "runtime"))
-    found = {}
+    by_graph = {}
     for name, problem in _instances(config):
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
-        found[name] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        by_graph[name] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
         if "limits" in config:
-            found[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
-    return {"graphs": found}
+            by_graph[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
+    return {"graphs": by_graph}
 
 
 def _cost_after(curve: Record, limit: int) -> float:
@@ -60,23 +60,23 @@ def _cost_after(curve: Record, limit: int) -> float:
 def split_seconds(method: str, instance: str, config: Record, seed: int) -> Record:
     """Graph name -> CPU seconds of each of `PARTS` of `method`, ``regal`` with its first network, on ``graphs``;
     the last is the same search with uniform mutants."""
-    found = {}
+    by_graph = {}
     _compile(asked(method, config), config["objective"])
     for name, problem in _instances(config):
-        own, rng, times = policy_for(problem, config["network"]), np.random.default_rng(seed), [time.process_time()]
+        policy, rng, times = policy_for(problem, config["network"]), np.random.default_rng(seed), [time.process_time()]
 
         def note(value, times=times):
             times.append(time.process_time())
             return value
 
         seen = note(features(problem))
-        bins = sample(note(softmax(logits(own.parameters, seen, "gnn", ROUNDS), axis=-1)), 1, rng)[0]
+        bins = sample(note(softmax(logits(policy.parameters, seen, "gnn", ROUNDS), axis=-1)), 1, rng)[0]
         law = law_of(np.asarray(BINS)[bins], in_initial=False)
         note(tables_of(law))
-        for each in (law, None):
-            note(brkga(problem, np.random.default_rng(seed), _budget(config), law=each))
-        found[name] = dict(zip(PARTS, np.diff(times).tolist()))
-    return {"graphs": found}
+        for choice in (law, None):
+            note(brkga(problem, np.random.default_rng(seed), _budget(config), law=choice))
+        by_graph[name] = dict(zip(PARTS, np.diff(times).tolist()))
+    return {"graphs": by_graph}
 
 
 def long_search(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -84,7 +84,7 @@ def long_search(method: str, instance: str, config: Record, seed: int) -> Record
 
     Each gets ``config["evaluations"]``; else as `schedule_graphs`.
     """
-    found = {}
+    by_graph = {}
     for name, problem in _instances(config):
         start, rng = time.process_time(), np.random.default_rng(seed)
         climb = TUNED_LOCAL_SEARCH[problem.objective]
@@ -95,8 +95,8 @@ def long_search(method: str, instance: str, config: Record, seed: int) -> Record
         for origin in (evolved, ruled, None):
             candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
         best = _best(problem, (decode(problem, chromosome) for chromosome in candidates))
-        found[name] = outcome(problem, best, time.process_time() - start)
-    return {"graphs": found}
+        by_graph[name] = outcome(problem, best, time.process_time() - start)
+    return {"graphs": by_graph}
 
 
 def prove(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -104,7 +104,7 @@ def prove(method: str, instance: str, config: Record, seed: int) -> Record:
 
     Adds to each graph the bound, whether the optimum is proven, and the cost it started from.
     """
-    found = {}
+    by_graph = {}
     for name, problem in _instances(config):
         start = time.process_time()
         limit = {"seed": seed, "samples": config["evaluations"], "cpu": True}
@@ -116,8 +116,8 @@ def prove(method: str, instance: str, config: Record, seed: int) -> Record:
         proved = outcome(problem, best, time.process_time() - start)
         # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair above.
         bound = min(solved.bound, proved["cost"])
-        found[name] = proved | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
-    return {"graphs": found}
+        by_graph[name] = proved | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
+    return {"graphs": by_graph}
 
 
 def _best(problem: Instance, schedules: Iterable[Schedule]) -> Schedule:
@@ -146,7 +146,7 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
       Graph name -> what `outcome` says, and whether the schedule keeps the limit; one that does not is no invalid
       schedule, and counts by its share.
     """
-    method, found = asked(method, config), {}
+    method, by_graph = asked(method, config), {}
     for name in config["graphs"]:
         plain = Instance(load_graph("synthetic", name))
         least, most = limits(plain, config["evaluations"])
@@ -157,8 +157,8 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
         schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
         fits = schedule_costs(problem, schedule)["peak_bytes"] <= limit
         about = outcome(problem if fits else plain, schedule, 0.0)
-        found[name] = about | {"fits": fits, "limit_bytes": limit, "over_least": limit / least}
-    return {"graphs": found}
+        by_graph[name] = about | {"fits": fits, "limit_bytes": limit, "over_least": limit / least}
+    return {"graphs": by_graph}
 
 
 def _instances(config: Record) -> Iterable[tuple[str, Instance]]:

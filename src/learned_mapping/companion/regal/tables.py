@@ -113,10 +113,10 @@ def outcomes(records: Iterable[Record]) -> pandas.DataFrame:
 
 def costs_of(table: pandas.DataFrame) -> Costs:
     """The costs among `outcomes`, in the order of the runs."""
-    found: Costs = {}
+    costs: Costs = {}
     for method, graph, cost in zip(table.method, table.graph, table.cost):
-        found.setdefault(method, {}).setdefault(graph, []).append(cost)
-    return found
+        costs.setdefault(method, {}).setdefault(graph, []).append(cost)
+    return costs
 
 
 def mean_costs(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -153,17 +153,17 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
 
 def assemble_table1(profile: str, records: list[Record]) -> Record:
     """Gaps to the best known cost: the least of any method, of the long searches, and of the schedules stored."""
-    found: list[Row] = []
+    entries: list[Row] = []
     for dataset, here in _by_instance(records, DATASETS):
         costs, (kind, objective) = costs_of(here), DATASETS[dataset]
         best = best_known(costs, best_entries(kind, objective))
-        found += _gap_rows(dataset, costs, best, compare=True)
-        found += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
+        entries += _gap_rows(dataset, costs, best, compare=True)
+        entries += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
         for method, graphs in costs.items():
             for graph, values in graphs.items():
                 gap = 100 * (float(geometric_mean(np.array(values) / best[graph])) - 1)
-                found.append(row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values)))
-    return _result(found, records)
+                entries.append(row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values)))
+    return _result(entries, records)
 
 
 def plan_test(profile: str, seeds: int) -> list[Run]:
@@ -187,7 +187,7 @@ def assemble_test(profile: str, records: list[Record]) -> Record:
     ``graph_gap_percent`` of each graph, over its runs.
     """
     by_dataset = outcomes(records).groupby("instance", sort=False)
-    return _result([each for dataset, here in by_dataset for each in _test_rows(dataset, costs_of(here))], records)
+    return _result([entry for dataset, here in by_dataset for entry in _test_rows(dataset, costs_of(here))], records)
 
 
 def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
@@ -201,8 +201,8 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
     families = statistics.drawn_families([family_of(dataset, graph) for graph in best])
     # The mean logarithm of a method's gaps, and the means of what is drawn anew.
     both = {
-        method: (float(np.mean(list(each.values()))), statistics.resampled_means(each, tasks, np.random.default_rng(1)))
-        for method, each in logs.items()
+        method: (float(np.mean(list(log.values()))), statistics.resampled_means(log, tasks, np.random.default_rng(1)))
+        for method, log in logs.items()
     }
     for method, (mean, drawn) in both.items():
         about = {"n": sum(map(len, logs[method].values())), "graphs": len(best)}
@@ -217,9 +217,9 @@ def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
             yield row(dataset, method, "improvement_percent", 100 * improved, **more, **ends, **about)
         if method in NETWORKS and "brkga" in both:
             means = [families @ np.array([np.mean(runs) for runs in logs[m].values()]) for m in (method, "brkga")]
-            own, base = (np.expm1(each / families.sum(axis=1)) for each in means)
+            ours, base = (np.expm1(column / families.sum(axis=1)) for column in means)
             if base.min() > 0:
-                more = {"baseline": "brkga", **_ends(own / base), **about}
+                more = {"baseline": "brkga", **_ends(ours / base), **about}
                 yield row(dataset, method, "family_ratio", gap / np.expm1(both["brkga"][0]), **more)
     if dataset == MEMORY:
         for method in [name for name in ("brkga", *COMPARED) if name in logs]:
@@ -246,16 +246,16 @@ def plan_limit(profile: str, seeds: int) -> list[Run]:
 
 def assemble_limit(profile: str, records: list[Record]) -> Record:
     """``feasible_percent``, of runs that keep the limit; ``gap_percent`` of those, to the best known of them."""
-    table, found = outcomes(records), list[Row]()
+    table, entries = outcomes(records), list[Row]()
     kept = table[table.fits.astype(bool)]
     best, keeping = kept.groupby("graph").cost.min().to_dict(), costs_of(kept.sort_values("graph", kind="stable"))
     for method, runs in table.groupby("method", sort=False):
         more = {"graphs": runs.graph.nunique()}
-        share = {graph: (100.0 * each.fits.astype(float)).tolist() for graph, each in runs.groupby("graph")}
-        found.append(summary_row(LIMITED_DATASET, method, "feasible_percent", share, statistic=np.mean, **more))
+        share = {graph: (100.0 * group.fits.astype(float)).tolist() for graph, group in runs.groupby("graph")}
+        entries.append(summary_row(LIMITED_DATASET, method, "feasible_percent", share, statistic=np.mean, **more))
         if method in keeping:
-            found += _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
-    return _result(found, records)
+            entries += _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
+    return _result(entries, records)
 
 
 def _by_instance(records: Iterable[Record], instances: Iterable[str]) -> list[tuple[str, pandas.DataFrame]]:
@@ -276,12 +276,12 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
 def assemble_time(profile: str, records: list[Record]) -> Record:
     """CPU seconds per graph, compilation apart: per size, and the mean over traced test graphs."""
     (_, sizes), (_, traced), (_, split) = _by_instance(records, ("layered", "traced-runtime", "split"))
-    found = [
+    entries = [
         _spread_row(f"{ops} ops", method, "seconds_by_size", runs.seconds.tolist(), ops=int(ops))
         for (method, ops), runs in sizes.groupby(["method", "graph"], sort=False)
     ]
-    found += [_spread_row("traced graphs", part, "part_seconds", split[part].tolist()) for part in PARTS if len(split)]
-    return _result(found + _seconds_rows("traced-runtime", traced), [r for r in records if r["instance"] != "split"])
+    entries += [_spread_row("traced graphs", p, "part_seconds", split[p].tolist()) for p in PARTS if len(split)]
+    return _result(entries + _seconds_rows("traced-runtime", traced), [r for r in records if r["instance"] != "split"])
 
 
 def _exact_sets(profile: str) -> dict[str, tuple[str, str]]:
@@ -300,16 +300,16 @@ def plan_exact(profile: str, seeds: int) -> list[Run]:
 
 def assemble_exact(profile: str, records: list[Record]) -> Record:
     """Gaps to CP-SAT's cost, which is the optimum where it says so; only such graphs count."""
-    found: list[Row] = []
+    entries: list[Row] = []
     for instance, here in _by_instance(records, _exact_sets(profile)):
         solved = here[here.method == "cp-sat"].drop_duplicates("graph")
         optimal = solved[solved.optimal.astype(bool)]
-        found += _proof_rows(instance, here)
+        entries += _proof_rows(instance, here)
         if len(optimal):
             optimum = dict(zip(optimal.graph, optimal.cost))
-            found += _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
-        found += _seconds_rows(instance, here)
-    return _result(found, records)
+            entries += _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
+        entries += _seconds_rows(instance, here)
+    return _result(entries, records)
 
 
 def _gap_rows(
@@ -319,25 +319,25 @@ def _gap_rows(
 
     With `compare` also the probability that a run beats BRKGA's on the same graph.
     """
-    found = []
+    entries = []
     for method, known in costs.items():
         ratios = {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
-        found.append(gap_row(instance, method, "gap_percent", ratios, **more))
+        entries.append(gap_row(instance, method, "gap_percent", ratios, **more))
         if compare and method not in ("brkga", "long-search"):
             ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
-            found.append(row(instance, method, "beats_brkga", statistics.probability_of_improvement(ours, theirs)))
-    return found
+            entries.append(row(instance, method, "beats_brkga", statistics.probability_of_improvement(ours, theirs)))
+    return entries
 
 
 def _seconds_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     """Mean CPU seconds per graph, one value per seed."""
-    found = []
+    entries = []
     for method, runs in table.groupby("method", sort=False):
         turn = runs.groupby("graph").cumcount()
         whole = runs.groupby("graph").size().min()
-        values = [float(np.mean(each.seconds.to_numpy())) for _, each in runs[turn < whole].groupby(turn)]
-        found.append(_spread_row(instance, method, "seconds", values))
-    return found
+        values = [float(np.mean(turn_runs.seconds.to_numpy())) for _, turn_runs in runs[turn < whole].groupby(turn)]
+        entries.append(_spread_row(instance, method, "seconds", values))
+    return entries
 
 
 def _spread_row(instance: str, method: str, metric: str, values: list[float], **more: Any) -> Row:
@@ -351,19 +351,19 @@ def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     if solved.empty:
         return []
     optimal = solved.optimal.astype(bool)
-    found = [row(instance, "cp-sat", "proved_percent", 100 * int(optimal.sum()) / len(solved), n=len(solved))]
+    entries = [row(instance, "cp-sat", "proved_percent", 100 * int(optimal.sum()) / len(solved), n=len(solved))]
     gaps = [100 * (1 - bound / cost) for bound, cost in zip(solved.bound[~optimal], solved.cost[~optimal])]
-    return found + ([row(instance, "cp-sat", "open_bound_percent", np.mean(gaps), n=len(gaps))] if gaps else [])
+    return entries + ([row(instance, "cp-sat", "open_bound_percent", np.mean(gaps), n=len(gaps))] if gaps else [])
 
 
-def _result(found: list[Row], records: list[Record]) -> Record:
+def _result(entries: list[Row], records: list[Record]) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
     trained = training_seeds(records)
-    found = [
-        each | trained.get((each.get("dataset", each["instance"].partition("/")[0]), each["method"]), {})
-        for each in found
+    entries = [
+        entry | trained.get((entry.get("dataset", entry["instance"].partition("/")[0]), entry["method"]), {})
+        for entry in entries
     ]
-    return assembled(found + updates_rows(records), valid=outcomes(records).valid)
+    return assembled(entries + updates_rows(records), valid=outcomes(records).valid)
 
 
 def assemble_fig1(profile: str, records: list[Record]) -> Record:
@@ -373,24 +373,24 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     for module, arrays in policy.parameters.items():
         name = module.split("/")[0]
         counts[name] = counts.get(name, 0) + sum(int(np.asarray(a).size) for a in arrays.values())
-    found = [row(name, "network", "parameters", count, n=1) for name, count in counts.items()]
-    return assembled([*found, row("rounds", "network", "rounds", ROUNDS, n=1)])
+    entries = [row(name, "network", "parameters", count, n=1) for name, count in counts.items()]
+    return assembled([*entries, row("rounds", "network", "rounds", ROUNDS, n=1)])
 
 
 def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
     """By how much less memory each untouched graph needs than with BRKGA, in percent; from the rows of `regal.test`."""
     table = results.load("regal.test", profile)
-    found = [each for each in results.select(table, instance=MEMORY, metric="updates") if each["method"] in COMPARED]
-    about = {each["method"]: each["training_seeds"] for each in found}
+    entries = [r for r in results.select(table, instance=MEMORY, metric="updates") if r["method"] in COMPARED]
+    about = {entry["method"]: entry["training_seeds"] for entry in entries}
     rows = results.select(table, metric="graph_gap_percent")
-    gaps = {(each["method"], each["instance"].partition("/")[2]): each for each in rows}
+    gaps = {(entry["method"], entry["instance"].partition("/")[2]): entry for entry in rows}
     for (method, graph), ours in gaps.items():
         if method in COMPARED:
             base = gaps["brkga", graph]
             less = 100 * (1 - (1 + ours["value"] / 100) / (1 + base["value"] / 100))
             more = {"training_seeds": about[method]} if method in about else {}
-            found.append(row(graph, method, "improvement_percent", less, n=ours["n"], **more))
-    return from_part(table, found)
+            entries.append(row(graph, method, "improvement_percent", less, n=ours["n"], **more))
+    return from_part(table, entries)
 
 
 def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
@@ -409,7 +409,7 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
     """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
-    found, trained = [], training_seeds(records)
+    entries, trained = [], training_seeds(records)
     for dataset, here in _by_instance(records, LIMIT_DATASETS):
         plain = here[here.method == "brkga"].groupby("graph").costs
         base = {graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain}
@@ -417,7 +417,7 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
             more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
             for k, limit in enumerate(LIMITS[profile]):
                 by_graph = runs.groupby("graph", sort=False).costs
-                ratios = {graph: [costs[k] / base[graph] for costs in each] for graph, each in by_graph}
-                found.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
-        found += [each | {"dataset": dataset} for each in updates_rows(r for r in records if r["instance"] == dataset)]
-    return assembled(found, valid=outcomes(records).valid)
+                ratios = {graph: [costs[k] / base[graph] for costs in entry] for graph, entry in by_graph}
+                entries.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
+        entries += [r | {"dataset": dataset} for r in updates_rows(r for r in records if r["instance"] == dataset)]
+    return assembled(entries, valid=outcomes(records).valid)

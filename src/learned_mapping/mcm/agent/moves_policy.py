@@ -1,7 +1,7 @@
 """The policy about a partition y(0): for every op a distribution over y_i(0) - 1, y_i(0) and y_i(0) + 1.
 
 The same GraphSAGE, PPO and solver as `network`; what differs is ours. Logits are read relative to y(0), so that the
-network, which all ops and chips share, says "one further" without knowing where an op is. It is told of the chips'
+network, which all ops and chips share, says "one further" without knowing where an op is. It is told the chips'
 latencies under y(0), as the model has them, and only those moves are offered that keep the rules while all other ops
 stay: the solver's domain of the op with all others set. The prior has about `AgentConfig.moved` ops move at first.
 """
@@ -22,24 +22,24 @@ from learned_mapping.mcm.agent.network import MASKED, Credits, graph_sage
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.searches.moves import single_moves
 
-TOLD = 15
+OP_FEATURES = 15
 """Numbers per op that tell of y(0)."""
 MOST_MOVED = 0.5
 """The prior has at most this share of the moves made."""
 
 
-class Begun(NamedTuple):
+class StartState(NamedTuple):
     """B partitions that samples begin at, of n padded ops."""
 
     partition: np.ndarray  # [B, N] int32, y(0).
-    told: np.ndarray  # [B, n, TOLD] float32.
+    features: np.ndarray  # [B, n, OP_FEATURES] float32.
     prior: np.ndarray  # [B, n, 3] float32, added to the logits: the prior's logarithm, or `MASKED` where no move is.
 
 
 class Moved(NamedTuple):
     """B samples."""
 
-    begun: Begun
+    start: StartState
     side: Any  # [B, n] int32, 0 to 2: a chip lower, the same, a chip higher.
     logs: Any  # [B, n, 3] log-probabilities of the three.
 
@@ -52,86 +52,86 @@ class MovesPolicy:
         self._network = hk.without_apply_rng(hk.transform(self._forward))
         self.act = jax.jit(self._act)
 
-    def _forward(self, graph: GraphFeatures, told: jax.Array) -> jax.Array:
+    def _forward(self, graph: GraphFeatures, state: jax.Array) -> jax.Array:
         """[B, n, 3] logits."""
         h, width = graph_sage(graph, self.config), self.config.width
-        x = hk.Linear(width, name="policy_0")(h) + hk.Linear(width, False, name="policy_state")(told)
+        x = hk.Linear(width, name="policy_0")(h) + hk.Linear(width, False, name="policy_state")(state)
         x = jax.nn.relu(hk.Linear(width, name="policy_1")(jax.nn.relu(x)))
         return hk.Linear(3, name="policy_out")(x)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
         """Fresh parameters; the last layer starts at 0, so that the first distribution is the prior."""
-        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), EIGHT_OPS, jnp.zeros((1, 8, TOLD)))
+        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), EIGHT_OPS, jnp.zeros((1, 8, OP_FEATURES)))
         return draw_parameters(shapes, rng, zero=("policy_out",))
 
     def context(self, env: PartitionEnv) -> GraphFeatures:
         """What the compiled functions know of a graph on a package."""
         return env.features
 
-    def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> Begun:
+    def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> StartState:
         """Partitions of the environment's start, and what the policy is told of them."""
         partitions = env.start.draw(rng, self.config.rollouts, best)
         size = len(env.features.ops)
-        told = np.zeros((len(partitions), size, TOLD), np.float32)
+        state = np.zeros((len(partitions), size, OP_FEATURES), np.float32)
         prior = np.full((len(partitions), size, 3), MASKED, np.float32)
         prior[..., 1] = 0.0
         for row, y in enumerate(partitions):
             latencies = env.model.latencies(y)
             _, allowed = single_moves(env.moves, y, latencies)
-            told[row, : env.num_ops] = _told(env, y, latencies, allowed)
+            state[row, : env.num_ops] = _op_features(env, y, latencies, allowed)
             moves = max(int(allowed.sum()) - len(y), 1)
             pull = np.log(max(moves / min(self.config.moved, MOST_MOVED * moves), 1.0))
             prior[row, : env.num_ops, ::2] = np.where(allowed[:, ::2], -pull, MASKED)
-        return Begun(partitions, told, prior)
+        return StartState(partitions, state, prior)
 
-    def _act(self, parameters: Any, context: GraphFeatures, begun: Begun, key: jax.Array) -> Moved:
+    def _act(self, parameters: Any, context: GraphFeatures, start: StartState, key: jax.Array) -> Moved:
         """A sample for each of the partitions of `begin`."""
-        logs = jax.nn.log_softmax(self._network.apply(parameters, context, begun.told) + begun.prior)
-        return Moved(begun, jax.random.categorical(key, logs).astype(jnp.int32), logs)
+        logs = jax.nn.log_softmax(self._network.apply(parameters, context, start.features) + start.prior)
+        return Moved(start, jax.random.categorical(key, logs).astype(jnp.int32), logs)
 
     def choice(self, env: PartitionEnv, sampled: Moved) -> np.ndarray:
         """[B, N] int32 candidates."""
-        moved = np.asarray(sampled.begun.partition) + SIDES[np.asarray(sampled.side)[:, : env.num_ops]]
+        moved = np.asarray(sampled.start.partition) + SIDES[np.asarray(sampled.side)[:, : env.num_ops]]
         return np.clip(moved, 0, env.chips - 1).astype(np.int32)
 
     def credits(
-        self, env: PartitionEnv, sampled: Moved, found: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
+        self, env: PartitionEnv, sampled: Moved, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
     ) -> Credits:
         """What is learned from samples that were repaired to partitions; arguments as in `ChipPolicy.credits`.
 
         The gains of moves from y' count for the chips that y(0) has beside it; the sample's advantage does not.
         """
-        batch, size = len(found), len(env.features.ops)
+        batch, size = len(partitions), len(env.features.ops)
         gains, possible = np.zeros((batch, env.num_ops, 3)), np.zeros((batch, env.num_ops, 3), bool)
         for row in np.flatnonzero(latencies.any(axis=1)):
-            gain, allowed = single_moves(env.moves, found[row], latencies[row])
-            apart = found[row] - np.asarray(sampled.begun.partition[row])
+            gain, allowed = single_moves(env.moves, partitions[row], latencies[row])
+            apart = partitions[row] - np.asarray(sampled.start.partition[row])
             for side in range(3):
                 place = apart + side  # relative to y(0)
                 ops = np.flatnonzero((place >= 0) & (place <= 2) & allowed[:, side])
                 gains[row, ops, place[ops]] = np.tanh(gain[ops, side] / SHARP)
                 possible[row, ops, place[ops]] = True
         probabilities = np.exp(np.asarray(sampled.logs, np.float64))[:, : env.num_ops]
-        told = spread(gains, possible, probabilities, 1.0)
+        parts = spread(gains, possible, probabilities, 1.0)
         room = [(0, 0), (0, size - env.num_ops), (0, 0)]
         alternatives = np.broadcast_to(np.arange(3, dtype=np.int32), (batch, size, 3))
-        state = np.asarray(sampled.begun.told), np.asarray(sampled.begun.prior)
-        return Credits(state, alternatives, *(np.pad(part, room) for part in told))
+        state = np.asarray(sampled.start.features), np.asarray(sampled.start.prior)
+        return Credits(state, alternatives, *(np.pad(part, room) for part in parts))
 
     @partial(jax.jit, static_argnums=0)
     def log_probabilities(self, parameters: Any, context: GraphFeatures, state: tuple[jax.Array, jax.Array]):
-        """([B, n, 3] log-probabilities given what is told of y(0) and the prior, [] mean entropy of an op, [] 0)."""
-        told, prior = state
-        logs = jax.nn.log_softmax(self._network.apply(parameters, context, told) + prior)
+        """([B, n, 3] log-probabilities given the features of y(0) and the prior, [] mean entropy of an op, [] 0)."""
+        features, prior = state
+        logs = jax.nn.log_softmax(self._network.apply(parameters, context, features) + prior)
         entropy = -(jnp.exp(logs) * jnp.maximum(logs, MASKED)).sum(-1)
         return logs, (entropy * context.mask / context.mask.sum()).sum(-1).mean(), jnp.zeros(())
 
 
-def _told(env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """[N, TOLD] of each op: its chip's place; the mean step to its producers and to its consumers; whether it may go a
-    chip lower, higher; over the busiest chip's latency its own time, its chip's, the next lower one's and the next
-    higher one's; how far its chip is above both without it; the excess of work before its chip and up to it, in even
-    shares; an even share over the busiest; 1."""
+def _op_features(env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """[N, OP_FEATURES] of each op: its chip's place; the mean step to its producers and to its consumers; whether it
+    may go a chip lower, higher; over the busiest chip's latency its own time, its chip's, the next lower one's and the
+    next higher one's; how far its chip is above both without it; the excess of work before its chip and up to it, in
+    even shares; an even share over the busiest; 1."""
     n, edges, chips = len(y), env.graph.op_edges, env.chips
     step = (y[edges[:, 1]] - y[edges[:, 0]]).astype(float)
     means = [
@@ -140,11 +140,11 @@ def _told(env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.n
     share = max(env.model.op_seconds.sum() / chips, 1e-300)
     busiest = max(float(latencies.max()), 1e-300)
     around = np.concatenate([[0.0], latencies, [0.0]]) / busiest
-    own, below, here, above = env.model.op_seconds / busiest, around[y], around[y + 1], around[y + 2]
+    op_share, below, here, above = env.model.op_seconds / busiest, around[y], around[y + 1], around[y + 2]
     excess = np.concatenate([[0.0], np.cumsum((latencies - latencies.mean()) / share)])
     columns = [
-        y / max(chips - 1, 1), *means, allowed[:, 0], allowed[:, 2], own, here, below, above,
-        4.0 * np.tanh(2.0 * (here - below - own)), 4.0 * np.tanh(2.0 * (here - above - own)),
+        y / max(chips - 1, 1), *means, allowed[:, 0], allowed[:, 2], op_share, here, below, above,
+        4.0 * np.tanh(2.0 * (here - below - op_share)), 4.0 * np.tanh(2.0 * (here - above - op_share)),
         np.tanh(excess[y]), np.tanh(excess[y + 1]), np.full(n, share / busiest), np.ones(n),
     ]  # fmt: skip
     return np.stack(columns, axis=1)

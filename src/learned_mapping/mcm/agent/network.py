@@ -72,8 +72,8 @@ def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
     load = jax.ops.segment_sum(seconds, chip, num_segments=n)  # chips in use are fewer than ops
     busiest = jnp.maximum(load.max(), 1e-6)
     beside = [load[jnp.clip(chip + move, 0, graph.chips.astype(int) - 1)] / busiest for move in (-1, 0, 1)]
-    told = [at / last, before, behind, *gaps, jnp.log1p(load[chip]), *beside, jnp.ones(n)]
-    return jnp.stack(told, axis=-1) * known[:, None]
+    columns = [at / last, before, behind, *gaps, jnp.log1p(load[chip]), *beside, jnp.ones(n)]
+    return jnp.stack(columns, axis=-1) * known[:, None]
 
 
 def chip_logits(
@@ -189,7 +189,7 @@ class ChipPolicy:
         return np.exp(np.asarray(sampled.logs, np.float64)[:, : env.num_ops, : env.chips])
 
     def credits(
-        self, env: PartitionEnv, sampled: Sampled, found: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
+        self, env: PartitionEnv, sampled: Sampled, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
     ) -> Credits:
         """What is learned from samples that were repaired to partitions.
 
@@ -201,25 +201,25 @@ class ChipPolicy:
         chosen = np.array(sampled.chosen)
         batch, steps, n = chosen.shape
         if self.config.credit != CANDIDATE:
-            chosen[:, -1, : env.num_ops] = found
+            chosen[:, -1, : env.num_ops] = partitions
         shares = np.tile(env.features.mask / (env.features.mask.sum() * steps), steps)
         weight = np.broadcast_to(shares, (batch, steps * n)).astype(np.float32)
         whole = np.broadcast_to(advantage[:, None], weight.shape)
         parts = [(chosen.reshape(batch, -1, 1), whole[..., None], weight[..., None])]
         if self.config.credit == FLOW:
-            parts.append(self._flow(env, sampled, found, latencies, steps * n))
+            parts.append(self._flow(env, sampled, partitions, latencies, steps * n))
         return Credits(np.array(sampled.previous), *(np.concatenate(columns, axis=-1) for columns in zip(*parts)))
 
-    def _flow(self, env, sampled, found, latencies, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _flow(self, env, sampled, partitions, latencies, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Alternatives, advantages and weights of the flow credit, of the last assignment; [B, count, 3] each."""
-        gains, possible = flow_gains(env.model.op_seconds, found, latencies)
-        beside = np.clip(found[..., None] + SIDES, 0, env.chips - 1)
+        gains, possible = flow_gains(env.model.op_seconds, partitions, latencies)
+        beside = np.clip(partitions[..., None] + SIDES, 0, env.chips - 1)
         logs = np.asarray(sampled.logs, np.float64)[:, : env.num_ops]
         probabilities = np.exp(np.take_along_axis(logs, beside, axis=2))
-        told = beside.astype(np.int32), *spread(gains, possible, probabilities, self.config.op_weight)
+        parts = beside.astype(np.int32), *spread(gains, possible, probabilities, self.config.op_weight)
         first = count - len(env.features.ops)
         room = [(0, 0), (first, count - first - env.num_ops), (0, 0)]
-        return tuple(np.pad(part, room) for part in told)
+        return tuple(np.pad(part, room) for part in parts)
 
     @partial(jax.jit, static_argnums=0)
     def log_probabilities(self, parameters: Any, context: ChipContext, previous: jax.Array):

@@ -148,7 +148,7 @@ def new_key(rng: np.random.Generator) -> jax.Array:
 class Batch(NamedTuple):
     """B samples of a policy, repaired and judged."""
 
-    found: np.ndarray  # [B, N] int32 valid partitions.
+    partitions: np.ndarray  # [B, N] int32 valid partitions.
     throughput: np.ndarray  # [B] results per second, 0 where one cannot run.
     latencies: np.ndarray  # [B, C] seconds of each chip.
     sampled: Any  # As the policy's `credits` takes it.
@@ -181,7 +181,7 @@ def learn(
     task for the embeddings rather than a help against variance.
     """
     rewards = batch.throughput / env.unit
-    credits = policy.credits(env, batch.sampled, batch.found, batch.latencies, advantages(rewards))
+    credits = policy.credits(env, batch.sampled, batch.partitions, batch.latencies, advantages(rewards))
     target = jnp.log1p(jnp.asarray(rewards, jnp.float32))
     learned, measured = update(policy, learned, context, credits, target, new_key(rng))
     return learned, {name: float(number) for name, number in measured.items()}
@@ -193,8 +193,8 @@ def _compile(policy: Policy, learned: Learned, context: ChipContext, env: Partit
     sampled = jax.block_until_ready(policy.act(learned.parameters, context, policy.begin(env, rng), key))
     if learning:
         count, shape = policy.config.rollouts, (policy.config.rollouts, env.chips)
-        found = np.zeros((count, env.num_ops), np.int32)
-        learn(policy, learned, context, env, Batch(found, np.ones(count), np.ones(shape), sampled), rng)
+        partitions = np.zeros((count, env.num_ops), np.int32)
+        learn(policy, learned, context, env, Batch(partitions, np.ones(count), np.ones(shape), sampled), rng)
 
 
 def run(
@@ -226,7 +226,7 @@ def run(
     while not budget.samples or not budget.spent():
         known = best if best.any() else None
         batch = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples, known)
-        for assignment, value in zip(batch.found, batch.throughput):
+        for assignment, value in zip(batch.partitions, batch.throughput):
             if budget.record(value):
                 best = assignment.copy()
         if learning and not budget.spent():
@@ -268,7 +268,7 @@ def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rand
     arrays, header = read_checkpoint(budget.checkpoint)
     if header.get("kind") != "mcm-run" or header.get("run") != run:
         raise InputError(budget.checkpoint, "run", "is a checkpoint of another run")
-    found = unflatten(learned, arrays, "learned", budget.checkpoint)
+    restored = unflatten(learned, arrays, "learned", budget.checkpoint)
     try:
         assert arrays["best"].shape == best.shape and arrays["best"].dtype == best.dtype
         rng.bit_generator.state = header["random"]
@@ -277,7 +277,7 @@ def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rand
         budget.spent_before(float(header["seconds"]))
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         raise InputError(budget.checkpoint, "header", f"is damaged ({type(error).__name__})") from None
-    return found, arrays["best"]
+    return restored, arrays["best"]
 
 
 def reward_of(assignment: np.ndarray, env: PartitionEnv, kind: str) -> tuple[float, bool]:
@@ -311,17 +311,17 @@ def learn_unsolved(
     drawn, valid, first, best, broken = 0, 0, None, 0.0, []
     while drawn < samples:
         sampled = policy.act(learned.parameters, context, policy.begin(env, rng), new_key(rng))
-        found = np.asarray(sampled.chosen)[:, -1, : env.num_ops]
-        rewards = np.zeros(len(found))
-        for i, assignment in enumerate(found):
+        wishes = np.asarray(sampled.chosen)[:, -1, : env.num_ops]
+        rewards = np.zeros(len(wishes))
+        for i, assignment in enumerate(wishes):
             rewards[i], fine = reward_of(assignment, env, reward)
             if fine:
                 valid, first = valid + 1, drawn + i + 1 if first is None else first
                 best = max(best, env.model.throughput(assignment))
-        drawn += len(found)
-        step = found[:, edges[:, 1]] - found[:, edges[:, 0]]
+        drawn += len(wishes)
+        step = wishes[:, edges[:, 1]] - wishes[:, edges[:, 0]]
         broken.append(float(np.mean((step < 0) | (step > 1))))
-        unknown = np.zeros((len(found), env.chips))
-        learned, _ = learn(policy, learned, context, env, Batch(found, rewards * env.unit, unknown, sampled), rng)
+        unknown = np.zeros((len(wishes), env.chips))
+        learned, _ = learn(policy, learned, context, env, Batch(wishes, rewards * env.unit, unknown, sampled), rng)
     ends = {"broken_first": broken[0], "broken_last": broken[-1]}
     return {"samples": drawn, "valid": valid, "first_valid": first, "best": best, **ends}

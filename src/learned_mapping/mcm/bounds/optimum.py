@@ -67,7 +67,7 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
     too_many = TooManyIdealsError(f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum")
     num_steps = 0
     before, behind, required_by = _masks(graph)
-    made, used = graph.op_outputs, graph.op_inputs
+    outputs, used = graph.op_outputs, graph.op_inputs
     carried = _carried(model)
     tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
     index = {0: 0}
@@ -88,7 +88,7 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
                 index[larger] = len(members)
                 members.append(larger)
                 seconds.append(seconds[k] + model.op_seconds[u])
-                cut = cuts[k] + sum(carried[t] for t in made[u] if tensor_users[t])
+                cut = cuts[k] + sum(carried[t] for t in outputs[u] if tensor_users[t])
                 cut -= sum(carried[t] for t in used[u] if not tensor_users[t] & ~larger)
                 cuts.append(cut)
                 required_masks.append(required_masks[k] | required_by[u] | 1 << u)
@@ -144,10 +144,10 @@ def bisection(
         chain = _chain(ideals, model.package.chips, target, stop)
         if chain is STOPPED:
             break
-        found = best if chain is None else _assignment(ideals, chain, model.graph.num_ops)
-        faster = model.runtime(found)
+        assignment = best if chain is None else _assignment(ideals, chain, model.graph.num_ops)
+        faster = model.runtime(assignment)
         if faster < high:
-            best, high = found, faster
+            best, high = assignment, faster
         else:
             low = target
         last = high * (1 - TOLERANCE)
@@ -163,7 +163,7 @@ def _carried(model: ChipModel) -> Sequence[Any]:
     seconds = model.tensor_seconds
     rounding = seconds.max(initial=0.0) * len(seconds) * np.finfo(np.float64).eps
     unseen = rounding < 1e-3 * TOLERANCE * lower_bound(model)
-    return seconds if unseen else [Fraction(each) for each in seconds.tolist()]
+    return seconds if unseen else [Fraction(value) for value in seconds.tolist()]
 
 
 def _masks(graph: ComputationGraph):

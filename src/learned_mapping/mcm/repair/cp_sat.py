@@ -38,9 +38,9 @@ class CpSatSolver(ConstraintSolver):
         super().__init__(graph.num_ops, graph.op_edges, chips, strength)
 
     def get_domain(self, op: int) -> list[int]:
-        found = super().get_domain(op)
-        self._domains[op] = set(found)  # what is impossible stays so while the decisions stand
-        return found
+        domain = super().get_domain(op)
+        self._domains[op] = set(domain)  # what is impossible stays so while the decisions stand
+        return domain
 
     def _propagate(self, domains: list[set[int]]) -> bool:
         """Whether some valid partition takes every chip from its op's domain."""
@@ -68,10 +68,10 @@ def nearest_partition(
     """([N] int32 a valid partition that changes the fewest ops of `candidate` [N], whether that is proven)."""
     rules = Rules(graph, chips, strength)
     rules.model.maximize(sum(rules.on[op][chip] for op, chip in enumerate(np.asarray(candidate).tolist())))
-    found = rules.solve(NEAREST_EFFORT, None, 0)
-    if found.assignment is None:
+    outcome = rules.solve(NEAREST_EFFORT, None, 0)
+    if outcome.assignment is None:
         raise InputError("repair", "cp-sat", "found no partition within its limit")
-    return found.assignment, found.optimal
+    return outcome.assignment, outcome.optimal
 
 
 def cp_sat_batch(
@@ -92,8 +92,8 @@ def cp_sat_batch(
     y = None if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
     p = np.ones((1, n, chips)) if weights is None else np.asarray(weights, np.float64).reshape(-1, n, chips)
     size = (len(p) if y is None else len(y)) if count is None else count
-    found = np.empty((size, n), np.int32)
-    for i, row in enumerate(found):
+    partitions = np.empty((size, n), np.int32)
+    for i, row in enumerate(partitions):
         if mode == "nearest":
             row[:] = nearest_partition(graph, chips, y[i % len(y)], strength)[0]
             continue
@@ -103,9 +103,9 @@ def cp_sat_batch(
             row[:] = sample_repair(solver, turns, p[i % len(p)], rng)
         else:
             row[:] = fix_repair(solver, turns, y[i % len(y)], rng)
-    return found
+    return partitions
 
 
-def nearest_batch(graph: ComputationGraph, chips: int, *, mode: str, **given: Any) -> np.ndarray:
+def nearest_batch(graph: ComputationGraph, chips: int, *, mode: str, **options: Any) -> np.ndarray:
     """`cp_sat_batch` that repairs candidates to the nearest valid partition where the mode is ``fix``."""
-    return cp_sat_batch(graph, chips, mode="nearest" if mode == "fix" else mode, **given)
+    return cp_sat_batch(graph, chips, mode="nearest" if mode == "fix" else mode, **options)

@@ -99,8 +99,8 @@ def repair_batch(
         raise InputError("candidates", "", f"{y.shape[1]} chips for {n} ops")
     size = max(len(y), len(p), 1) if count is None else count
     out = np.empty((size, n), np.int32)
-    given = np.zeros(0, np.int32) if order is None else np.asarray(order, np.int32)
-    repair_many(arrays, chips, MODES[mode], y, p, given, rng, out)
+    fixed_order = np.zeros(0, np.int32) if order is None else np.asarray(order, np.int32)
+    repair_many(arrays, chips, MODES[mode], y, p, fixed_order, rng, out)
     return out
 
 
@@ -141,7 +141,7 @@ def _reversed(lists: Lists) -> Lists:
 def _links(same: Lists, onward: Lists) -> Links:
     n = len(same)
     rows = [list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)]
-    more = [row for own in rows for row in own[1:]]
-    offsets = n + np.cumsum([0] + [len(own) - 1 for own in rows])
-    table = np.array([own[0] for own in rows] + more, np.uint32)
+    more = [row for links in rows for row in links[1:]]
+    offsets = n + np.cumsum([0] + [len(links) - 1 for links in rows])
+    table = np.array([links[0] for links in rows] + more, np.uint32)
     return Links(offsets.astype(np.uint32), *np.ascontiguousarray(table.T))

@@ -180,7 +180,7 @@ def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
 
 
 @njit(cache=True)
-def repair_many(arrays, chips, mode, candidates, weights, given, rng, out):
+def repair_many(arrays, chips, mode, candidates, weights, order, rng, out):
     """Repairs `len(out)` partitions.
 
     Args:
@@ -195,9 +195,9 @@ def repair_many(arrays, chips, mode, candidates, weights, given, rng, out):
     )  # fmt: skip
     for b in range(len(out)):
         candidate = candidates[b % len(candidates)] if len(candidates) > 0 else np.empty(0, np.int32)
-        own = weights[b % len(weights)] if len(weights) > 0 else np.empty((0, 0))
-        if len(given) > 0:
-            work.order[:] = given
+        row_weights = weights[b % len(weights)] if len(weights) > 0 else np.empty((0, 0))
+        if len(order) > 0:
+            work.order[:] = order
         else:
             shuffle(work.order, rng)
-        chain_repair(arrays, chips, mode, candidate, own, rng, out[b], work)
+        chain_repair(arrays, chips, mode, candidate, row_weights, rng, out[b], work)

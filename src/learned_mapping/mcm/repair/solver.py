@@ -29,8 +29,8 @@ class ConstraintSolver:
         self._edges = [(int(u), int(v)) for u, v in op_edges]
         self._array = np.asarray(op_edges, np.int32).reshape(-1, 2)
         self._chips = chips
-        given = [-1] * num_ops if fixed is None else fixed.tolist()
-        self._domains = [set(range(chips)) if chip < 0 else {chip} for chip in given]
+        chip_of = [-1] * num_ops if fixed is None else fixed.tolist()
+        self._domains = [set(range(chips)) if chip < 0 else {chip} for chip in chip_of]
         self._trail: list[tuple[int, set[int], list[set[int]]]] = []
         targets = {v for _, v in self._edges}
         self._sources = [u for u in range(num_ops) if u not in targets]

@@ -113,8 +113,8 @@ class Rules:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
         chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
-        found = np.array(chosen, np.int32)
-        return CpSatOutcome(found, solver.objective_value, solver.best_objective_bound, status == cp_model.OPTIMAL)
+        assignment = np.array(chosen, np.int32)
+        return CpSatOutcome(assignment, solver.objective_value, solver.best_objective_bound, status == cp_model.OPTIMAL)
 
 
 COARSE = 1000.0
@@ -156,9 +156,9 @@ def fastest_partition(
         left = max(deadline - time.perf_counter(), 0.1)
         if left < PRESOLVE_SHARE * (seconds - left):
             return CpSatOutcome(None, 0.0, 0.0, False)
-    found = rules.solve(effort, left, seed)
+    outcome = rules.solve(effort, left, seed)
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
-    return found._replace(value=found.value * unit, bound=max(found.bound - rounded, 0.0) * unit)
+    return outcome._replace(value=outcome.value * unit, bound=max(outcome.bound - rounded, 0.0) * unit)
 
 
 def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:

@@ -31,15 +31,15 @@ def weight_sources(graph: ComputationGraph) -> np.ndarray:
     """
     reads = np.zeros(graph.num_ops, bool)
     reads[graph.edge_consumer] = True
-    made = np.bincount(graph.tensor_producer, minlength=graph.num_ops)
+    outputs = np.bincount(graph.tensor_producer, minlength=graph.num_ops)
     kept = graph.tensor_is_output | (np.diff(graph.consumer_offsets) == 0)
     kinds = [kind.lower() for kind in graph.op_kinds]
     idle = np.zeros(graph.num_ops, bool) if graph.op_seconds is None else graph.op_seconds == 0
     named = np.array([kind in WEIGHT_KINDS for kind in kinds], bool)
     named |= idle & np.array([kind not in INPUT_KINDS for kind in kinds], bool)
-    found = named & ~reads & (made == 1) & (graph.op_flop == 0) & ~graph.op_is_tied
-    found[graph.tensor_producer[kept]] = False
-    return found
+    sources = named & ~reads & (outputs == 1) & (graph.op_flop == 0) & ~graph.op_is_tied
+    sources[graph.tensor_producer[kept]] = False
+    return sources
 
 
 def fold_weights(graph: ComputationGraph) -> ComputationGraph:

@@ -37,8 +37,8 @@ def classes_of(graph: ComputationGraph) -> np.ndarray | None:
         return None
     ends = np.concatenate([graph.op_edges, pairs, np.array(pairs)[:, ::-1]])
     edges = coo_matrix((np.ones(len(ends)), ends.T), shape=(graph.num_ops,) * 2)
-    _, found = connected_components(edges, directed=True, connection="strong")
-    _, first, label = np.unique(found, return_index=True, return_inverse=True)
+    _, components = connected_components(edges, directed=True, connection="strong")
+    _, first, label = np.unique(components, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first)).astype(np.int32)[label]
 
 
@@ -123,21 +123,21 @@ def _spread(fixed: dict[int, int], same: Lists, onward: Lists) -> dict[int, tupl
     `onward`; the smallest first, as Dijkstra has it."""
     waiting = [(bound, op, op) for op, bound in fixed.items()]
     heapq.heapify(waiting)
-    found: dict[int, tuple[int, int]] = {}
+    reached: dict[int, tuple[int, int]] = {}
     while waiting:
         bound, op, by = heapq.heappop(waiting)
-        if op not in found:
-            found[op] = bound, by
+        if op not in reached:
+            reached[op] = bound, by
             for others, value in ((same[op], bound), (onward[op], bound + 1)):
                 for other in others:
-                    if other not in found:
+                    if other not in reached:
                         heapq.heappush(waiting, (value, other, by))
-    return found
+    return reached
 
 
 def _contradiction(graph: ComputationGraph, op: int, other: int, why: str) -> InputError:
     assert graph.op_chip is not None
-    names = [shown(graph.op_names[each]) for each in (op, other)]
+    names = [shown(graph.op_names[member]) for member in (op, other)]
     fault = f"{graph.op_chip[op]} cannot be with {names[1]!r} on chip {graph.op_chip[other]}: {why}"
     return InputError(graph.name, f"ops[{names[0]!r}].chip", fault)
 
@@ -163,9 +163,9 @@ def joined(graph: ComputationGraph) -> ComputationGraph:
     fixed, top, (lows, _) = _fixed(graph), int(graph.op_chip.max()), chip_bounds(graph)
     depth, order = longest_paths(graph.op_consumers, graph.topological_order[::-1]), graph.topological_order
     # Every part from the lowest chip it can have, at its deepest op there, as far up as it then goes.
-    begun = {int(part[op]): op for op in np.lexsort((depth, -lows)).tolist()}
-    found = _spread({op: int(lows[op]) for op in begun.values()} | fixed, graph.op_producers, graph.op_consumers)
-    f = np.array([min(found[op][0], top) for op in range(graph.num_ops)])
+    first_ops = {int(part[op]): op for op in np.lexsort((depth, -lows)).tolist()}
+    lowest = _spread({op: int(lows[op]) for op in first_ops.values()} | fixed, graph.op_producers, graph.op_consumers)
+    f = np.array([min(lowest[op][0], top) for op in range(graph.num_ops)])
     mine = np.isin(part, part[[*fixed, int(depth.argmax())]])
     if not uses_prefix(f[mine]):
         f, mine = _by_cp_sat(graph, top + 1), np.ones(graph.num_ops, bool)
@@ -187,13 +187,13 @@ def _by_cp_sat(graph: ComputationGraph, chips: int) -> np.ndarray:
     """[N] int32, a valid partition; raises `InputError` where CP-SAT finds none."""
     from learned_mapping.mcm.rules.cp_sat import Rules
 
-    found = Rules(graph, chips, "chain").solve(JOIN_EFFORT, None, 0).assignment
-    if found is None:
+    assignment = Rules(graph, chips, "chain").solve(JOIN_EFFORT, None, 0).assignment
+    if assignment is None:
         fault = (
             "constraint programming finds no partition with every fixed op on its chip that leaves out no chip (Eq. 3)"
         )
         raise InputError(graph.name, "ops", fault)
-    return found
+    return assignment
 
 
 def with_links(graph: ComputationGraph, links: Sequence[tuple[int, int]]) -> ComputationGraph:

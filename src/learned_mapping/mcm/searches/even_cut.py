@@ -91,12 +91,12 @@ def near_balanced(
     standard normal for each op, s the partition's own, drawn log-uniformly from `spread`.
     """
     graph, chips = model.graph, model.package.chips
-    found = np.empty((count, graph.num_ops), np.int32)
-    for row in found:
+    partitions = np.empty((count, graph.num_ops), np.int32)
+    for row in partitions:
         s = np.exp(rng.uniform(*np.log(spread)))
         seconds = model.op_seconds * np.exp(s * rng.standard_normal(graph.num_ops))
         row[:] = even_cut(seconds, random_order(graph, rng), arrays, chips)
-    return found
+    return partitions
 
 
 class Start:

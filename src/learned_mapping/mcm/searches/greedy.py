@@ -39,8 +39,8 @@ def careful_greedy(model: ChipModel) -> np.ndarray:
     succeeds so, the even cut takes its place.
     """
     ways = ((late_order(model.graph), None), *_part_by_part(model))
-    found = [each for way in ways if (each := _smallest_cap(model, *way)) is not None]
-    return min(found, key=model.runtime) if found else balanced_start(model, repair_arrays(model.graph))
+    assignments = [assignment for way in ways if (assignment := _smallest_cap(model, *way)) is not None]
+    return min(assignments, key=model.runtime) if assignments else balanced_start(model, repair_arrays(model.graph))
 
 
 def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]]:
@@ -68,19 +68,19 @@ def _smallest_cap(model: ChipModel, order: np.ndarray, apart: np.ndarray | None)
     if graph.op_chip is not None:
         high += 2.0 * float(model.tensor_seconds.sum())
         best, best_seconds = fill.under(high), np.inf
-    found = fill.under(low)
-    if found is not None:
-        return found
+    assignment = fill.under(low)
+    if assignment is not None:
+        return assignment
     for _ in range(BISECTIONS):
         cap = (low + high) / 2
-        found = fill.under(cap)
-        if found is None:
+        assignment = fill.under(cap)
+        if assignment is None:
             low = cap
             continue
         high = cap
-        seconds = model.runtime(found)
+        seconds = model.runtime(assignment)
         if seconds < best_seconds:
-            best, best_seconds = found, seconds
+            best, best_seconds = assignment, seconds
             high = min(high, seconds)
         if high - low <= 1e-6 * high:
             break
@@ -95,7 +95,7 @@ class _Fill:
         self._chips = model.package.chips
         self._seconds, self._tensor_seconds = model.op_seconds.tolist(), model.tensor_seconds.tolist()
         self._before, self._behind = graph.op_producers, graph.op_consumers
-        self._made, self._used = graph.op_outputs, graph.op_inputs
+        self._outputs, self._inputs = graph.op_outputs, graph.op_inputs
         self._uses = np.diff(graph.consumer_offsets).tolist()
         self._order = order.tolist()
         self._part = [0] * graph.num_ops if apart is None else apart.tolist()
@@ -116,42 +116,42 @@ class _Fill:
         position = 0
         for chip in range(self._chips):
             load, arriving = 0.0, cut
-            taken: list[int] = []
+            ops: list[int] = []
 
             def take(op: int) -> None:
                 nonlocal load, cut
                 chip_of[op] = chip  # noqa: B023
-                taken.append(op)  # noqa: B023
+                ops.append(op)  # noqa: B023
                 load += self._seconds[op]
-                cut += sum(self._tensor_seconds[t] for t in self._made[op] if self._uses[t])
-                for t in self._used[op]:
+                cut += sum(self._tensor_seconds[t] for t in self._outputs[op] if self._uses[t])
+                for t in self._inputs[op]:
                     open_uses[t] -= 1
                     if open_uses[t] == 0:
                         cut -= self._tensor_seconds[t]
 
             for op in self._demanded(previous, chip_of, self._due.get(chip, [])):
                 take(op)
-            kept, fits = len(taken), load + arriving + cut <= cap
+            kept, fits = len(ops), load + arriving + cut <= cap
             while position < n and chip_of[self._order[position]] >= 0:
                 position += 1
             for op in self._order[position:]:
                 if chip_of[op] >= 0 or self._lows[op] > chip:
                     continue
-                if load + self._seconds[op] + arriving > cap or (taken and self._part[op] != self._part[taken[-1]]):
+                if load + self._seconds[op] + arriving > cap or (ops and self._part[op] != self._part[ops[-1]]):
                     break
                 take(op)
                 if load + arriving + cut <= cap:
-                    kept, fits = len(taken), True
+                    kept, fits = len(ops), True
             if not fits:
                 return None
-            for op in taken[kept:]:
+            for op in ops[kept:]:
                 chip_of[op] = -1
-                cut -= sum(self._tensor_seconds[t] for t in self._made[op] if self._uses[t])
-                for t in self._used[op]:
+                cut -= sum(self._tensor_seconds[t] for t in self._outputs[op] if self._uses[t])
+                for t in self._inputs[op]:
                     if open_uses[t] == 0:
                         cut += self._tensor_seconds[t]
                     open_uses[t] += 1
-            previous = taken[:kept]
+            previous = ops[:kept]
             if not previous:
                 return None
             if -1 not in chip_of:
@@ -161,11 +161,11 @@ class _Fill:
     def _demanded(self, previous: list[int], chip_of: list[int], due: list[int]) -> list[int]:
         """Ops that are `due`, consumers of the ops in `previous` that have no chip yet, and all that precedes them, in
         topological order."""
-        found: set[int] = set()
+        missing: set[int] = set()
         stack = due + [v for u in previous for v in self._behind[u]]
         while stack:
             op = stack.pop()
-            if op not in found and chip_of[op] < 0:
-                found.add(op)
+            if op not in missing and chip_of[op] < 0:
+                missing.add(op)
                 stack += self._before[op]
-        return sorted(found, key=self._rank.__getitem__)
+        return sorted(missing, key=self._rank.__getitem__)

@@ -52,10 +52,10 @@ def move_arrays(model: ChipModel) -> MoveArrays:
     graph = model.graph
     lows, highs = chip_bounds(graph)
     lists = (graph.op_producers, graph.op_consumers, graph.op_inputs, graph.op_outputs)
-    pairs = [array for each in lists for array in _offsets_and_entries(each)]
+    pairs = [array for table in lists for array in _offsets_and_entries(table)]
     uses = (graph.tensor_producer, graph.consumer_offsets, graph.edge_consumer)
     return MoveArrays(
-        np.asarray(model.op_seconds, np.float64), *pairs, *(np.asarray(each, np.int64) for each in uses),
+        np.asarray(model.op_seconds, np.float64), *pairs, *(np.asarray(table, np.int64) for table in uses),
         np.asarray(model.tensor_seconds, np.float64), lows == highs,
     )  # fmt: skip
 

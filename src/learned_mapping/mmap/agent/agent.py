@@ -115,7 +115,7 @@ class MMapAgent:
         make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
         self.games, self.evaluation = make(program, config.whole_games), make(program, config.evaluation_games)
         self.windows = make(program, config.windows) if config.windows else None
-        self.own = Guide(program) if config.own_windows else None
+        self.own_guide = Guide(program) if config.own_windows else None
         self.best.follow(self.best_actions)
         self.play = SelfPlay(self.games, self.windows, config, self.best)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
@@ -151,9 +151,9 @@ class MMapAgent:
         if self.config.true_dynamics:
             seed = self.seed  # in 64 bits, as everything there
             seen = (*games.played_on, self.play.to_go, self.play.unit, games.possible_s)
-        found = self._decide(self.learner.average, *seen, seed, self.searches, temperature)
+        decisions = self._decide(self.learner.average, *seen, seed, self.searches, temperature)
         self.searches += 1
-        return Decisions(*(np.asarray(part) for part in found))
+        return Decisions(*(np.asarray(part) for part in decisions))
 
     def start(self, budget: AgentBudget) -> None:
         """Makes the first best game: greedy-tuned's, or "Drop everything" with windows, or the best of random ones.
@@ -274,7 +274,7 @@ class MMapAgent:
         if better:
             self.best.follow(self.best_actions)
         cold = [game for game in finished if game.cold]
-        if cold and self.own is not None:
+        if cold and self.own_guide is not None:
             self._own_game(cold[-1].actions)
         if self.config.windows:
             self._follow_best()
@@ -294,8 +294,8 @@ class MMapAgent:
                 self._follow_best()
 
     def _own_game(self, actions: np.ndarray) -> None:
-        self.own.follow(actions)
-        self.play.own = self.own
+        self.own_guide.follow(actions)
+        self.play.own_guide = self.own_guide
 
     def _batch(self, imitation: float) -> Batch:
         """A batch of which this share is the best game."""
@@ -307,12 +307,12 @@ class MMapAgent:
         """Searches replayed positions anew with today's network and stores the policies (section 3, Reanalyse)."""
         rows = self.replay.rows(self.config.games, self.rng)
         seen = self.replay.fields
-        found = self._decide(
+        decisions = self._decide(
             self.learner.average, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
             self._key, self.searches, np.ones(len(rows), np.float32),
         )  # fmt: skip
         self.searches += 1
-        seen["policy"][rows] = np.asarray(found.policy)
+        seen["policy"][rows] = np.asarray(decisions.policy)
 
     def evaluate(self) -> float:
         """The mean return of whole games by the most probable action of the search; no budget pays for them."""
@@ -362,7 +362,7 @@ class MMapAgent:
             **self.games.arrays(),
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
-            "own_actions": self.best_actions if self.play.own is None else self.play.own.actions,
+            "own_actions": self.best_actions if self.play.own_guide is None else self.play.own_guide.actions,
             "partial": self.play.partial,
             "recent": np.array(self.recent),
             "stages": np.array([np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8)[1:],
@@ -379,7 +379,7 @@ class MMapAgent:
             "updates": self.learner.updates,
             "unit": self.play.unit,
             "hot_moves": self.play.hot_moves,
-            "own": self.play.own is not None,
+            "own": self.play.own_guide is not None,
             "stages": [number for number, _ in self.stages],
             "whole": None if whole is None else [whole.value, whole.cold, whole.resets],
             "budget": self.budget.state(),

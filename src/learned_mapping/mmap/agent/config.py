@@ -205,8 +205,8 @@ def config_to_json(config: AgentConfig) -> dict[str, Any]:
 def changes_from_json(node: Node) -> dict[str, Any]:
     """Settings from a JSON object of some of them; raises `InputError` naming file and field."""
     fields = {field.name: field for field in dataclasses.fields(AgentConfig)}
-    found = node.object((), tuple(fields))
-    return {name: _setting(value, type(fields[name].default)) for name, value in found.items()}
+    values = node.object((), tuple(fields))
+    return {name: _setting(value, type(fields[name].default)) for name, value in values.items()}
 
 
 def _setting(node: Node, kind: type) -> Any:

@@ -72,11 +72,11 @@ def _along(program, state, wanted, count: int):
 def _start_at(program, states, along, wanted, which, starts):
     """Of G games those that are `which` [G] at the buffers `starts` [G] of the game that `along` is of."""
 
-    def begun(start):
+    def game_at(start):
         nearest = (along.position.cursor <= start).sum() - 1
         return _reach(program, jax.tree.map(lambda leaf: leaf[nearest], along), wanted, start)
 
-    return chosen(which, jax.vmap(begun)(jnp.where(which, starts, 0)), states)
+    return chosen(which, jax.vmap(game_at)(jnp.where(which, starts, 0)), states)
 
 
 @jax.jit

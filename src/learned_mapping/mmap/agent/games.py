@@ -96,20 +96,20 @@ def _restart(program, states, g, backup) -> None:
 def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decision) -> None:
     """Plays the guide from its start; fills what was saved before each buffer, which buffers are decisions, and the
     snapshots with their cursors."""
-    game, taken = state.game[0], 0
+    game, count = state.game[0], 0
     kernel.restart(program, state)
     while game.cursor < len(program.buffers):
         b = game.cursor
-        if taken < len(cursors) and b >= taken * len(program.buffers) // len(cursors):
+        if count < len(cursors) and b >= count * len(program.buffers) // len(cursors):
             kernel.evaluate(program, state)
-            copy_state(view(snapshots, taken), state)
-            cursors[taken] = b
-            taken += 1
+            copy_state(view(snapshots, count), state)
+            cursors[count] = b
+            count += 1
         saved_s[b] = game.saved_s
         is_decision[b] = kernel.evaluate(program, state) > 1
         kernel.follow_on(program, state, wanted[state.game[0].cursor])
     saved_s[len(program.buffers)] = game.saved_s
-    cursors[taken:] = len(program.buffers) + 1
+    cursors[count:] = len(program.buffers) + 1
 
 
 @numba.njit(cache=True)

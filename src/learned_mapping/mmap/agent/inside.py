@@ -74,16 +74,16 @@ def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
     imagined = np.asarray(
         imagine(agent.learner.average, batch.vector.astype(np.float32), batch.ids, batch.action.astype(np.int32))
     )
-    found = []
+    steps_seen = []
     for k in range(steps):
         there = batch.inside[:, k]
         true, ours = batch.reward[there, k].astype(float), imagined[there, k].astype(float)
-        found.append({
+        steps_seen.append({
             "step": k + 1, "n": len(true), "rank_correlation": correlation(true, ours),
             "error": float(np.abs(ours - true).mean()), "size": float(np.abs(true).mean()),
             "pairs": np.stack([true, ours], axis=1)[:: max(len(true) // POINTS, 1)].round(4).tolist(),
         })  # fmt: skip
-    return found
+    return steps_seen
 
 
 def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
@@ -104,15 +104,15 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
         return jnp.stack([after(a) for a in range(NUM_ACTIONS)], axis=1), networks.predict(parameters, state).policy
 
     games = Games(agent.program, BATCH)
-    found = []
+    alternatives = []
     for first in range(0, len(along.rows), BATCH):
         rows = along.rows[first : first + BATCH]
         padded = np.resize(rows, BATCH)
         q, logit = imagine(agent.learner.average, fields["vector"][padded].astype(np.float32), fields["ids"][padded])
         q, logit = np.asarray(q), np.asarray(logit)
-        made, legal, buffer = fields["action"][rows].astype(int), fields["legal"][rows], fields["ids"][rows, 0]
+        chosen, legal, buffer = fields["action"][rows].astype(int), fields["legal"][rows], fields["ids"][rows, 0]
         for action in range(NUM_ACTIONS):
-            at = np.flatnonzero(legal[:, action] & (made != action))
+            at = np.flatnonzero(legal[:, action] & (chosen != action))
             if not len(at):
                 continue
             games.start_at(along.guide, np.arange(len(at)), buffer[at].astype(np.int64))
@@ -122,28 +122,28 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
             exact = agent.play.unit * (values - along.guide.saved[-1])
             games.restart(range(len(at)))
             for i, row in enumerate(at):
-                found.append({
+                alternatives.append({
                     "buffer": int(buffer[row]), "action": action, "exact": float(exact[i]),
-                    "q": float(q[row, action] - q[row, made[row]]),
-                    "logit": float(logit[row, action] - logit[row, made[row]]),
+                    "q": float(q[row, action] - q[row, chosen[row]]),
+                    "logit": float(logit[row, action] - logit[row, chosen[row]]),
                 })  # fmt: skip
-    return found
+    return alternatives
 
 
-def compared(found: list[dict[str, Any]]) -> dict[str, Any]:
+def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
     """Of `outcomes`: rank correlations of Q and logit with the exact outcome, of Q also among those alone that change
     anything, how Q scatters where nothing changes, and
     how many alternatives gain, change nothing, cost."""
-    exact, q, logit = (np.array([each[name] for each in found], float) for name in ("exact", "q", "logit"))
+    exact, q, logit = (np.array([row[name] for row in alternatives], float) for name in ("exact", "q", "logit"))
     same = np.abs(exact) <= SAME
     shares = {"gain": exact > SAME, "same": same, "cost": exact < -SAME}
     return {
-        "alternatives": len(found),
+        "alternatives": len(alternatives),
         "rank_correlation": correlation(exact, q),
         "logit_rank_correlation": correlation(exact, logit),
         "moving_rank_correlation": correlation(exact[~same], q[~same]),
         "scatter": float(np.std(q[same])) if same.any() else None,
-        **{f"share_{name}": float(mask.mean()) if len(found) else 0.0 for name, mask in shares.items()},
+        **{f"share_{name}": float(mask.mean()) if len(alternatives) else 0.0 for name, mask in shares.items()},
     }
 
 
@@ -157,11 +157,11 @@ def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
     search = make_search(networks, dataclasses.replace(agent.config, frozen=False))
     seen = (fields["vector"][rows].astype(np.float32), fields["ids"][rows], fields["legal"][rows])
     several = seen[2].sum(axis=1) > 2
-    found, logits = search(agent.learner.average, *seen, jax.random.key(agent.seed))
+    output, logits = search(agent.learner.average, *seen, jax.random.key(agent.seed))
     head = np.asarray(jax.nn.softmax(logits))
-    change = np.abs(np.asarray(found.action_weights) - head).sum(axis=1) + several
+    change = np.abs(np.asarray(output.action_weights) - head).sum(axis=1) + several
     i = int(np.argmax(change))
-    tree, buffer = found.search_tree, int(seen[1][i, 0])
+    tree, buffer = output.search_tree, int(seen[1][i, 0])
     count = int((np.asarray(tree.node_visits[i]) > 0).sum())
     nodes = []
     for n in range(count):
@@ -174,29 +174,29 @@ def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
             "value": float(tree.node_values[i, n]), "reward": reward, "prior": prior,
         })  # fmt: skip
     others = outcomes(agent, along._replace(rows=rows[i : i + 1]))
-    exact = {each["action"]: each["exact"] for each in others} | {int(fields["action"][rows[i]]): 0.0}
+    exact = {outcome["action"]: outcome["exact"] for outcome in others} | {int(fields["action"][rows[i]]): 0.0}
     return {
         "buffer": buffer, "tensor": agent.program.tensor_names[agent.program.buffer_tensor[buffer]],
         "made": int(fields["action"][rows[i]]), "legal": seen[2][i].tolist(), "nodes": nodes,
-        "head": head[i].tolist(), "policy": np.asarray(found.action_weights[i]).tolist(),
+        "head": head[i].tolist(), "policy": np.asarray(output.action_weights[i]).tolist(),
         "exact": [exact.get(action) for action in range(NUM_ACTIONS)],
-        "changes_mind": float((np.argmax(np.asarray(found.action_weights), axis=1) != np.argmax(head, axis=1)).mean()),
+        "changes_mind": float((np.argmax(np.asarray(output.action_weights), axis=1) != np.argmax(head, axis=1)).mean()),
     }  # fmt: skip
 
 
 def played(agent: MMapAgent, count: int, temperature: float) -> tuple[dict[str, list[float]], np.ndarray]:
     """Returns of whole games by one network, ``count`` each by the search, the search with `MORE` simulations and the
     policy head alone; and the actions [B] of a game of the last."""
-    found = {}
+    returns = {}
     for name, simulations in (("search", agent.config.simulations), ("more", MORE), ("head", 0)):
         decide = make_decide(agent.networks, dataclasses.replace(agent.config, simulations=simulations))
         games, number = Games(agent.program, count), 0
         while not games.over.all():
-            made = decide(
+            decisions = decide(
                 agent.learner.average, games.vector, games.ids, games.legal, agent.seed, number,
                 np.full(count, temperature, np.float32),
             )  # fmt: skip
             number += 1
-            games.step(np.where(games.over, -1, np.asarray(made.action)))
-        found[name] = games.saved.tolist()
-    return found, games.played(0)
+            games.step(np.where(games.over, -1, np.asarray(decisions.action)))
+        returns[name] = games.saved.tolist()
+    return returns, games.played(0)

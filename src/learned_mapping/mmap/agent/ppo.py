@@ -96,8 +96,8 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         g = jnp.argmax(share)
         better = (share[g] > best[0]) & ~after.overflow[g]
         best = (jnp.where(better, share[g], best[0]), jnp.where(better, after.position.action[g], best[1]))
-        told = (seen, legal, action, laws[rows, action], value, reward, after.over, share)
-        return (parameters, chosen(after.over, fresh, after), key, best), told
+        moves = (seen, legal, action, laws[rows, action], value, reward, after.over, share)
+        return (parameters, chosen(after.over, fresh, after), key, best), moves
 
     def loss(parameters, batch):
         seen, legal, action, law, advantage, target = batch
@@ -115,8 +115,8 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
 
     def update(state, _):
         parameters, memory, games, key, best = state
-        (_, games, key, best), told = jax.lax.scan(move, (parameters, games, key, best), None, settings.steps)
-        seen, legal, action, law, value, reward, over, share = told
+        (_, games, key, best), moves = jax.lax.scan(move, (parameters, games, key, best), None, settings.steps)
+        seen, legal, action, law, value, reward, over, share = moves
 
         def backwards(carry, row):
             advantage, following = carry

@@ -57,8 +57,8 @@ class Rounds:
             self.reached, self.reached_at = reached, updates
         return updates - self.reached_at >= max(patience, (updates - self.since) / 3)
 
-    def end(self, found: float, recent_return: float | None) -> None:
+    def end(self, best: float, recent_return: float | None) -> None:
         """Keeps what the round has come to."""
-        self.found = found if self.found is None else max(self.found, found)
+        self.found = best if self.found is None else max(self.found, best)
         self.settled = recent_return
         self.number += 1

@@ -103,9 +103,9 @@ def make_policy(networks: Networks, config: AgentConfig, recurrent):
         if config.improves_alone:
             policy = improve(parameters, logits, value, state)
         elif config.search_simulations > 0:
-            found = search(parameters, search_key, logits, value, state, legal)
-            policy = played = jnp.where(legal, found.action_weights, 0.0)
-            searched = found.search_tree.node_values[:, found.search_tree.ROOT_INDEX]
+            output = search(parameters, search_key, logits, value, state, legal)
+            policy = played = jnp.where(legal, output.action_weights, 0.0)
+            searched = output.search_tree.node_values[:, output.search_tree.ROOT_INDEX]
         hot = masked(jnp.log(played + 1e-20) / temperature[:, None], legal)
         return Decisions(jax.random.categorical(draw_key, hot), policy, searched, value)
 

@@ -84,7 +84,7 @@ class SelfPlay:
 
     def __init__(self, games: Games, windows: Games | None, config: AgentConfig, best: Guide):
         self.games, self.windows, self.config, self.best = games, windows, config, best
-        self.own: Guide | None = None
+        self.own_guide: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
         self.unit = 1.0
         """Decisions of the best game at the start."""
@@ -145,8 +145,8 @@ class SelfPlay:
         """Windows of the best game and of the agent's own, those better than the best game, and the share of those that
         end like the game they follow."""
         games, config = self.windows, self.config
-        first = len(games) - config.own_windows if self.own is not None else len(games)
-        sides = [(self.best, np.arange(first)), (self.own, np.arange(first, len(games)))]
+        first = len(games) - config.own_windows if self.own_guide is not None else len(games)
+        sides = [(self.best, np.arange(first)), (self.own_guide, np.arange(first, len(games)))]
         sides = [(guide, at) for guide, at in sides if len(at)]
         starts = np.concatenate([rng.choice(guide.decisions, len(at)) for guide, at in sides])
         for guide, at in sides:
@@ -180,14 +180,14 @@ class SelfPlay:
             if stop():
                 return None
             active, before = ~games.over, expected()
-            found = decide(games, temperature)
-            actions = np.where(active, found.action, -1)
+            decisions = decide(games, temperature)
+            actions = np.where(active, decisions.action, -1)
             seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
             games.step(actions)
             ended = active & games.over
             record = {
-                **seen, "action": actions, "policy": found.policy, "reward": expected() - before,
-                "value": found.value, "network_value": found.network_value, "ended": ended, "active": active,
+                **seen, "action": actions, "policy": decisions.policy, "reward": expected() - before,
+                "value": decisions.value, "network_value": decisions.network_value, "ended": ended, "active": active,
             }  # fmt: skip
             for name, value in record.items():
                 rows.setdefault(name, []).append(np.asarray(value))

@@ -86,7 +86,7 @@ def solve(
     budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress, strict=not evaluate)
     if program.possible_saving_s <= 0.0 or Games(program, 1, config.backup).over.all():
         dropped = np.full(program.num_buffers, DROP)  # or what is forced
-        budget.record(_told(program, dropped)[1]["return"])
+        budget.record(_mapping_and_costs(program, dropped)[1]["return"])
         return _result(program, dropped, budget, {})
     agent = MMapAgent(program, config, seed)
     agent.compile()
@@ -116,7 +116,7 @@ def solve(
     return _result(program, actions, budget, metrics, tuple(curve.rows), agent.stages)
 
 
-def _told(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
+def _mapping_and_costs(program: Program, actions: np.ndarray) -> tuple[Mapping, dict[str, float]]:
     """The mapping of a game by its actions [B], and what it comes to."""
     game = Game(program)
     game.play_actions(actions)
@@ -138,9 +138,9 @@ def _result(
     rows: tuple[dict[str, Any], ...] = (),
     stages: Sequence[tuple[int, np.ndarray]] = (),
 ) -> LearnedResult:
-    mapping, found = _told(program, actions)
-    told = [(number, _told(program, game)[1], "".join(map(str, game))) for number, game in stages]
+    mapping, costs_alone = _mapping_and_costs(program, actions)
+    games = [(number, _mapping_and_costs(program, game)[1], "".join(map(str, game))) for number, game in stages]
     return LearnedResult(
-        mapping, found | metrics, budget.curve(), budget.samples, budget.seconds, log=rows,
-        stages=tuple(Stage(number, costs["return"], costs["latency_s"], game) for number, costs, game in told),
+        mapping, costs_alone | metrics, budget.curve(), budget.samples, budget.seconds, log=rows,
+        stages=tuple(Stage(number, costs["return"], costs["latency_s"], game) for number, costs, game in games),
     )  # fmt: skip

@@ -153,12 +153,12 @@ class Planner:
             b = uses[i]
             kept = previous is not None and self._extend(tensor, b, held, offset, previous)
             if not kept:
-                found = None if in_hbm is None else self._prefetch(tensor, i, max(in_hbm, held + 1))
-                if found is None:
+                place = None if in_hbm is None else self._prefetch(tensor, i, max(in_hbm, held + 1))
+                if place is None:
                     previous = None
                     self.drop_group(b)
                     continue
-                offset = found
+                offset = place
             previous = self.step[b]
             held = max(held, previous)
 
@@ -209,15 +209,15 @@ class Planner:
                 return self.space.best_fit(start, end, size)
             return offset if self.space.is_free(start, end, offset, size, updated) else None
 
-        low, high, found = 0, len(ends) - 1, None
+        low, high, longest = 0, len(ends) - 1, None
         while low <= high:
-            middle = high if found is None and low == 0 and high == len(ends) - 1 else (low + high) // 2
+            middle = high if longest is None and low == 0 and high == len(ends) - 1 else (low + high) // 2
             at = chunk(ends[middle])
             if at is None:
                 high = middle - 1
             else:
-                found, low = (middle, at), middle + 1
-        return found
+                longest, low = (middle, at), middle + 1
+        return longest
 
     def _stay_from_definition(self, tensor: int, b: int) -> tuple[int, int, int, int | None] | None:
         """Places an output: (uses served without a copy, offset, last step held, first step in HBM or None)."""
@@ -230,10 +230,10 @@ class Planner:
         is_result = bool(program.tensor_is_output[tensor])
         whole = len(ends) == len(self.uses[tensor]) and not is_result
         if whole and ends:
-            found = self._longest(t, [live_end], offset, size, updated)
-            if found is not None:
-                self._hold(tensor, b, NO_COPY, found[1], live_end, ends)
-                return len(ends), found[1], live_end, None
+            stay = self._longest(t, [live_end], offset, size, updated)
+            if stay is not None:
+                self._hold(tensor, b, NO_COPY, stay[1], live_end, ends)
+                return len(ends), stay[1], live_end, None
         out = (t, t) if size == 0 else self.copies.shortest(b, program.num_instructions - 1)
         must = offset is not None
         if out is None or not (ends or is_result or must):
@@ -241,12 +241,12 @@ class Planner:
         copied = out[1]
         # A result's last use is the program's end, so that it may leave at once; so may what has to be placed.
         choices = ([copied] if is_result or must else []) + [max(end, copied) for end in ends]
-        found = self._longest(t, choices, offset, size, updated)
-        if found is None or (size > 0 and not self.copies.add(b, *out)):
+        stay = self._longest(t, choices, offset, size, updated)
+        if stay is None or (size > 0 and not self.copies.add(b, *out)):
             return None
-        served = found[0] + (0 if is_result or must else 1)
-        self._hold(tensor, b, COPY, found[1], copied, ends[:served])
-        return served, found[1], max([copied, *ends[:served]]), copied + 1
+        served = stay[0] + (0 if is_result or must else 1)
+        self._hold(tensor, b, COPY, stay[1], copied, ends[:served])
+        return served, stay[1], max([copied, *ends[:served]]), copied + 1
 
     def _hold(self, tensor: int, b: int, action: int, offset: int, end: int, ends: list[int]) -> None:
         """Enters an output held to `end` and the uses at `ends` that go with it."""
@@ -281,10 +281,10 @@ class Planner:
         if shortest is None:
             return None
         for start in self._starts(b, earliest, shortest[0]):
-            found = self._longest(start, ends, offset, size)
-            if found is not None and self.copies.add(b, start, t - 1):
-                self.enter(b, COPY, found[1], start, t)
-                return found[1]
+            stay = self._longest(start, ends, offset, size)
+            if stay is not None and self.copies.add(b, start, t - 1):
+                self.enter(b, COPY, stay[1], start, t)
+                return stay[1]
         return None
 
     def _starts(self, b: int, earliest: int, latest: int) -> list[int]:

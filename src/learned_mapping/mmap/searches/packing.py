@@ -14,7 +14,7 @@ import numpy as np
 
 NODES = 2000  # Placements tried between two looks at the clock.
 FLOORS = 4_000_000  # Entries of the log of floors, at most.
-FOUND, IMPOSSIBLE, PAUSED = range(3)
+PACKED, IMPOSSIBLE, PAUSED = range(3)
 PART, CHOOSE, FAILED = range(3)  # What comes next: a part of the frame's time, its piece, or a step back.
 LETTERS = "WACBT"
 ORDERS = ("WAT", "TAW", "TWA", "CBT", "TBC", "TCB")
@@ -75,7 +75,7 @@ class State(NamedTuple):
 
     offset: np.ndarray  # [N] int64, -1 where not placed
     lowest: np.ndarray  # [N] int64, the lowest offset left to each
-    found: np.ndarray  # [N] int64, the last offset each was given
+    solution: np.ndarray  # [N] int64, the last offset each was given
     floor: np.ndarray  # [S] int64, below which a section has no room
     total: np.ndarray  # [S] int64, bytes still to be placed
     spans: np.ndarray  # [S] int64, unplaced pieces that reach from a section to the next
@@ -143,7 +143,7 @@ def _place(p: Pieces, s: State, frame, capacity: int) -> bool:
     i = frame.piece
     offset = s.lowest[i]
     top = offset + p.size[i]
-    s.offset[i] = s.found[i] = offset
+    s.offset[i] = s.solution[i] = offset
     frame.hatless = 1
     logged, floors, fits = s.depth[1], s.depth[2], True
     if floors + p.section_at[i + 1] - p.section_at[i] + frame.high - frame.low > len(s.floors):
@@ -272,7 +272,7 @@ def _join(p: Pieces, s: State, frame) -> None:
 
 @numba.njit(cache=True)
 def search(p: Pieces, s: State, capacity: int, order: np.ndarray, nodes: int) -> int:
-    """Goes on for so many nodes: FOUND (offsets in ``found``), IMPOSSIBLE or PAUSED."""
+    """Goes on for so many nodes: PACKED (offsets in ``solution``), IMPOSSIBLE or PAUSED."""
     fullest = np.zeros(len(p.size), np.int64)
     frames, depth, step = s.frames, s.depth[0], s.depth[3]
     while True:
@@ -305,7 +305,7 @@ def search(p: Pieces, s: State, capacity: int, order: np.ndarray, nodes: int) ->
                 depth += 1
                 step = CHOOSE
             elif depth == 0:
-                return FOUND
+                return PACKED
             else:  # every part is done
                 _join(p, s, frame)
                 _lift(p, s, frame)
@@ -346,6 +346,6 @@ def pack(pieces: Pieces, capacity: int, go_on: Callable[[], bool], nodes: int | 
                 status = search(pieces, state, capacity, code, int(min(budget, NODES)))
                 budget -= NODES
                 if status != PAUSED:
-                    return state.found if status == FOUND else None
+                    return state.solution if status == PACKED else None
         if left <= 0:
             return None

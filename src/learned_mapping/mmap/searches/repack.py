@@ -61,20 +61,20 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
                 chosen.append(piece)
         if len(chosen) == len(held):
             return base
-        if (found := pack_all(chosen, 0.7 + 0.04 * i)) is not None:
-            best = found
+        if (mapping := pack_all(chosen, 0.7 + 0.04 * i)) is not None:
+            best = mapping
             break
     else:
         load, chosen = _load(program, held), list(held)
     value = claimed_share(program, best)
-    taken = {piece.buffers[0] for piece in chosen}
+    already = {piece.buffers[0] for piece in chosen}
     for piece in more:  # one at a time, where the whole was too much
         if budget.spent() or len(chosen) == MOST:
             break
-        if piece.buffers[0] in taken or not _fits(trial := load.copy(), piece, program.fast_bytes):
+        if piece.buffers[0] in already or not _fits(trial := load.copy(), piece, program.fast_bytes):
             continue
-        if (found := pack_all([*chosen, piece], 1.0, NODES)) is not None:
-            best, load, value = found, trial, claimed_share(program, found)
+        if (mapping := pack_all([*chosen, piece], 1.0, NODES)) is not None:
+            best, load, value = mapping, trial, claimed_share(program, mapping)
             chosen.append(piece)
     budget.record(value)
     return best
@@ -135,7 +135,7 @@ def dropped_pieces(program: Program, mapping: Mapping) -> list[Piece]:
     uses = defaultdict(list)
     for b, tensor in enumerate(program.buffer_tensor.tolist()):
         uses[tensor].append(b)
-    found = []
+    ranked = []
     for value in values_of(program):
         buffers = [b for tensor in value for b in uses[tensor]]
         size = int(program.tensor_bytes[value[0]])
@@ -147,8 +147,8 @@ def dropped_pieces(program: Program, mapping: Mapping) -> list[Piece]:
         gain_s = float(np.sum(program.initial_benefit_s[buffers]))
         if gain_s > 0.0:
             room = size * sum(e - s + 1 for s, e in intervals)
-            found.append((-gain_s / room, Piece(size, intervals, sorted(buffers))))
-    return [piece for _, piece in sorted(found, key=lambda pair: (pair[0], pair[1].buffers))]
+            ranked.append((-gain_s / room, Piece(size, intervals, sorted(buffers))))
+    return [piece for _, piece in sorted(ranked, key=lambda pair: (pair[0], pair[1].buffers))]
 
 
 def _in_place(program: Program, value: list[int], outputs: np.ndarray) -> bool:
@@ -165,13 +165,13 @@ def _in_place(program: Program, value: list[int], outputs: np.ndarray) -> bool:
 
 def merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The steps of some intervals as disjoint ones that do not touch, in order."""
-    found: list[list[int]] = []
+    intervals: list[list[int]] = []
     for s, e in sorted(spans):
-        if found and s <= found[-1][1] + 1:
-            found[-1][1] = max(found[-1][1], e)
+        if intervals and s <= intervals[-1][1] + 1:
+            intervals[-1][1] = max(intervals[-1][1], e)
         else:
-            found.append([s, e])
-    return [(s, e) for s, e in found]
+            intervals.append([s, e])
+    return [(s, e) for s, e in intervals]
 
 
 def _at_offsets(program: Program, base: Mapping, pieces: list[Piece], offsets: list[int]) -> Mapping:

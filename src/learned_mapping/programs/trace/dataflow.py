@@ -136,10 +136,10 @@ def flatten(
 
 def largest(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     """Value -> the largest of its bytes, of (value, bytes) pairs, in the order of their values."""
-    found: dict[int, int] = {}
+    most: dict[int, int] = {}
     for value, amount in pairs:
-        found[value] = max(found.get(value, 0), amount)
-    return found
+        most[value] = max(most.get(value, 0), amount)
+    return most
 
 
 def widths(args: Sequence[Any]) -> AbstractContextManager:
@@ -150,7 +150,7 @@ def widths(args: Sequence[Any]) -> AbstractContextManager:
 
 def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
     """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
-    with told(name, "cannot be traced"), widths(args):
+    with as_input_error(name, "cannot be traced"), widths(args):
         return jax.make_jaxpr(function, static_argnums=static_positions(function, args, name))(*args)
 
 
@@ -170,7 +170,7 @@ def static_positions(function: Callable, args: Sequence[Any], name: str) -> tupl
 
 
 @contextmanager
-def told(source: str, fault: str, field: str = "") -> Iterator[None]:
+def as_input_error(source: str, fault: str, field: str = "") -> Iterator[None]:
     """What fails within is raised as an `InputError` with the first line of its reason."""
     try:
         yield
@@ -210,7 +210,7 @@ class _Builder:
             if operation.effect or needed.intersection(operation.outputs):
                 needed.update(operation.inputs)
                 kept.append(operation)
-        unknown = Counter(kind for each in kept for kind in self.unknown.get(each.name, ()))
+        unknown = Counter(kind for member in kept for kind in self.unknown.get(member.name, ()))
         return Dataflow(
             self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
             donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
@@ -335,7 +335,7 @@ class _Builder:
             self.shards *= math.prod(size for axis, size in mesh.items() if axes is None or axis in axes)
         results = self.call(function, inputs, scope)
         self.in_jit, self.shards = not outermost, shards
-        donated = [v for v, given in zip(inputs, equation.params.get("donated_invars", ())) if given]
+        donated = [v for v, is_donated in zip(inputs, equation.params.get("donated_invars", ())) if is_donated]
         if outermost and donated:
             values = tuple(v for v in donated if isinstance(v, int))
             self.donations.append((values, tuple(v if isinstance(v, int) else None for v in results)))
@@ -490,7 +490,7 @@ def work_of(
     times = math.prod(size for size in grid if isinstance(size, int))
     unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
     total = 0.0
-    for flop, more in (work_of_equation(each) for jaxpr in functions for each in jaxpr.eqns):
+    for flop, more in (work_of_equation(eqn) for jaxpr in functions for eqn in jaxpr.eqns):
         total, unknown = total + flop, unknown + more
     return times * total, unknown
 

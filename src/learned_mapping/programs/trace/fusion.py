@@ -119,13 +119,13 @@ def _groups(
     recomputed: dict[int, dict[int, int]],
 ) -> dict[int, int]:
     """Operation -> the one in which its instruction ends, but for what its readers recompute."""
-    stored = [i for i, own in enumerate(operations) if recomputed.keys().isdisjoint(own.outputs)]
+    stored = [i for i, group in enumerate(operations) if recomputed.keys().isdisjoint(group.outputs)]
     readers: dict[int, list[int]] = {}
     for i in stored:
         for value in reads[i]:
             readers.setdefault(value, []).append(i)
 
-    def made(operation: Operation) -> int:
+    def size(operation: Operation) -> int:
         return math.prod(flow.values[operation.outputs[0]].shape)
 
     groups: dict[int, int] = {}
@@ -146,7 +146,7 @@ def _groups(
                 not has_heavy[target]
                 and len(operation.outputs) == 1
                 and not operation.in_place
-                and all(operations[c].kind in LOOP and made(operations[c]) == made(operation) for c in consumers)
+                and all(operations[c].kind in LOOP and size(operations[c]) == size(operation) for c in consumers)
             )
         if joins:
             groups[i] = target

@@ -68,14 +68,14 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
     keeps = {*flow.arguments, *flow.outputs, *held}  # what no update may overwrite
     tensor_of: dict[int, int] = {}
     edges: list[tuple[int, int]] = []
-    given = [v for v in flow.arguments if v in used and v not in held]
-    inputs = [Operation(flow.values[v].name, "input", 0.0, (), (), (v,)) for v in given]
+    arguments = [v for v in flow.arguments if v in used and v not in held]
+    inputs = [Operation(flow.values[v].name, "input", 0.0, (), (), (v,)) for v in arguments]
     for operation in [*inputs, *flow.operations]:
-        own = largest(pair for value in operation.inputs for pair in held.get(value, {}).items())
+        leaves = largest(pair for value in operation.inputs for pair in held.get(value, {}).items())
         if operation.kind in PARAMETER_CHAIN and operation.inputs and all(v in held for v in operation.inputs):
             for value in operation.outputs:
                 part = flow.values[value].bytes if operation.kind in ("slice", "split") else MAX_BYTES
-                held[value] = {leaf: min(size, part) for leaf, size in own.items()}
+                held[value] = {leaf: min(size, part) for leaf, size in leaves.items()}
             continue
         edges += [(tensor_of[v], len(ops)) for v in operation.inputs if v in tensor_of]
         untouched = 0
@@ -84,15 +84,15 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
             size = flow.values[operation.inputs[0]].bytes if whole is None else sum(whole.values())
             untouched = max(size - operation.read_bytes[0], 0)
         elif operation.in_place:
-            target, made = operation.inputs[0], operation.outputs[0]
+            target, written = operation.inputs[0], operation.outputs[0]
             if uses[target] == 1 and target not in keeps:
                 untouched = max(flow.values[target].bytes - operation.update_bytes, 0)
-                untouched += max(flow.values[made].bytes - operation.update_bytes, 0)
+                untouched += max(flow.values[written].bytes - operation.update_bytes, 0)
         for value in operation.outputs:
             if value in used:
                 tensor_of[value] = len(tensors)
                 tensors.append((value, len(ops)))
-        ops.append((operation.name, operation.kind, operation.flop, sum(own.values()), untouched))
+        ops.append((operation.name, operation.kind, operation.flop, sum(leaves.values()), untouched))
     if not ops:
         raise InputError(flow.name, "", "the function computes nothing, or nothing but parameters")
     distinct = used.intersection(parameters)

@@ -66,8 +66,8 @@ def schedule(
     flow = flatten(function, *args, name=name, unroll_limit=unroll_limit)
     flow.arguments_at(parameters, "parameters")  # complains of what names nothing
     leaves = flow.arguments_at(donated, "donated")
-    given = [(leaves, flow.outputs)] if leaves else flow.donations
-    return schedule_dataflow(flow, machine, pairs=[pair for call in given for pair in _donation_pairs(flow, *call)])
+    calls = [(leaves, flow.outputs)] if leaves else flow.donations
+    return schedule_dataflow(flow, machine, pairs=[pair for call in calls for pair in _donation_pairs(flow, *call)])
 
 
 def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:

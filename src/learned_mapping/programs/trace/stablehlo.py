@@ -84,10 +84,10 @@ def read_stablehlo(
 
 def _check_nesting(text: str, path: object) -> None:
     depth = 0
-    for found in re.finditer(r"[\[({<]|[\])}>]", text):
-        depth = max(depth + (1 if found[0] in "[({<" else -1 if text[found.start() - 1] not in "-=" else 0), 0)
+    for bracket in re.finditer(r"[\[({<]|[\])}>]", text):
+        depth = max(depth + (1 if bracket[0] in "[({<" else -1 if text[bracket.start() - 1] not in "-=" else 0), 0)
         if depth > MAX_NESTED:
-            line = text.count("\n", 0, found.start()) + 1
+            line = text.count("\n", 0, bracket.start()) + 1
             raise InputError(path, f"line {line}", f"brackets more than {MAX_NESTED} within one another")
 
 
@@ -107,10 +107,10 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
             else:
                 module = ir.Module.parse(data.decode())
         except Exception as error:
-            found = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
+            match = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
             said = next(filter(str.strip, str(error).splitlines()), type(error).__name__)
-            fault = f"not StableHLO: {found[2] if found else shown(said, 200)}"
-            raise InputError(asked["name"], f"line {found[1]}" if found else "", fault) from None
+            fault = f"not StableHLO: {match[2] if match else shown(said, 200)}"
+            raise InputError(asked["name"], f"line {match[1]}" if match else "", fault) from None
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 
         flow = _Reader(asked["name"], ir, stablehlo).read(module)
@@ -132,11 +132,11 @@ class _Reader:
         raise InputError(self.name, self.place, fault)
 
     def read(self, module: Any) -> Any:
-        found = [op for op in module.body.operations if op.operation.name == "func.func"]
-        if not found:
+        functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+        if not functions:
             self.fail("holds no function")
-        self.functions = {op.attributes["sym_name"].value: op for op in found}
-        main = self.functions.get("main", found[0])
+        self.functions = {op.attributes["sym_name"].value: op for op in functions}
+        main = self.functions.get("main", functions[0])
         if not main.regions[0].blocks:
             self.fail("its function has no body")
         block = main.regions[0].blocks[0]
@@ -177,8 +177,8 @@ class _Reader:
         for op in block.operations:
             op = op.operation
             dialect, _, kind = op.name.partition(".")
-            found = re.search(r":(\d+):\d+\)?$", str(op.location))
-            self.place = f"line {found[1]}" if found else op.name
+            match = re.search(r":(\d+):\d+\)?$", str(op.location))
+            self.place = f"line {match[1]}" if match else op.name
             inputs = [known.get(v) for v in op.operands]
             if kind == "return":
                 return inputs
@@ -220,8 +220,8 @@ class _Reader:
             branches = [self.enter(r.blocks[0], [], known, scope, depth) for r in op.regions]
             chosen: list[int | None] = []
             for result, values in zip(results, zip(*branches)):
-                given, avals = [inputs[0], *values], [result] * (len(values) + 1)
-                chosen += self.builder.emit("select_n", scope, given, avals, [result], {})
+                operand_values, avals = [inputs[0], *values], [result] * (len(values) + 1)
+                chosen += self.builder.emit("select_n", scope, operand_values, avals, [result], {})
             return chosen
         params: dict[str, Any] = {}
         if kind == "custom_call":

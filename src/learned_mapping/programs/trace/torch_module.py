@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, told
+from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, as_input_error
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
@@ -83,7 +83,7 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
     from torch._decomp import get_decompositions
     from torch.export import default_decompositions, export
 
-    with told(name, "cannot be exported by torch"):
+    with as_input_error(name, "cannot be exported by torch"):
         program = module
         if isinstance(module, torch.nn.Module):
             example = jax.tree.map(lambda leaf: _tensor(leaf, module), tuple(args))
@@ -133,20 +133,20 @@ class _Reader:
         """The abstract arrays of a node's results, None for each that is no tensor."""
         import torch
 
-        made, found = [], node.meta.get("val")
-        for result in found if isinstance(found, list | tuple) else [found]:
+        avals, value = [], node.meta.get("val")
+        for result in value if isinstance(value, list | tuple) else [value]:
             if not isinstance(result, torch.Tensor):
-                made.append(None)
+                avals.append(None)
                 continue
             if not all(isinstance(size, int) for size in result.shape):
                 shape = shown(f"[{', '.join(map(str, result.shape))}]")
                 raise InputError(self.name, node.name, f"a dynamic shape, {shape}: export it with fixed shapes")
             kind = str(result.dtype).removeprefix("torch.")
             try:
-                made.append(jax.ShapeDtypeStruct(tuple(result.shape), jnp.dtype(kind)))
+                avals.append(jax.ShapeDtypeStruct(tuple(result.shape), jnp.dtype(kind)))
             except TypeError:
                 raise InputError(self.name, node.name, f"element type {shown(kind)} is not known") from None
-        return made
+        return avals
 
     def operation(self, node: Any) -> None:
         """Lays out one node; an item of a node of several results is one of its values."""
@@ -167,10 +167,10 @@ class _Reader:
             kind = "select_n"
         values, avals = [v for v, _ in operands], [aval for _, aval in operands]
         results = self.arrays(node)
-        made = [aval for aval in results if aval is not None]
+        typed = [aval for aval in results if aval is not None]
         params = {"window_dimensions": node.args[1]} if aten in WINDOWS else _parameters(kind, node, avals)
         flop = _counted(node, packet)
-        new = iter(self.builder.emit(kind, _scope(node), values, avals, made, params, flop=flop) if made else ())
+        new = iter(self.builder.emit(kind, _scope(node), values, avals, typed, params, flop=flop) if typed else ())
         self.known[node] = [None if aval is None else (next(new), aval) for aval in results]
 
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.trace.dataflow import static_positions, told
+from learned_mapping.programs.trace.dataflow import as_input_error, static_positions
 
 MAX_ELEMENTS = 2**48
 LONG = sorted({np.dtype(kind).name for kind in vars(jax.numpy).values() if type(kind) is type(jax.numpy.float32)})
@@ -78,8 +78,8 @@ def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequen
         fault = "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that returns both"
         raise InputError(spec, "", fault)
     try:
-        taken = inspect.signature(function).parameters.values()
-        takes = sum(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in taken)
+        signature = inspect.signature(function).parameters.values()
+        takes = sum(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature)
     except (TypeError, ValueError):
         takes = 0
     if takes:
@@ -87,18 +87,18 @@ def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequen
             spec, "", f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function without "
             "arguments that returns (function, args)",
         )  # fmt: skip
-    with told(spec, "fails"):
+    with as_input_error(spec, "fails"):
         result = function()
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
             spec, "", f"expected (function, args), got {type(result).__name__}: name a function of no arguments that "
             "returns one, or give --arg DTYPE[SHAPE] for each argument",
         )  # fmt: skip
-    found = Example(*result)
-    if not isinstance(found.args, tuple | list):
-        raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(found.args).__name__}")
-    positions = tuple(parameters) or _positions(spec, found.parameters)
-    return _with_donated(spec, Example(found.function, tuple(found.args), positions, _positions(spec, found.donated)))
+    case = Example(*result)
+    if not isinstance(case.args, tuple | list):
+        raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(case.args).__name__}")
+    positions = tuple(parameters) or _positions(spec, case.parameters)
+    return _with_donated(spec, Example(case.function, tuple(case.args), positions, _positions(spec, case.donated)))
 
 
 def is_torch(value: Any) -> bool:
@@ -112,10 +112,10 @@ def _with_donated(spec: str, example: Example) -> Example:
     if example.donated or not isinstance(example.function, jax.stages.Wrapped):
         return example
     static = static_positions(example.function, example.args, spec)
-    with told(spec, "cannot be traced"):
+    with as_input_error(spec, "cannot be traced"):
         info = example.function.trace(*example.args).args_info[0]
-    given = [i for i in range(len(example.args)) if i not in static]
-    donated = [i for i, arg in zip(given, info) if any(leaf.donated for leaf in jax.tree_util.tree_leaves(arg))]
+    traced = [i for i in range(len(example.args)) if i not in static]
+    donated = [i for i, arg in zip(traced, info) if any(leaf.donated for leaf in jax.tree_util.tree_leaves(arg))]
     return example._replace(donated=tuple(donated))
 
 
@@ -133,25 +133,25 @@ def _load(spec: str) -> Callable:
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():
         raise InputError(path, "", "no such file")
-    found: Any
-    with told(spec, "cannot be imported"), beside(spec):
+    target: Any
+    with as_input_error(spec, "cannot be imported"), beside(spec):
         if path.suffix == ".py":
             loader = importlib.util.spec_from_file_location(path.stem, path)
             assert loader is not None and loader.loader is not None
-            found = importlib.util.module_from_spec(loader)
-            sys.modules.setdefault(path.stem, found)
-            loader.loader.exec_module(found)
+            target = importlib.util.module_from_spec(loader)
+            sys.modules.setdefault(path.stem, target)
+            loader.loader.exec_module(target)
         else:
-            found = importlib.import_module(module_name)
+            target = importlib.import_module(module_name)
     for part in name.split("."):
-        with told(spec, "cannot be looked up", name):  # a user's module may answer for itself
+        with as_input_error(spec, "cannot be looked up", name):  # a user's module may answer for itself
             try:
-                found = getattr(found, part)
+                target = getattr(target, part)
             except AttributeError:
                 raise InputError(spec, name, f"{module_name} has no such function") from None
-    if not callable(found):
-        raise InputError(spec, name, f"is no function but {type(found).__name__}")
-    return found
+    if not callable(target):
+        raise InputError(spec, name, f"is no function but {type(target).__name__}")
+    return target
 
 
 @contextmanager

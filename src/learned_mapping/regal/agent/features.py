@@ -79,7 +79,7 @@ def features(instance: Instance) -> Features:
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
     edges = _edges(instance, depth / deepest, places)
     indices = (graph.edge_producer, graph.edge_consumer, graph.topological_order)
-    senders, receivers, order = (np.asarray(each, np.int32) for each in indices)
+    senders, receivers, order = (np.asarray(index, np.int32) for index in indices)
     return Features(nodes.astype(np.float32), edges.astype(np.float32), senders, receivers, order, pinned)
 
 
@@ -152,7 +152,7 @@ def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
     adjacency = sparse.coo_matrix((weights, (edges[:, 0], edges[:, 1])), (n, n)).tocsr()
     adjacency = adjacency + adjacency.T
     laplacian = sparse.diags(np.asarray(adjacency.sum(axis=1)).ravel()) - adjacency
-    found = []
+    columns = []
     factor = None if n <= DENSE_OPS else linalg.splu((laplacian + SHIFT * sparse.identity(n)).tocsc())
     dense = laplacian.toarray() if factor is None else None
     for windows, count in ((0, EIGENVECTORS), *((k, BALANCED_VECTORS) for k in BALANCED)):
@@ -165,8 +165,8 @@ def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
         if room > 0:
             smallest = _smallest_dense(dense, basis, room) if factor is None else _smallest(factor, basis, room)
             vectors[:, : smallest.shape[1]] = smallest
-        found.append(vectors)
-    return found
+        columns.append(vectors)
+    return columns
 
 
 def _smallest_dense(laplacian: np.ndarray, basis: np.ndarray, count: int) -> np.ndarray:

@@ -61,7 +61,7 @@ def write_network(path: str | os.PathLike, network: Any, bins: Sequence[float], 
     said = {name: getattr(network, name) for name in _said(type(network))}
     named = {f"{module}:{name}": v for module, entry in network.parameters.items() for name, v in entry.items()}
     arrays = {name: np.asarray(values, np.float32) for name, values in named.items()}
-    write_checkpoint(path, arrays, header | said | _made_for(bins))
+    write_checkpoint(path, arrays, header | said | _interface(bins))
 
 
 def read_network(path: str | os.PathLike, kind: type[Network], bins: Sequence[float]) -> tuple[Network, dict[str, Any]]:
@@ -71,7 +71,7 @@ def read_network(path: str | os.PathLike, kind: type[Network], bins: Sequence[fl
       InputError: the file is missing or damaged, or its bins or features are not those of this version.
     """
     arrays, header = read_checkpoint(path)
-    for name, expected in _made_for(bins).items():
+    for name, expected in _interface(bins).items():
         if header.get(name) != expected:
             raise InputError(path, name, "is another than this version's: train anew")
     model, objective = header.get("model", "gnn"), header.get("objective")
@@ -106,10 +106,10 @@ def find_network(training: str, name: str, fault: str = "") -> Path:
     """
     folder, start = networks_folder() / "regal", f"{training}-" if training else ""
     kinds = [""] if training else ["synthetic-", "traced-"]
-    known = sorted(each.stem.removeprefix(start) for kind in kinds for each in folder.glob(f"{start}{kind}*.npz"))
+    known = sorted(path.stem.removeprefix(start) for kind in kinds for path in folder.glob(f"{start}{kind}*.npz"))
     if name not in known:
-        told = f"no network is named {start + name!r}, there are: {', '.join(known) or 'none'}"
-        raise MissingNetworkError("network", "", fault if known and fault else told)
+        message = f"no network is named {start + name!r}, there are: {', '.join(known) or 'none'}"
+        raise MissingNetworkError("network", "", fault if known and fault else message)
     return folder / f"{start}{name}.npz"
 
 
@@ -123,7 +123,7 @@ def _said(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind) if field.name != "parameters"]
 
 
-def _made_for(bins: Sequence[float]) -> dict[str, list]:
+def _interface(bins: Sequence[float]) -> dict[str, list]:
     return {"bins": list(bins), "node_features": list(NODE_FEATURES), "edge_features": list(EDGE_FEATURES)}
 
 

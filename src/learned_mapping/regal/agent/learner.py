@@ -84,8 +84,8 @@ def variant_from(entry: dict) -> Variant:
 
 def variant_to(variant: Variant) -> dict:
     """The JSON object of a variant; turns, height and transfers where they are not the default."""
-    found = asdict(variant) | {"turns": list(variant.turns)}
+    settings = asdict(variant) | {"turns": list(variant.turns)}
     for name in ("turns", "height", "transfers"):
         if getattr(variant, name) == getattr(Variant, name):
-            del found[name]
-    return found
+            del settings[name]
+    return settings

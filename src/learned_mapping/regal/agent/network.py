@@ -89,8 +89,8 @@ class Perceptron(hk.Module):
 
 def heads(h: jax.Array, bins: int = len(BINS)) -> jax.Array:
     """[N, d + 1, 2, bins] logits from [N, H] embeddings."""
-    found = [[Perceptron(bins, f"head_{i}_{which}")(h) for which in "ab"] for i in range(ENTRIES)]
-    return jnp.stack([jnp.stack(pair, axis=1) for pair in found], axis=1)
+    outputs = [[Perceptron(bins, f"head_{i}_{which}")(h) for which in "ab"] for i in range(ENTRIES)]
+    return jnp.stack([jnp.stack(pair, axis=1) for pair in outputs], axis=1)
 
 
 def embed(batch: Batch) -> jax.Array:

@@ -57,7 +57,7 @@ def random_parameters(batch: networks.Batch, rng: np.random.Generator, model: st
     """Random weights of the policy and of b(G), for batches like this one."""
     inits = (networks.network(model, len(BINS)).init, value.init)
     shapes = [jax.eval_shape(init, jax.random.PRNGKey(0), batch) for init in inits]
-    drawn, second = (draw_parameters(each, rng) for each in shapes)
+    drawn, second = (draw_parameters(shape, rng) for shape in shapes)
     for module in networks.head_ends(drawn):
         scaled = rng.standard_normal(drawn[module]["w"].shape) * HEAD_SCALE / np.sqrt(networks.HIDDEN)
         drawn[module]["w"] = scaled.astype(np.float32)
@@ -145,9 +145,9 @@ def policy_for(instance: Instance, network: str | None = None, training: str = "
     forward.check_devices(instance)
     path, objective = policy_path(instance.objective, network, training), instance.objective
     fault = "" if network else f"none was trained so for {objective}; {OTHERWISE[objective]}"
-    found = _read(forward.find_network(training, path.stem.removeprefix(f"{training}-"), fault))
-    forward.check_objective(found.objective, instance, path.stem)
-    return found
+    policy = _read(forward.find_network(training, path.stem.removeprefix(f"{training}-"), fault))
+    forward.check_objective(policy.objective, instance, path.stem)
+    return policy
 
 
 def untrained(instance: Instance, seed: int = 0) -> Policy:
@@ -162,8 +162,8 @@ def reinforced_law(
 ) -> MutantLaw:
     """The law that a method of `REINFORCED` searches by; untrained, `network` is a seed."""
     training = training_of(method, instance.objective)
-    own = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
-    return own.law(instance, rng, average=method.endswith("-average"))
+    policy = policy_for(instance, network, training) if training else untrained(instance, _seed(network))
+    return policy.law(instance, rng, average=method.endswith("-average"))
 
 
 def _seed(network: str | None) -> int:

@@ -221,10 +221,10 @@ class ReinforceAgent:
         drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]), config.model)
         self.parameters, self.value_parameters = drawn if start is None else (start, drawn[1])
         if config.attributes == "printed":  # and no gradient moves them: their inputs are 0
-            first = [self.parameters[f"{each}_encoder/mlp_0"] for each in ("node", "edge")]
+            first = [self.parameters[f"{kind}_encoder/mlp_0"] for kind in ("node", "edge")]
             for layer, rows in zip(first, printed_alone(*(layer["w"].T for layer in first))):
                 layer["w"] = rows.T
-        self.memory, self.value_memory = (_adam.init(each) for each in (self.parameters, drawn[1]))
+        self.memory, self.value_memory = (_adam.init(kind) for kind in (self.parameters, drawn[1]))
         self._uniform: dict[tuple[int, int], float] = {}
 
     @property
@@ -309,9 +309,9 @@ class ReinforceAgent:
         return arrays, counted | {"config": _plain(self.config), "data_digest": self.data_digest}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
-        for name, own in (("config", _plain(self.config)), ("data_digest", self.data_digest)):
-            if header.get(name) != own:
-                raise InputError(source, name, f"{header.get(name)}, expected {own}")
+        for name, expected in (("config", _plain(self.config)), ("data_digest", self.data_digest)):
+            if header.get(name) != expected:
+                raise InputError(source, name, f"{header.get(name)}, expected {expected}")
         tree = unflatten(self._tree(), arrays, "agent", source)
         self.parameters, self.value_parameters, self.memory, self.value_memory = tree
         for name in ("iterations", "rollouts", "spent", "cpu_s"):

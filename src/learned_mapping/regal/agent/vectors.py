@@ -52,7 +52,7 @@ def cut_facts(instance: Instance, seen: Features) -> np.ndarray:
 def inputs(facts: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """[..., 7, 2 F + 10]: facts [..., 7, F], the same less their mean over the vectors, the scores [..., 7, 3] of
     `race` less theirs, and which vector it is."""
-    relative, raced = (each - each.mean(axis=-2, keepdims=True) for each in (facts, scores))
+    relative, raced = (values - values.mean(axis=-2, keepdims=True) for values in (facts, scores))
     which = np.broadcast_to(np.eye(len(VECTORS)), (*facts.shape[:-1], len(VECTORS)))
     return np.concatenate([facts, relative, raced, which], axis=-1)
 

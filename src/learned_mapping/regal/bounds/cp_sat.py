@@ -63,7 +63,7 @@ def cp_sat(
         raise InputError("cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}")
     if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
         raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
-    found, best = CpSatResult(None, np.inf, 0.0, False), start
+    result, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
         # Built anew for each phase: what is known to be possible narrows every domain.
         kind = RuntimeModel if instance.objective == "runtime" else StepsModel if phase.steps else MemoryModel
@@ -71,7 +71,7 @@ def cp_sat(
         if best is not None:
             model.hint(best)
         if phase.one_way:  # no schedule has a smaller peak: the search may stop there
-            model.model.add(model.peak >= round(found.bound / model.unit))
+            model.model.add(model.peak >= round(result.bound / model.unit))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
@@ -83,15 +83,15 @@ def cp_sat(
             schedule = model.schedule(solver)
             bound = 0.0 if phase.one_way else max(solver.best_objective_bound, 0.0) * model.unit
             # The steps of memory may leave a dearer schedule than they were given.
-            for each in (schedule, start):
-                if each is not None:
-                    found = _better(found, CpSatResult(each, instance.cost(each), bound, status == cp_model.OPTIMAL))
+            for plan in (schedule, start):
+                if plan is not None:
+                    result = _better(result, CpSatResult(plan, instance.cost(plan), bound, status == cp_model.OPTIMAL))
         if phase.steps:
-            found = replace(found, optimal=found.cost <= found.bound + model.rounding)
-        best = best if found.schedule is None else found.schedule
-        if found.optimal:
+            result = replace(result, optimal=result.cost <= result.bound + model.rounding)
+        best = best if result.schedule is None else result.schedule
+        if result.optimal:
             break
-    return found
+    return result
 
 
 def _phases(instance: Instance) -> list[Phase]:
@@ -104,5 +104,5 @@ def _phases(instance: Instance) -> list[Phase]:
 
 def _better(one: CpSatResult, other: CpSatResult) -> CpSatResult:
     """The cheaper schedule, of equals the second; the higher bound."""
-    best = min((other, one), key=lambda each: each.cost)
+    best = min((other, one), key=lambda result: result.cost)
     return replace(best, bound=max(one.bound, other.bound), optimal=one.optimal or other.optimal)

@@ -194,7 +194,7 @@ class StepsModel(PeakModel):
         for op in self.steps:
             last = len(self.steps) - 1 - self.after[op]
             free = [self.before[op] <= step <= last for step in self.steps]
-            self.run.append([model.new_bool_var("") if each else self.none for each in free])
+            self.run.append([model.new_bool_var("") if is_free else self.none for is_free in free])
             done = [every if s >= last else model.new_bool_var("") if free[s] else self.none for s in self.steps]
             self.done.append(done)
             model.add_exactly_one(self.run[op])
@@ -264,9 +264,9 @@ class StepsModel(PeakModel):
         sizes = np.repeat(self.size, [1 + (tensor in self.sent) for tensor in range(len(self.size))]).tolist()
         for step in self.steps:
             for held, literals in zip(self.held, ([~x for x in self.on_second], self.on_second)):
-                bytes_held = weighted([each[step] for each in held], self.size)
+                bytes_held = weighted([row[step] for row in held], self.size)
                 self.model.add(bytes_held + weighted(literals, self.weights) <= self.peak)
-            self.model.add(weighted([each[step] for each in copies], sizes) + sum(self.weights) <= 2 * self.peak)
+            self.model.add(weighted([row[step] for row in copies], sizes) + sum(self.weights) <= 2 * self.peak)
 
     def _add_order(self) -> None:
         """Neighbours on different devices without a transfer between stand in order of index."""
@@ -301,9 +301,9 @@ class StepsModel(PeakModel):
             rest.append([(t, 1 - int(placement[self.producer[t]])) for t in sent])
             rest.append([next((op, RUN_OP) for op in self.steps if solver.value(self.run[op][step]))])
         for i, part in enumerate(rest):
-            after = [item for each in rest[i + 1 :] for item in each]
+            after = [item for group in rest[i + 1 :] for item in group]
             ways = [sorted(part, key=lambda item: item[1]), sorted(part, key=lambda item: -item[1])]
             whole = [self._schedule(placement, [*order, *way, *after]) for way in ways]
-            peaks = [self.instance.simulate(each).peak_bytes for each in whole] if len(part) > 1 else [0]
+            peaks = [self.instance.simulate(group).peak_bytes for group in whole] if len(part) > 1 else [0]
             order += ways[int(np.argmin(peaks))] if len(part) > 1 else part
         return self._schedule(placement, order)

@@ -155,7 +155,7 @@ class RuntimeModel(Model):
         for intervals in devices:
             model.add_no_overlap(intervals)
         # Follows from the devices, but binds before they are chosen.
-        every = [model.new_fixed_size_interval_var(*each, "") for each in zip(self.moment, self.length)]
+        every = [model.new_fixed_size_interval_var(*span, "") for span in zip(self.moment, self.length)]
         model.add_cumulative(every, [1] * graph.num_ops, 2)
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
         model.add(self.makespan >= (horizon + 1) // 2)

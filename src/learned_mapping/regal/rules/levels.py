@@ -48,8 +48,8 @@ def freed_bytes(instance: Instance) -> np.ndarray:
     graph = instance.graph
     share = graph.tensor_bytes / np.maximum(np.diff(graph.consumer_offsets), 1)
     share = np.where(graph.tensor_is_output, 0.0, share)
-    given = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
-    return given - graph.op_output_bytes
+    freed = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
+    return freed - graph.op_output_bytes
 
 
 def op_cost(instance: Instance) -> np.ndarray:

@@ -80,10 +80,10 @@ class MutantLaw:
             raise InputError("law", "mutant_share", f"{self.mutant_share} is outside [0, 1]")
         if not self.turns or not all(np.isfinite(turn) and turn >= 0 for turn in self.turns):
             raise InputError("law", "turns", f"expected finite factors of at least 0, got {self.turns}")
-        if not (self.taken("alpha") > 0).all() or not (self.taken("beta") > 0).all():
+        if not (self.by_turn("alpha") > 0).all() or not (self.by_turn("beta") > 0).all():
             raise InputError("law", "turns", f"{self.turns} take alpha or beta to 0 or below")
 
-    def taken(self, name: str) -> np.ndarray:
+    def by_turn(self, name: str) -> np.ndarray:
         """[K, L] ``alpha`` or ``beta`` as each of the K turns has it."""
         values = np.asarray(getattr(self, name), np.float64)
         return np.array([values if turn == 1 else 1 + turn * (values - 1) for turn in self.turns])
@@ -93,7 +93,7 @@ def tables_of(law: MutantLaw | None) -> Tables:
     """What to draw chromosomes by; nothing but uniform numbers where there is no law."""
     if law is None:
         return tabulate(np.zeros((1, 0)), np.zeros((1, 0)))
-    return tabulate(law.taken("alpha"), law.taken("beta"))
+    return tabulate(law.by_turn("alpha"), law.by_turn("beta"))
 
 
 class Population(NamedTuple):

@@ -46,9 +46,9 @@ def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, tables: Table
     """
     for sample in range(len(values)):
         draw(trial, rng, tables, (drawn + sample) % len(tables.rows), tables.rows.shape[1])
-        found = fitness_of(a, trial, work)
-        if found < fitness:
-            fitness = found
+        trial_fitness = fitness_of(a, trial, work)
+        if trial_fitness < fitness:
+            fitness = trial_fitness
             best[:] = trial
         values[sample] = fitness
     return fitness
@@ -107,9 +107,9 @@ def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, c
             item = _item(chromosome, a, rng, op)
             changed[0], old[0], count = n * d + item, chromosome[n * d + item], 1
             chromosome[n * d + item] = rng.random()
-        found = fitness_of(a, chromosome, work)
-        if found <= fitness:
-            fitness = found
+        new_fitness = fitness_of(a, chromosome, work)
+        if new_fitness <= fitness:
+            fitness = new_fitness
         else:
             for i in range(count - 1, -1, -1):
                 chromosome[changed[i]] = old[i]

@@ -23,7 +23,7 @@ def race(
     """
     a, work, least = instance.arrays, make_workspace(instance), np.inf
     best, drawn, trial = np.zeros((3, instance.chromosome_length))
-    found = np.full((len(laws), 3), np.inf)
+    scores = np.full((len(laws), 3), np.inf)
     for place, law in enumerate(laws):
         tables, values = tables_of(law), []
         while len(values) < DRAWN and not budget.spent():
@@ -33,8 +33,8 @@ def race(
                 least, best = values[-1], drawn.copy()
         if values:
             ranked = np.log(np.sort(values))
-            found[place] = ranked.mean(), ranked[:JUDGED].mean(), ranked[0]
-    return found, best
+            scores[place] = ranked.mean(), ranked[:JUDGED].mean(), ranked[0]
+    return scores, best
 
 
 def winner(scores: np.ndarray) -> int:

@@ -46,7 +46,7 @@ def _for_streams(of_stream):
 
     def decorate(of_generator):
         def chosen(*arguments):
-            streams = [each for each in arguments if isinstance(each, types.Array) and each.dtype == types.uint64]
+            streams = [arg for arg in arguments if isinstance(arg, types.Array) and arg.dtype == types.uint64]
             return of_stream if streams else of_generator
 
         overload(of_generator, strict=False)(chosen)

@@ -103,22 +103,22 @@ def _find_obstacles(
     program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, b: int, start: int, end: int
 ) -> int:
     """Allocations of other tensors that the incumbent holds in [start, end], each once; returns how many."""
-    own, count = program.buffers[b].tensor, 0
+    owner, count = program.buffers[b].tensor, 0
     for i in range(state.game[0].num_live):
         tensor = state.rectangles[state.live[i].rectangle].tensor
-        if tensor != own:
+        if tensor != owner:
             count = _add(program, inc, edits, _latest_root(inc, tensor, b), count)
     for u in range(start, state.game[0].now):
         r = state.steps[u].ended
         while r != NONE:
-            if state.rectangles[r].tensor != own:
+            if state.rectangles[r].tensor != owner:
                 count = _add(program, inc, edits, _latest_root(inc, state.rectangles[r].tensor, b), count)
             r = state.rectangles[r].next
     for d in range(b, len(inc.moves)):
         if program.buffers[d].instruction > end + NEAR:
             break
         move = inc.moves[d]
-        if move.action != DROP and move.end >= move.start and move.start <= end and program.buffers[d].tensor != own:
+        if move.action != DROP and move.end >= move.start and move.start <= end and program.buffers[d].tensor != owner:
             count = _add(program, inc, edits, inc.root[d], count)
     for i in range(count):
         edits.mark[edits.obstacles[i].root] = 0
