@@ -80,6 +80,6 @@ def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
         start = time.process_time()
         for _ in range(repeats):
             single_moves(arrays, y, latencies)
-        each = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
-        rows.append({"name": f"all single moves, {ops} ops", "value": each, "unit": "µs an edge", "bar": None})
+        microseconds = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
+        rows.append({"name": f"all single moves, {ops} ops", "value": microseconds, "unit": "µs an edge", "bar": None})
     return rows

@@ -94,16 +94,16 @@ def agent_rates(name: str) -> tuple[float, float]:
     """Decisions per CPU second of a training on a compiled program: in its first `AGENT_SECONDS`, and in as many from
     `WARM_SECONDS` on."""
     program, _ = compiled.load(name)
-    agent, made = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed=0), []
+    agent, rates = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed=0), []
     for seconds in (AGENT_SECONDS, WARM_SECONDS - AGENT_SECONDS, AGENT_SECONDS):
         before, budget = agent.decisions, AgentBudget(seconds=seconds, cpu=True)
-        if made:
+        if rates:
             agent.budget = budget
         else:
             agent.start(budget)
         train(agent, budget.spent, log=Log(None))
-        made.append((agent.decisions - before) / budget.seconds)
-    return made[0], made[-1]
+        rates.append((agent.decisions - before) / budget.seconds)
+    return rates[0], rates[-1]
 
 
 def benchmark() -> list[dict]:

@@ -123,10 +123,10 @@ def execute_chapters(jobs: int) -> bool:
     failed = False
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
-        made = {pool.submit(explorables.data_of, name): name for name in explorables.SCRIPTS}
+        futures = {pool.submit(explorables.data_of, name): name for name in explorables.SCRIPTS}
         order = sorted(chapters(), key=lambda path: path.relative_to(BOOK).with_suffix("").as_posix() not in TRAINS)
         pending = {pool.submit(execute_chapter, path, cache_path): path for path in order}
-        for future in concurrent.futures.as_completed(made):
+        for future in concurrent.futures.as_completed(futures):
             future.result()
         for future in concurrent.futures.as_completed(pending):
             name = pending[future].relative_to(BOOK)

@@ -32,25 +32,25 @@ def anchor(page: str, name: str) -> str:
 def article(page: str) -> Tag:
     """What a page says, with its links turned into links of the joined document."""
     text = (HTML / f"{page}.html").read_text(encoding="utf-8")
-    found = BeautifulSoup(text, "html.parser").find("article", class_="bd-article")
-    for gone in found.select("script, .headerlink, .lm-live"):
+    body = BeautifulSoup(text, "html.parser").find("article", class_="bd-article")
+    for gone in body.select("script, .headerlink, .lm-live"):
         gone.decompose()
-    for element in found.find_all(id=True):
+    for element in body.find_all(id=True):
         if not element.find_parent("svg"):
             element["id"] = anchor(page, element["id"])
-    for link in found.find_all("a", href=True):
+    for link in body.find_all("a", href=True):
         parts = urlsplit(link["href"])
         if parts.scheme:
             continue
         inside = os.path.normpath(os.path.join(os.path.dirname(page), parts.path)) if parts.path else f"{page}.html"
         target = inside.removesuffix(".html")
         link["href"] = "#" + (anchor(target, parts.fragment) if parts.fragment else anchor(target, "page"))
-    for fold in found.find_all("details", class_="lm-fold"):
+    for fold in body.find_all("details", class_="lm-fold"):
         fold["open"] = ""
-    for image in found.find_all("img", src=True):
+    for image in body.find_all("img", src=True):
         image["src"] = os.path.normpath(os.path.join(os.path.dirname(page), image["src"]))
-    found["id"] = anchor(page, "page")
-    return found
+    body["id"] = anchor(page, "page")
+    return body
 
 
 def main() -> int:

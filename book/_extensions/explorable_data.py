@@ -121,11 +121,11 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
         logits = jnp.where(legal, prediction.policy, LOWEST_LOGIT)
         value = networks.atoms.decode(prediction.value)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
-        found = mctx.gumbel_muzero_policy(
+        output = mctx.gumbel_muzero_policy(
             parameters, jax.random.key(0), root, recurrent, config.simulations, invalid_actions=~legal,
             qtransform=transform, max_num_considered_actions=3, gumbel_scale=0.0,
         )  # fmt: skip
-        return found.action_weights, found.search_tree
+        return output.action_weights, output.search_tree
 
     game, moves = Games(program, 1), []
     while not game.over[0]:
@@ -155,11 +155,11 @@ def game() -> dict[str, Any]:
         for speed in BANDWIDTHS:
             rate = program.copy_bytes_per_s * speed
             case = replace(program, fast_bytes=int(capacity * MIB), copy_bytes_per_s=rate)
-            found = mmap.solve(case, "edit-search", seed=0, samples=GAME_SAMPLES)
-            if not mmap.validate(case, found.solution).valid:
+            result = mmap.solve(case, "edit-search", seed=0, samples=GAME_SAMPLES)
+            if not mmap.validate(case, result.solution).valid:
                 raise ValueError(f"edit-search broke a rule at {capacity} MiB")
-            bound = max(upper_bound(case).value, found.metrics["return"])
-            best[f"{capacity:g} {speed:g}"] = [found.metrics["return"], bound, found.solution.action.tolist()]
+            bound = max(upper_bound(case).value, result.metrics["return"])
+            best[f"{capacity:g} {speed:g}"] = [result.metrics["return"], bound, result.solution.action.tolist()]
     return {
         "program": program_json(program), "capacities": CAPACITIES_MIB, "bandwidths": BANDWIDTHS, "best": best,
         "agent": watched_agent(program, AGENT_GAMES), "toy": program_json(toy_program()),
@@ -176,24 +176,24 @@ def _layout(program: Any, mapping: Any) -> list[list[int]]:
 
 def _alexnet() -> tuple[Any, Any, Any, float]:
     """The program, the compiler's mapping, the best one stored, and its return."""
-    program, own = load("alexnet_train_batch_32")
+    program, compiler = load("alexnet_train_batch_32")
     (row,) = [row for row in results.stored("mmap.fig1")["rows"] if "mapping" in row]
-    return program, own, make_mapping(program, **row["mapping"]), row["value"]
+    return program, compiler, make_mapping(program, **row["mapping"]), row["value"]
 
 
 def _clock(program: Any, mapping: Any) -> list[float]:
     """Seconds by the latency model when each instruction ends, with waits for copies, by the better
     of its two models of copying; the last is the program's time."""
-    found = min((model(program, mapping) for model in (program_latency, shared_copy_latency)), key=lambda x: x.total_s)
-    return [round(float(end), 9) for end in (*found.instruction_end_s[:-1], found.total_s)]
+    timing = min((model(program, mapping) for model in (program_latency, shared_copy_latency)), key=lambda x: x.total_s)
+    return [round(float(end), 9) for end in (*timing.instruction_end_s[:-1], timing.total_s)]
 
 
 def layouts() -> dict[str, Any]:
     """AlexNet's training step as the compiler lays it out, and as the best mapping found does."""
-    program, own, best, value = _alexnet()
-    clocks = [_clock(program, own), _clock(program, best)]
+    program, compiler, best, value = _alexnet()
+    clocks = [_clock(program, compiler), _clock(program, best)]
     return {
-        "steps": program.num_instructions, "fast_bytes": program.fast_bytes, "compiler": _layout(program, own),
+        "steps": program.num_instructions, "fast_bytes": program.fast_bytes, "compiler": _layout(program, compiler),
         "best": _layout(program, best), "value": value, "speedup": clocks[0][-1] / clocks[1][-1], "clocks": clocks,
     }  # fmt: skip
 
@@ -213,11 +213,11 @@ def alexnet() -> dict[str, Any]:
             held = [value, _layout(program, best)]
             limits[capacity] = [value, bound[0], held[1]]
             continue
-        found = mmap.solve(case, "edit-search", seed=0, samples=ALEXNET_SAMPLES)
-        if not mmap.validate(case, found.solution).valid:
+        result = mmap.solve(case, "edit-search", seed=0, samples=ALEXNET_SAMPLES)
+        if not mmap.validate(case, result.solution).valid:
             raise ValueError(f"edit-search broke a rule at {capacity} MiB")
-        if found.metrics["return"] > held[0]:
-            held = [found.metrics["return"], _layout(case, found.solution)]
+        if result.metrics["return"] > held[0]:
+            held = [result.metrics["return"], _layout(case, result.solution)]
         limits[capacity] = [held[0], max(upper_bound(case).value, held[0]), held[1]]
     return {"program": program_json(program), "limits": limits}
 
@@ -263,14 +263,14 @@ def three_branches() -> Any:
 def chips() -> dict[str, Any]:
     """A small real graph, and what the pre-trained policy and a greedy rule make of it."""
     graph, package = three_branches(), ChipPackage(chips=CHIPS)
-    found = {}
+    solutions = {}
     for method, samples in (("zeroshot", CHIP_SAMPLES), ("greedy-careful", 1), ("optimum", 1)):
         result = mcm.solve(graph, method, chips=CHIPS, seed=0, samples=samples)
         if not mcm.validate(graph, result.solution).valid:
             raise ValueError(f"{method} broke a rule")
-        found[method] = result.solution.assignment.tolist()
+        solutions[method] = result.solution.assignment.tolist()
     return {
-        "graph": graph_json(graph, ChipModel(graph, package).op_seconds), "chips": CHIPS, "found": found,
+        "graph": graph_json(graph, ChipModel(graph, package).op_seconds), "chips": CHIPS, "found": solutions,
         "samples": CHIP_SAMPLES, "link_bytes_per_s": package.link_bytes_per_s, "sram_bytes": package.sram_bytes,
     }  # fmt: skip
 

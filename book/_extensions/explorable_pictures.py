@@ -63,22 +63,22 @@ def bars(rows: list[tuple[str, float, str]], label: str) -> str:
 
 
 def _game(data: dict[str, Any], label: str) -> str:
-    own, bound, _ = data["best"]["3 1"]
-    rows = [("the agent", data["agent"]["value"]), ("edit-search", own), ("proven bound", bound)]
+    best, bound, _ = data["best"]["3 1"]
+    rows = [("the agent", data["agent"]["value"]), ("edit-search", best), ("proven bound", bound)]
     return bars([(name, value, f"{value:.1%}") for name, value in rows], label)
 
 
 def _chips(data: dict[str, Any], label: str) -> str:
-    graph, found = data["graph"], data["found"]["optimum"]
+    graph, chip_of = data["graph"], data["found"]["optimum"]
     lane, parts = (WIDTH - 140) / data["chips"], []
     for chip in range(data["chips"]):
-        parts.append(_box(140 + chip * lane + 2, 20, lane - 4, 24 * len(found), 'class="lm-room"'))
+        parts.append(_box(140 + chip * lane + 2, 20, lane - 4, 24 * len(chip_of), 'class="lm-room"'))
         parts.append(_text(140 + (chip + 0.5) * lane, 14, f"chip {chip}", 'text-anchor="middle"'))
     for i, op in enumerate(graph["order"]):
         y = 22 + 24 * i
         parts.append(_text(132, y + 15, graph["ops"][op], 'text-anchor="end"'))
-        parts.append(_box(140 + (found[op] + 0.5) * lane - 24, y + 2, 48, 17, 'class="lm-bar-fill" rx="4"'))
-    return _svg(24 + 24 * len(found), parts, label)
+        parts.append(_box(140 + (chip_of[op] + 0.5) * lane - 24, y + 2, 48, 17, 'class="lm-bar-fill" rx="4"'))
+    return _svg(24 + 24 * len(chip_of), parts, label)
 
 
 def _race(data: dict[str, Any], label: str) -> str:

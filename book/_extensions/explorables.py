@@ -50,8 +50,8 @@ PICTURES = explorable_pictures.PICTURES | primers.PICTURES
 
 def data_of(name: str) -> dict[str, Any]:
     """The data of an explorable, computed where they are not kept from before."""
-    own = execution_cache.digest_of(("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py"))
-    kept = Path(__file__).resolve().parents[1] / "_build" / "explorables" / own / f"{name}.json"
+    digest = execution_cache.digest_of(("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py"))
+    kept = Path(__file__).resolve().parents[1] / "_build" / "explorables" / digest / f"{name}.json"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(explorable_data.MAKERS[name](), allow_nan=False, separators=(",", ":"))

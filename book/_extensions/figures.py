@@ -32,28 +32,28 @@ def finished(page: str) -> str:
         counts[kind] += 1
         return f"<b>{kind} {counts[kind]}.</b> "
 
-    def piece(found: re.Match) -> str:
+    def piece(match: re.Match) -> str:
         nonlocal section, caption
-        if found["heading"] is not None:
-            section = re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", found["heading"], flags=re.S).strip()
+        if match["heading"] is not None:
+            section = re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", match["heading"], flags=re.S).strip()
             caption = ""
-            return found[0]
-        if found["caption"] is not None:
-            caption = found["caption"]
+            return match[0]
+        if match["caption"] is not None:
+            caption = match["caption"]
             return ""
-        if found[0] == "<caption>":
-            return found[0] + name("Table")
-        if found["drawn"] is None:
-            return found[0] + name("Figure")
+        if match[0] == "<caption>":
+            return match[0] + name("Table")
+        if match["drawn"] is None:
+            return match[0] + name("Figure")
         words, caption = caption or section, ""
         numbered = name("Figure")
-        drawn = own_identities(light(METADATA.sub("", found["drawn"])), f"f{counts['Figure']}")
+        drawn = own_identities(light(METADATA.sub("", match["drawn"])), f"f{counts['Figure']}")
         label = html.escape(html.unescape(re.sub("<[^>]+>", "", words)), quote=True)
         drawn = drawn.replace(
             "<svg ", f'<svg role="img" aria-label="{label}" style="--lm-wide: {readable(drawn)}px" ', 1
         )
         return (
-            f'{found["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div class="lm-scroll">{drawn}'
+            f'{match["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div class="lm-scroll">{drawn}'
             f"</div><figcaption>{numbered}{words}</figcaption></figure>"
         )
 
@@ -62,7 +62,7 @@ def finished(page: str) -> str:
 
 def light(drawing: str) -> str:
     """The drawing with its places to a hundredth of a point, and without turns by nothing."""
-    return PLACES.sub(lambda found: DIGITS.sub(r"\1", found[0]) if found[1] else "", drawing)
+    return PLACES.sub(lambda match: DIGITS.sub(r"\1", match[0]) if match[1] else "", drawing)
 
 
 def readable(drawing: str) -> int:
@@ -76,7 +76,7 @@ def readable(drawing: str) -> int:
 def own_identities(drawing: str, prefix: str) -> str:
     """The drawing with the ids that it refers to made its own, and without the others."""
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', drawing))
-    drawing = IDENTITY.sub(lambda found: f' id="{prefix}-{found[1]}"' if found[1] in used else "", drawing)
+    drawing = IDENTITY.sub(lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", drawing)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", drawing)
 
 

@@ -27,11 +27,11 @@ def _explain(app, doctree: nodes.document, page: str) -> None:
 def _explain_in(text: nodes.Text, left: dict[str, str]) -> None:
     """Wraps the first of the words left that a text holds; the rest of the text is looked at in turn."""
     pattern = r"(?<![\w-])(" + "|".join(map(re.escape, sorted(left, key=len, reverse=True))) + r")(?![\w-])"
-    found = re.search(pattern, text.astext())
-    if not found:
+    match = re.search(pattern, text.astext())
+    if not match:
         return
-    before, after = nodes.Text(text[: found.start()]), nodes.Text(text[found.end() :])
-    word = nodes.abbreviation("", found[0], explanation=left.pop(found[0]))
+    before, after = nodes.Text(text[: match.start()]), nodes.Text(text[match.end() :])
+    word = nodes.abbreviation("", match[0], explanation=left.pop(match[0]))
     text.parent.replace(text, [before, word, after])
     if left:
         _explain_in(after, left)

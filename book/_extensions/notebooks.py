@@ -64,27 +64,27 @@ LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
 
 def notebook(page: str) -> nbformat.NotebookNode:
     """The page, such as ``mmap/play``, as a notebook without outputs."""
-    found = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
-    for cell in found.cells:
+    book_page = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
+    for cell in book_page.cells:
         tags = set(cell.metadata.get("tags", ()))
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source, page)
         elif tags & {"hide-input", "remove-input", "hide-cell", "remove-cell"}:
             hidden = {"source_hidden": True} | ({"outputs_hidden": True} if "hide-cell" in tags else {})
             cell.metadata["jupyter"] = hidden
-    if any(cell.cell_type == "code" for cell in found.cells):
-        found.cells.insert(0, nbformat.v4.new_code_cell(INSTALL, metadata={"jupyter": {"source_hidden": True}}))
-    found.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    for number, cell in enumerate(found.cells):
+    if any(cell.cell_type == "code" for cell in book_page.cells):
+        book_page.cells.insert(0, nbformat.v4.new_code_cell(INSTALL, metadata={"jupyter": {"source_hidden": True}}))
+    book_page.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    for number, cell in enumerate(book_page.cells):
         cell["id"] = f"cell-{number}"
-    return found
+    return book_page
 
 
 def plain(text: str, page: str) -> str:
     """MyST Markdown with the book's directives and roles as Markdown that Jupyter shows."""
-    text = BLOCK.sub(lambda found: _block(page, *found.groups()), text)
-    text = ROLE.sub(lambda found: _role(page, found[1], found[2]), text)
-    return LINK.sub(lambda found: f"]({found[1]}.ipynb{found[2] or ''})", text)
+    text = BLOCK.sub(lambda match: _block(page, *match.groups()), text)
+    text = ROLE.sub(lambda match: _role(page, match[1], match[2]), text)
+    return LINK.sub(lambda match: f"]({match[1]}.ipynb{match[2] or ''})", text)
 
 
 def _block(page: str, name: str, argument: str, body: str) -> str:

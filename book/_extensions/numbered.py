@@ -21,8 +21,8 @@ def entries() -> set[str]:
 def _link(app, doctree: nodes.document, page: str) -> None:
     if page == PAGE:
         for paragraph in doctree.findall(nodes.paragraph):
-            if found := ENTRY.match(paragraph.astext()):
-                paragraph["ids"].append(found[1].lower())
+            if match := ENTRY.match(paragraph.astext()):
+                paragraph["ids"].append(match[1].lower())
         return
     known, target = entries(), app.builder.get_relative_uri(page, PAGE)
     for text in texts_outside(doctree, KEPT_AS_THEY_ARE):
@@ -33,11 +33,11 @@ def _link(app, doctree: nodes.document, page: str) -> None:
 def linked(text: str, known: set[str], target: str) -> list[nodes.Node]:
     """The text with a link for each known number in it."""
     parts, end = [], 0
-    for found in NUMBER.finditer(text):
-        if found[0] in known:
-            parts += [nodes.Text(text[end : found.start()])]
-            parts += [nodes.reference("", found[0], refuri=f"{target}#{found[0].lower()}", internal=True)]
-            end = found.end()
+    for match in NUMBER.finditer(text):
+        if match[0] in known:
+            parts += [nodes.Text(text[end : match.start()])]
+            parts += [nodes.reference("", match[0], refuri=f"{target}#{match[0].lower()}", internal=True)]
+            end = match.end()
     return [*parts, nodes.Text(text[end:])]
 
 

@@ -124,7 +124,7 @@ def described(page: str, up: str) -> str:
     if words:
         lines.append(f'<meta name="description" content="{html.escape(about["og:description"])}"/>')
     page = page.replace("</head>", "\n".join([*lines, "</head>"]), 1)
-    return AUTHOR.sub(lambda found: FOOTER.format(up=up, version=version("learned-mapping")), page, count=1)
+    return AUTHOR.sub(lambda match: FOOTER.format(up=up, version=version("learned-mapping")), page, count=1)
 
 
 def draw_picture(path: Path) -> None:

@@ -60,11 +60,11 @@ def number(rule: dict[str, Any]) -> Number | None:
     measured = measure(Measure(*parts), rows)
     if measured is None:
         return None
-    found = Number(measured.value)
-    found.low, found.high = measured.low, measured.high
+    formatted = Number(measured.value)
+    formatted.low, formatted.high = measured.low, measured.high
     counts = [row.get("n", 0) for row in rows if all(str(row.get(key)) == cell for key, cell in rule["rows"].items())]
-    found.n = counts[0] if len(counts) == 1 else 0
-    return found
+    formatted.n = counts[0] if len(counts) == 1 else 0
+    return formatted
 
 
 @functools.cache

@@ -28,15 +28,15 @@ def of(module: str) -> Any:
 def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> Any:
     """The value of the one row of a stored result that these name; a further key ``end`` is ``low`` or ``high``."""
     end = keys.pop("end", "value")
-    found = results.select(results.load(artifact), instance=instance, method=method, metric=metric, **keys)
-    if len(found) != 1:
-        raise ValueError(f"{artifact}: {len(found)} rows are {instance}, {method}, {metric}, {keys}")
-    return found[0][end]
+    matching = results.select(results.load(artifact), instance=instance, method=method, metric=metric, **keys)
+    if len(matching) != 1:
+        raise ValueError(f"{artifact}: {len(matching)} rows are {instance}, {method}, {metric}, {keys}")
+    return matching[0][end]
 
 
 def rows(artifact: str, **keys: Any) -> list[Any]:
     """The values of all rows of a stored result that have these cells."""
-    return [found["value"] for found in results.select(results.load(artifact), **keys)]
+    return [entry["value"] for entry in results.select(results.load(artifact), **keys)]
 
 
 def record(file: str) -> Any:

@@ -47,12 +47,12 @@ def bound_of(program: Program) -> float:
 @functools.cache
 def games() -> dict[str, list[dict[str, Any]]]:
     """Program -> records of the agent's games, of the programs as they are today."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_program: dict[str, list[dict[str, Any]]] = {}
     for artifact in SOURCES:
         for record in read_records(results.runs_path(artifact)).values():
             if "actions" in record["result"]:
-                found.setdefault(record["instance"], []).append(record)
-    return found
+                by_program.setdefault(record["instance"], []).append(record)
+    return by_program
 
 
 def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapping, str]:

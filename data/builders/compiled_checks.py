@@ -61,10 +61,10 @@ def held_out(compilation: Compilation, prices: tables.Prices, count: int, rng: n
         drawn[item.signature, open_[rng.integers(len(open_))]] = item
     wanted = [(item, [frozenset(), subset]) for (_, subset), item in drawn.items()]
     slow = {signature: {"": have[""]} for signature, have in prices.items() if "" in have}
-    found = price(compilation.before_text, program, wanted, known=slow)
+    compiled_prices = price(compilation.before_text, program, wanted, known=slow)
     rows = []
     for (signature, subset), item in drawn.items():
-        estimated, slow = found[signature][tables.subset_key(subset)], found[signature][""]
+        estimated, slow = compiled_prices[signature][tables.subset_key(subset)], compiled_prices[signature][""]
         if estimated is not None and slow is not None:
             table = tables.complete_table(item.unit_bytes, used[signature])
             rows.append([float(table[sum(1 << u for u in subset)]), estimated, float(table[0]), slow])
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.full and "compiled_cycles" not in record:
             record |= full_cycles(name)
         checks = read_checks(folder / CHECKS) | {name: record}
-        ordered = {each: checks[each] for each in WORKLOADS if each in checks}
+        ordered = {workload: checks[workload] for workload in WORKLOADS if workload in checks}
         write_json(folder / CHECKS, {"schema": "learned-mapping/checks/1", "programs": ordered})
         print(name, {key: value for key, value in record.items() if key != "rows"}, flush=True)
 

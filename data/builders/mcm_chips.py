@@ -67,8 +67,8 @@ def linear_split(graph: ComputationGraph, chips: int) -> np.ndarray:
     done = np.concatenate([[0.0], np.cumsum(model.op_seconds[order])])
     cost = done[None, :] - done[:, None] + cut[None, :] + cut[:, None]
     cost[np.tril_indices(len(cost))] = np.inf
-    best, found = cost[0], [cost[0][-1]]
+    best, ends = cost[0], [cost[0][-1]]
     for _ in range(1, chips):
         best = np.minimum(best, np.maximum(best[:, None], cost).min(axis=0))
-        found.append(best[-1])
-    return np.array(found)
+        ends.append(best[-1])
+    return np.array(ends)

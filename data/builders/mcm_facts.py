@@ -68,5 +68,5 @@ def _optimum(model: ChipModel, start: np.ndarray) -> tuple[np.ndarray | None, st
     try:
         return optimum(model, ideals=ideals_of(model, MAX_IDEALS)), IDEALS
     except TooManyIdealsError:
-        found = fastest_partition(model, effort=CP_SAT_EFFORT, start=start)
-        return (found.assignment, CP_SAT) if found.optimal else (None, None)
+        outcome = fastest_partition(model, effort=CP_SAT_EFFORT, start=start)
+        return (outcome.assignment, CP_SAT) if outcome.optimal else (None, None)

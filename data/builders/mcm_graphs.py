@@ -32,15 +32,15 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
         measured = {"family": family, "kind": kind, **facts(graph), "topology": topology_digest(graph)}
         items.add(f"{split}/{name}.json.gz", graph, split=split, **measured)
     counts = Counter(item.split for item in items)
-    found = {f"graphs_{split}": counts[split] for split in SPLITS}
-    return Manifest("mcm-graphs", SETS["mcm-graphs"].about, None, tuple(items), found)
+    totals = {f"graphs_{split}": counts[split] for split in SPLITS}
+    return Manifest("mcm-graphs", SETS["mcm-graphs"].about, None, tuple(items), totals)
 
 
 def build_bert(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Traces BERT (Section 5.3) and measures it; writes no file, which the set ``graphs`` has. No randomness."""
     graph = zoo.graph(BERT)
-    found = {"family": "bert", "kind": "attention", **facts(graph, BERT_CHIPS), "topology": topology_digest(graph)}
-    item = Item(BERT, graph.digest, None, None, None, found)
+    bert_facts = {"family": "bert", "kind": "attention", **facts(graph, BERT_CHIPS), "topology": topology_digest(graph)}
+    item = Item(BERT, graph.digest, None, None, None, bert_facts)
     if progress is not None:
         progress(1, 1)
     paper = {f"paper_{key}": value for key, value in BERT_PAPER.items()}

@@ -50,11 +50,11 @@ def _loss(forward: Callable, *inputs: object, **options: object):
     return inference(partial(forward, **options), *inputs)
 
 
-def _sizes(pattern: str, sizes: tuple, made: Callable) -> Candidates:
+def _sizes(pattern: str, sizes: tuple, make: Callable) -> Candidates:
     """A candidate per size, named after it; `made` takes the size to an example."""
     texts = {size: "x".join(map(str, size)) if isinstance(size, tuple) else size for size in sizes}
     names = {pattern.format(text): size for size, text in texts.items()}
-    return {name: lambda n=name, s=size: frozen_trace(made(s), n) for name, size in names.items()}
+    return {name: lambda n=name, s=size: frozen_trace(make(s), n) for name, size in names.items()}
 
 
 def _stacked(core: str) -> Callable:
@@ -127,7 +127,7 @@ def chosen() -> Found:
     traced = (islice(_fulfilling(name, sizes.values()), 1) for name, sizes in TRACED.items())
     yield from islice(chain.from_iterable(traced), EACH)
     rounds = zip_longest(*(_fulfilling(name, candidates) for name, candidates in GENERATED.items()))
-    yield from islice((found for found in chain.from_iterable(rounds) if found is not None), EACH)
+    yield from islice((candidate for candidate in chain.from_iterable(rounds) if candidate is not None), EACH)
 
 
 def build(folder: Path, *, progress: Progress | None = None) -> Manifest:

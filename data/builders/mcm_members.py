@@ -193,8 +193,8 @@ SPLITS: dict[str, dict[str, Family]] = {
 
 def members() -> dict[str, tuple[str, str]]:
     """Name of each graph -> (split, family), in the order of the table."""
-    table = ((split, family, each) for split, families in SPLITS.items() for family, each in families.items())
-    return {name: (split, family) for split, family, each in table for name in each.members}
+    table = ((split, family, group) for split, families in SPLITS.items() for family, group in families.items())
+    return {name: (split, family) for split, family, group in table for name in group.members}
 
 
 def model_of(name: str) -> Example:

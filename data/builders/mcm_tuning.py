@@ -112,9 +112,9 @@ def policy_parameters() -> dict[str, Any]:
             logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
             seconds += budget.seconds
         spread = float(np.exp(np.std(np.mean(np.reshape(logs, (-1, SEEDS)), axis=0))))
-        found = {"over_optimum": float(np.exp(np.mean(logs))), "factor_between_seeds": spread, "seconds": seconds}
+        numbers = {"over_optimum": float(np.exp(np.mean(logs))), "factor_between_seeds": spread, "seconds": seconds}
         shown = {name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")}
-        grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **found})
+        grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **numbers})
         say(grid[-1])
     return {**_facts(), "grid": grid}
 

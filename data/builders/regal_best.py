@@ -43,28 +43,28 @@ def laws(dataset: str) -> tuple[str, ...]:
 
 def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
     """The best schedule found, as an entry of the file, and the bound proven."""
-    found = {rule: solve(problem, rule, seed=seed).solution for rule in RULES}
+    solutions = {rule: solve(problem, rule, seed=seed).solution for rule in RULES}
     for method in laws(dataset):
-        found[method] = solve(problem, method, seed=seed, samples=EVALUATIONS).solution
-    best = min(found, key=lambda name: schedule_fitness(problem, found[name]))
+        solutions[method] = solve(problem, method, seed=seed, samples=EVALUATIONS).solution
+    best = min(solutions, key=lambda name: schedule_fitness(problem, solutions[name]))
     budget, climb = Budget(samples=EVALUATIONS), TUNED_LOCAL_SEARCH[problem.objective]
-    start, rng = encode(problem, found[best]), np.random.default_rng(seed)
+    start, rng = encode(problem, solutions[best]), np.random.default_rng(seed)
     climbed = f"{best}, local-search"
-    found[climbed] = decode(problem, local_search(problem, rng, budget, parameters=climb, start=start))
-    best, bound = min((climbed, best), key=lambda name: schedule_fitness(problem, found[name])), 0.0
+    solutions[climbed] = decode(problem, local_search(problem, rng, budget, parameters=climb, start=start))
+    best, bound = min((climbed, best), key=lambda name: schedule_fitness(problem, solutions[name])), 0.0
     if problem.graph.num_ops <= SOLVED_OPS:
-        solved = cp_sat(problem, deterministic_time=SOLVER_TIME, seed=seed, start=found[best])
+        solved = cp_sat(problem, deterministic_time=SOLVER_TIME, seed=seed, start=solutions[best])
         bound = solved.bound
-        if solved.schedule is not None and solved.cost < schedule_fitness(problem, found[best]):
-            best, found["cp-sat"] = "cp-sat", solved.schedule
-    judged = outcome(problem, found[best], 0.0)
+        if solved.schedule is not None and solved.cost < schedule_fitness(problem, solutions[best]):
+            best, solutions["cp-sat"] = "cp-sat", solved.schedule
+    judged = outcome(problem, solutions[best], 0.0)
     if not judged["valid"]:
         raise AssertionError(judged["fault"])
     if problem.objective == "runtime":
         bound = max(bound, judged["floor"])
     return {
-        "digest": problem.graph.digest, "cost": judged["cost"], "method": best, "devices": found[best].devices,
-        "placement": found[best].placement.tolist(), "order": found[best].order.tolist(),
+        "digest": problem.graph.digest, "cost": judged["cost"], "method": best, "devices": solutions[best].devices,
+        "placement": solutions[best].placement.tolist(), "order": solutions[best].order.tolist(),
     }, min(bound, judged["cost"])  # fmt: skip
 
 

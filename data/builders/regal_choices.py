@@ -136,7 +136,7 @@ def grid(
     """The points with the gap, in percent, of BRKGA with the law that ``make(instance, seed=seed, **point)`` gives."""
     rows = []
     for point in points:
-        costs = [[search(each, make(each, seed=seed, **point), seed) for each in instances] for seed in seeds]
+        costs = [[search(task, make(task, seed=seed, **point), seed) for task in instances] for seed in seeds]
         rows.append(dict(point) | {"gap_percent": round(gap_percent(costs, best), 3)})
         say(rows[-1])
     return rows
@@ -152,8 +152,8 @@ def finals(
         return {"chosen": _point(ranked[0]), "grid": rows}
     points = [_point(row) for row in ranked[:FINALISTS]]
     seeds = range(first_seed, first_seed + FINAL_SEEDS)
-    each = [grid(points, instances, best, make, seeds) for make in makes]
-    means = [round(float(np.mean([row["gap_percent"] for row in same])), 3) for same in zip(*each)]
+    grids = [grid(points, instances, best, make, seeds) for make in makes]
+    means = [round(float(np.mean([row["gap_percent"] for row in same])), 3) for same in zip(*grids)]
     finalists = [point | {"gap_percent": mean} for point, mean in zip(points, means)]
     return {"chosen": _point(min(finalists, key=lambda row: row["gap_percent"])), "finalists": finalists, "grid": rows}
 
@@ -175,11 +175,11 @@ def choose_laws(record: dict[str, Any]) -> None:
         picked = []
         for dataset in DATASETS:
             if DATASETS[dataset][1] == objective:
-                found = examples(dataset)
-                picked += [found[len(found) * i // LAW_GRAPHS] for i in range(LAW_GRAPHS)]
-        instances = [each.instance for each in picked]
-        best = np.array([each.elites.costs[0] for each in picked])
-        further = {id(each.instance): (each.seen,) for each in picked}
+                dataset_examples = examples(dataset)
+                picked += [dataset_examples[len(dataset_examples) * i // LAW_GRAPHS] for i in range(LAW_GRAPHS)]
+        instances = [entry.instance for entry in picked]
+        best = np.array([entry.elites.costs[0] for entry in picked])
+        further = {id(entry.instance): (entry.seen,) for entry in picked}
         late = LATE_GRID if objective == "memory" else []
         for name, make, points in (
             ("constant-law", proposals.constant_law, CONSTANT_GRID),
@@ -199,7 +199,7 @@ def choose_variant(record: dict[str, Any], file: str) -> None:
     learner = read_learner(checkpoint_folder() / file)
     instances = validation_instances(learner.dataset, VALIDATION[DATASETS[learner.dataset][0]])
     best = references(instances)
-    uniform = np.array([[search(each, None, seed) for each in instances] for seed in range(VARIANT_SEEDS)])
+    uniform = np.array([[search(entry, None, seed) for entry in instances] for seed in range(VARIANT_SEEDS)])
     roomy = np.flatnonzero(np.exp(np.log(uniform / best).mean(axis=0)) > ROOM)
     kept = sorted({int(roomy[len(roomy) * i // VARIANT_GRAPHS]) for i in range(VARIANT_GRAPHS)})
     instances, best = [instances[i] for i in kept], best[kept]
@@ -207,13 +207,13 @@ def choose_variant(record: dict[str, Any], file: str) -> None:
     def use(network: Learner) -> Callable[..., MutantLaw]:
         return lambda instance, seed, **point: network.law(instance, np.random.default_rng(seed), variant_from(point))
 
-    points = [variant_to(each) for each in VARIANT_GRID]
+    points = [variant_to(entry) for entry in VARIANT_GRID]
     rows = grid(points, instances, best, use(learner), range(VARIANT_SEEDS))
     networks = [read_learner(path) for path in siblings(checkpoint_folder() / file)]
-    found = finals(rows, instances, best, [use(each) for each in networks], VARIANT_SEEDS)
+    result = finals(rows, instances, best, [use(entry) for entry in networks], VARIANT_SEEDS)
     plain = round(gap_percent(uniform[:, kept], best), 3)
-    found |= {"brkga_gap_percent": plain, "graphs": len(kept), "seeds": VARIANT_SEEDS}
-    record.setdefault("variants", {})[f"{learner.model} {learner.dataset}"] = found
+    result |= {"brkga_gap_percent": plain, "graphs": len(kept), "seeds": VARIANT_SEEDS}
+    record.setdefault("variants", {})[f"{learner.model} {learner.dataset}"] = result
 
 
 def siblings(path: Path) -> list[Path]:
@@ -228,11 +228,11 @@ def main() -> None:
         return
     path = checkpoint_folder() / "chosen.json"
     record = json.loads(path.read_text()) if path.exists() else {"schema": "learned-mapping/choices/1"}
-    for each in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
-        if each == "laws":
+    for name in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
+        if name == "laws":
             choose_laws(record)
         else:
-            choose_variant(record, each)
+            choose_variant(record, name)
         write_json(path, record, indent=1)
 
 

@@ -122,7 +122,7 @@ SETS: dict[str, tuple[tuple[str, ...], Callable[[str], ComputationGraph]]] = {
 
 def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     """Writes every graph into ``FOLDER/SET/MEMBER.json.gz``; the seeds are fixed."""
-    items = Items(folder, sum(len(each) for each, _ in SETS.values()), progress)
+    items = Items(folder, sum(len(graphs) for graphs, _ in SETS.values()), progress)
     for name, (members, make) in SETS.items():
         for member in members:
             graph = make(member)

@@ -155,7 +155,7 @@ def build(folder: Path, *, progress: Callable[[int, int], None] | None = None) -
 
 def write(folder: Path, judged: list[Outcome], counts: Mapping[str, int]) -> Manifest:
     """Writes the set of those candidates that passed, so many a split, of all in order of their seeds."""
-    kept = [each for each in judged if each.outcome in KEPT]
+    kept = [graph for graph in judged if graph.outcome in KEPT]
     items: list[Item] = []
     stored: dict[str, Any] = {"schema": "learned-mapping/accepted/1", "columns": list(graphs.Accepted._fields)}
     for split in SPLITS:
@@ -184,7 +184,7 @@ def _family(outcome: Outcome) -> str:
 def _facts(judged: list[Outcome], counts: Mapping[str, int]) -> dict[str, Any]:
     """The filter and what it did, by family."""
     what = (*KEPT, NO_ROOM, TOO_LARGE, SAME_TOPOLOGY)
-    tally = Counter((_family(each), each.outcome) for each in judged)
+    tally = Counter((_family(graph), graph.outcome) for graph in judged)
     table = {family: {outcome: tally[family, outcome] for outcome in what} for family in graphs.FAMILIES}
     table["all"] = {outcome: sum(row[outcome] for row in table.values()) for outcome in what}
     for row in table.values():

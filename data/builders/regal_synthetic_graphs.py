@@ -48,7 +48,7 @@ def candidate(seed: int, *, name: str | None = None) -> ComputationGraph:
     nanoseconds = np.round(graph.op_seconds * 1e9)
     return dataclasses.replace(
         graph,
-        op_seconds=frozen_array([float(f"{int(each)}e-9") for each in nanoseconds], np.float64),
+        op_seconds=frozen_array([float(f"{int(value)}e-9") for value in nanoseconds], np.float64),
         op_flop=frozen_array(nanoseconds * 1e3, np.float64),
         op_weight_bytes=frozen_array(np.zeros(ops), np.int64),
         metadata=graph.metadata | {"seed": seed},
@@ -90,7 +90,7 @@ def read_accepted(path: Path) -> dict[str, tuple[Accepted, ...]]:
     top = read_json(path, "accepted").object(("schema", "columns", *SPLITS))
     if top["columns"].value != list(Accepted._fields):
         top["columns"].fail(f"expected {', '.join(Accepted._fields)}")
-    found = {}
+    rows_of_split = {}
     for split in SPLITS:
         rows = []
         for row in top[split].array(1_000_000):
@@ -104,5 +104,5 @@ def read_accepted(path: Path) -> dict[str, tuple[Accepted, ...]]:
                     condition.choice(FITS, FASTER), digest.string(SHORT),
                 )
             )  # fmt: skip
-        found[split] = tuple(rows)
-    return found
+        rows_of_split[split] = tuple(rows)
+    return rows_of_split

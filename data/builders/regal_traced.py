@@ -31,7 +31,7 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     graphs: dict[str, ComputationGraph] = {}
     seen: dict[str, str] = {}
     for split in SPLITS:
-        for chosen in (each for each in CONFIGURATIONS if SPLIT_OF_FAMILY[each.family] == split):
+        for chosen in (entry for entry in CONFIGURATIONS if SPLIT_OF_FAMILY[entry.family] == split):
             name, graph = chosen.name, trace_configuration(chosen)
             graphs[name] = graph
             topology = topology_digest(graph)
@@ -78,7 +78,7 @@ def sample(dataset: str, split: str) -> list[int]:
 
 def sample_digest(dataset: str, split: str, graphs: Mapping[str, ComputationGraph]) -> str:
     """SHA-256 over the digests of the members that `sample` lists, a line each."""
-    names = [each.name for each in CONFIGURATIONS if SPLIT_OF_FAMILY[each.family] == split]
+    names = [entry.name for entry in CONFIGURATIONS if SPLIT_OF_FAMILY[entry.family] == split]
     pairs = [pair(dataset, split, i, names) for i in sample(dataset, split)]
     members = (member(graphs[name], dataset, seed) for name, seed in pairs)
-    return hashlib.sha256("".join(each.digest + "\n" for each in members).encode()).hexdigest()
+    return hashlib.sha256("".join(entry.digest + "\n" for entry in members).encode()).hexdigest()

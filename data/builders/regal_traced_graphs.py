@@ -138,8 +138,8 @@ def pair(dataset: str, split: str, index: int, graphs: Sequence[str]) -> tuple[s
 
 def member(graph: ComputationGraph, dataset: str, seed: tuple[int, ...]) -> ComputationGraph:
     """A member of an augmented set made of its graph, with the seed that `pair` names."""
-    made = noisy(graph, np.random.default_rng(seed), objective=dataset.removeprefix("traced-"))
-    return dataclasses.replace(made, name=f"{graph.name}-noise-{seed[-1]}")
+    noisy_graph = noisy(graph, np.random.default_rng(seed), objective=dataset.removeprefix("traced-"))
+    return dataclasses.replace(noisy_graph, name=f"{graph.name}-noise-{seed[-1]}")
 
 
 def generate(dataset: str, split: str, index: int) -> ComputationGraph:

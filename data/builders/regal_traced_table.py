@@ -42,13 +42,13 @@ def _staged(family: str, model: str, modes: Sequence[str], option: str, stages: 
       stages: tuples that hold the number of blocks where the third of five or the last of two stands.
       rows: blocks per stage, stages separated by blanks, configurations by commas; at most as many as there are stages.
     """
-    found = []
+    configurations = []
     for mode, row in itertools.product(modes, rows.split(",")):
         counts = [int(count) for count in row.split()]
         value = tuple(_with_blocks(stage, count) for stage, count in zip(stages, counts))
         name = "-".join([family, *map(str, counts), mode])
-        found.append(Configuration(name, family, model, mode, {option: value}))
-    return found
+        configurations.append(Configuration(name, family, model, mode, {option: value}))
+    return configurations
 
 
 def _with_blocks(stage: Sequence[int], count: int) -> tuple[int, ...]:

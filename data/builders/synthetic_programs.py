@@ -76,15 +76,15 @@ def random_program(
         (parameters if parameter else alive).append(len(sizes) - 1)
         return len(sizes) - 1
 
-    def pick(taken: list[int]) -> int:
+    def pick(chosen: list[int]) -> int:
         """A tensor that is not `taken`: a parameter, old or new, or a recent result."""
         if alive and rng.random() >= parameter_fraction:
             back = min(int(rng.exponential(locality)), len(alive) - 1)
-            if alive[-1 - back] not in taken:
+            if alive[-1 - back] not in chosen:
                 return alive[-1 - back]
         if parameters and rng.random() < 0.3:
             choice = parameters[int(rng.integers(len(parameters)))]
-            if choice not in taken:
+            if choice not in chosen:
                 return choice
         return new_tensor(True)
 

@@ -32,10 +32,10 @@ def topology_digest(graph: ComputationGraph) -> str:
         np.add.at(from_after, before, mixed[after])
         colours = _mixed(mixed + _mixed(from_before * _FORTH + _STEP) + _mixed(from_after * _BACK))
         hasher.update(np.sort(colours).tobytes())
-        found = len(np.unique(colours))
-        if found == distinct:
+        colours_now = len(np.unique(colours))
+        if colours_now == distinct:
             return hasher.hexdigest()[:32]
-        distinct = found
+        distinct = colours_now
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:

@@ -44,9 +44,9 @@ def verify_set(chosen: DataSet) -> Verdict:
         return Verdict(chosen.name, 0, len(present), bytes_of(present), (_relative(error),))
     if manifest.set != chosen.name:
         faults.append(f"{chosen.folder}/{FILE_NAME}: is of the set {manifest.set!r}, expected {chosen.name!r}")
-    own = {item.file: item for item in manifest.items if item.file is not None}
+    items = {item.file: item for item in manifest.items if item.file is not None}
     for file, sha256 in manifest.files.items():
-        fault = _file_fault(chosen.path / file, sha256, own.get(file))
+        fault = _file_fault(chosen.path / file, sha256, items.get(file))
         if fault:
             faults.append(f"{chosen.folder}/{file}: {fault}")
     present = files_of(chosen.path)
@@ -60,9 +60,9 @@ def _file_fault(path: Path, sha256: str, item: Item | None) -> str:
     """What is wrong with a listed file, nothing where it is as listed. `item` is None for a further file."""
     if not path.is_file():
         return "no such file"
-    found = file_sha256(path)
-    if found != sha256:
-        return f"its SHA-256 is {found[:16]}, the manifest says {sha256[:16]}"
+    digest = file_sha256(path)
+    if digest != sha256:
+        return f"its SHA-256 is {digest[:16]}, the manifest says {sha256[:16]}"
     try:
         node = read_json(path)
         kind = schema_name(node)
@@ -98,9 +98,9 @@ def verify_results() -> Verdict:
 
 def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
-    sets = (each.path for each in registry.SETS.values())
-    taken = [results.results_folder("full"), data_folder() / "builders", data_folder() / "bench", *sets]
-    present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in taken)]
+    sets = (data_set.path for data_set in registry.SETS.values())
+    known = [results.results_folder("full"), data_folder() / "builders", data_folder() / "bench", *sets]
+    present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in known)]
     faults = _json_faults(path for path in present if path.name != registry.CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
 

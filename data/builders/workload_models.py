@@ -86,11 +86,11 @@ def adversarial_loss(images: jax.Array, noise: jax.Array, *, channels: int = 64)
     stopped, and the generator's loss is scored by a second pass. The gradient of the second pass with respect to the
     discriminator is part of the program, as in a step that updates both players at once.
     """
-    made = generator(noise, channels=channels)
+    imagined = generator(noise, channels=channels)
     judge = hk.to_module(discriminator)("judge")
     real = judge(images, channels=channels)
-    fake = judge(jax.lax.stop_gradient(made), channels=channels)
-    convincing = judge(made, channels=channels)
+    fake = judge(jax.lax.stop_gradient(imagined), channels=channels)
+    convincing = judge(imagined, channels=channels)
     softplus = jax.nn.softplus
     return jnp.mean(softplus(-real)) + jnp.mean(softplus(fake)) + jnp.mean(softplus(-convincing))
 

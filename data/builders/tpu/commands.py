@@ -51,7 +51,7 @@ def extract(options: Any) -> int:
     if mapping_out is not None:
         mapping = mapping_of_compiler(extracted.program, extracted.compiler)
         write_mapping(mapping_out, mapping, extracted.program)
-    told = {
+    answer = {
         "name": name,
         "buffers": extracted.program.num_buffers,
         "slow_cycles": extracted.slow_cycles,
@@ -63,7 +63,7 @@ def extract(options: Any) -> int:
         "out": str(out),
     }
     if options.json:
-        print_json(told)
+        print_json(answer)
     else:
         cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
@@ -102,7 +102,7 @@ def price(options: Any) -> int:
     for name, mapping in mappings.items():
         try:
             with steps_progress("pricing", "instruction") as progress:
-                found = pricing.price(origin, mapping, cache, whole=options.whole, progress=progress)
+                priced = pricing.price(origin, mapping, cache, whole=options.whole, progress=progress)
         except compiler.CompilerError as error:
             reports.append({"mapping": name, "failed": str(error)})
             failed += 1
@@ -110,14 +110,14 @@ def price(options: Any) -> int:
             reports.append(
                 {
                     "mapping": name,
-                    "cycles": found.total,
-                    "stalled_cycles": round(pricing.with_stalls(program, mapping, found)["stalled_cycles"]),
-                    "fast_bytes": found.fast_bytes,
-                    "left": list(found.left),
-                    "compiled": found.compiled,
-                    "seconds": round(found.seconds, 1),
+                    "cycles": priced.total,
+                    "stalled_cycles": round(pricing.with_stalls(program, mapping, priced)["stalled_cycles"]),
+                    "fast_bytes": priced.fast_bytes,
+                    "left": list(priced.left),
+                    "compiled": priced.compiled,
+                    "seconds": round(priced.seconds, 1),
                 }
-                | ({"instructions": found.cycles} if options.instructions else {})
+                | ({"instructions": priced.cycles} if options.instructions else {})
             )
         if not options.json:
             _tell_price(reports[-1], reports[0], program.fast_bytes)
@@ -126,17 +126,17 @@ def price(options: Any) -> int:
     return 1 if failed else 0
 
 
-def _tell_price(told: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> None:
-    name = shown(told["mapping"], 200)
-    if "failed" in told:
-        print(f"{name}: {shown(told['failed'], 400)}")
+def _tell_price(row: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> None:
+    name = shown(row["mapping"], 200)
+    if "failed" in row:
+        print(f"{name}: {shown(row['failed'], 400)}")
         return
-    speed = f", {slow['cycles'] / told['cycles']:.3f} times as fast" if told["cycles"] and "cycles" in slow else ""
-    stalled = f"{told['stalled_cycles']:,} with the wait for copies"
-    print(f"{name}: {told['cycles']:,} cycles{speed}, {stalled}; {told['fast_bytes'] / 2**20:.1f} MiB of fast memory")
-    for line in told["left"]:
+    speed = f", {slow['cycles'] / row['cycles']:.3f} times as fast" if row["cycles"] and "cycles" in slow else ""
+    stalled = f"{row['stalled_cycles']:,} with the wait for copies"
+    print(f"{name}: {row['cycles']:,} cycles{speed}, {stalled}; {row['fast_bytes'] / 2**20:.1f} MiB of fast memory")
+    for line in row["left"]:
         print(f"  {shown(line, 400)}")
-    if told["fast_bytes"] > fast_bytes:
+    if row["fast_bytes"] > fast_bytes:
         print(f"  at the compiler's own offsets this is more than the {fast_bytes / 2**20:.1f} MiB there are")
-    for instruction, cycles in told.get("instructions", {}).items():
+    for instruction, cycles in row.get("instructions", {}).items():
         print(f"  {instruction}: {'no estimate' if cycles is None else f'{cycles:,}'}")

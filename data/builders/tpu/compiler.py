@@ -176,9 +176,9 @@ def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequ
     from learned_mapping.programs.trace.dataflow import static_positions
 
     static = static_positions(function, arguments, "function")
-    given = tuple(() if i in static else argument for i, argument in enumerate(arguments))
-    leaves, structure = jax.tree.flatten(given)
-    sizes = [len(jax.tree.leaves(argument)) for argument in given]
+    traced = tuple(() if i in static else argument for i, argument in enumerate(arguments))
+    leaves, structure = jax.tree.flatten(traced)
+    sizes = [len(jax.tree.leaves(argument)) for argument in traced]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     donated = [leaf for i in donate for leaf in range(starts[i], starts[i] + sizes[i])]
 
@@ -221,8 +221,8 @@ def run_compiler(
 
 def _find(dumps: Path, ending: str) -> Path | None:
     # A compilation may build helper modules first; the largest dump of a kind is the program's.
-    found = sorted(dumps.glob(f"*{ending}"), key=lambda path: path.stat().st_size)
-    return found[-1] if found else None
+    paths = sorted(dumps.glob(f"*{ending}"), key=lambda path: path.stat().st_size)
+    return paths[-1] if paths else None
 
 
 def _complete(dumps: Path, ending: str) -> bool:

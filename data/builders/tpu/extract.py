@@ -92,7 +92,7 @@ def _opcodes(module: Module, instruction: Instruction) -> frozenset[str]:
     if instruction.opcode != "fusion":
         return frozenset((instruction.opcode,))
     inside = module.computations[(instruction.attribute("calls") or "").lstrip("%")].instructions
-    return frozenset().union(*(_opcodes(module, each) for each in inside))
+    return frozenset().union(*(_opcodes(module, name) for name in inside))
 
 
 def total_cycles(generated: Module) -> float:

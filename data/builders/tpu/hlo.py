@@ -110,8 +110,8 @@ class Computation:
     @functools.cached_property
     def parameters(self) -> tuple[Instruction, ...]:
         """Parameters in the order of their numbers."""
-        found = [i for i in self.instructions if i.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda i: int(i.argument)))
+        listed = [i for i in self.instructions if i.opcode == "parameter"]
+        return tuple(sorted(listed, key=lambda i: int(i.argument)))
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,8 @@ def parse_shape(text: str, at: int) -> tuple[Shape, int]:
         tiling = re.match(r"T((?:\([\d,*\- ]*\))+)", extra)
         if tiling:
             tiles = tuple(parse_index(t.replace("*", "1")) for t in _TILE.findall(tiling.group(1)))
-        found = re.search(r"S\((\d+)\)", extra)
-        space = int(found.group(1)) if found else 0
+        tag = re.search(r"S\((\d+)\)", extra)
+        space = int(tag.group(1)) if tag else 0
     return ArrayShape(match.group(1), dimensions, minor_to_major, tiles, space), at
 
 
@@ -233,8 +233,8 @@ def _balanced(text: str, start: int) -> str:
     if text[start] not in "({[":
         return _WORD.match(text, start)[0]
     depth = 0
-    for found in _STRING_OR_BRACKET.finditer(text, start):
-        depth += (found[0] in "({[") - (found[0] in ")}]")
+    for match in _STRING_OR_BRACKET.finditer(text, start):
+        depth += (match[0] in "({[") - (match[0] in ")}]")
         if depth == 0:
-            return text[start : found.end()]
+            return text[start : match.end()]
     raise ValueError("unbalanced brackets")

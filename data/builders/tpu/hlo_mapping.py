@@ -186,27 +186,27 @@ class _Writer:
             return self._tuple(name)
         bitcasts = []
         definition = self.resolver.resolve(name, (), bitcasts)
-        found = self._version(definition, wanted)
+        version = self._version(definition, wanted)
         for bitcast in reversed(bitcasts):
-            key = ("bitcast", bitcast, found)
+            key = ("bitcast", bitcast, version)
             if key not in self.made:
                 instruction = self.entry.by_name[bitcast]
-                result = self._original(instruction).replace(f"(%{instruction.operands[0]})", f"(%{found})", 1)
-                if self.mark in self.shape[found]:
+                result = self._original(instruction).replace(f"(%{instruction.operands[0]})", f"(%{version})", 1)
+                if self.mark in self.shape[version]:
                     text = shape_text("x = " + result)
                     result = result.replace(text, in_fast(text, self.clones.space), 1)
                 again = sum(k[:2] == key[:2] for k in self.made)
                 self.made[key] = self._emit(f"{bitcast}.version.{again}" if again else bitcast, result)
-            found = self.made[key]
-        return found
+            version = self.made[key]
+        return version
 
     def _tuple(self, name: str) -> str:
         """A tuple, made anew where an array in it is no longer what its definition gives."""
-        found = {index: self.resolver.resolve(name, index) for index, _ in leaves(self.entry.by_name[name].shape)}
-        owners = {definition[0] for definition in found.values()}
-        versions = {index: self._version(definition, {}) for index, definition in found.items()}
+        definitions = {index: self.resolver.resolve(name, index) for index, _ in leaves(self.entry.by_name[name].shape)}
+        owners = {definition[0] for definition in definitions.values()}
+        versions = {index: self._version(definition, {}) for index, definition in definitions.items()}
         (owner,) = owners if len(owners) == 1 else (None,)
-        if owner and all(index == d[1] and versions[index] == self._array(d) for index, d in found.items()):
+        if owner and all(index == d[1] and versions[index] == self._array(d) for index, d in definitions.items()):
             return owner
         return self._make_tuple(name, self.entry.by_name[name].shape, versions, ())
 
@@ -219,8 +219,8 @@ class _Writer:
         if key not in self.made:
             number = len(self.made)
             text = f"({', '.join(self.shape[part] for part in parts)})"
-            made = f"{text} tuple({', '.join('%' + part for part in parts)})"
-            self.made[key] = self._emit(f"{name}.tuple.{number}", made)
+            instruction = f"{text} tuple({', '.join('%' + part for part in parts)})"
+            self.made[key] = self._emit(f"{name}.tuple.{number}", instruction)
         return self.made[key]
 
     def _result(self) -> str:

@@ -111,11 +111,11 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
         alias = int(program.buffer_alias[b])
         groups.setdefault(alias if alias >= 0 else -2 - b, []).append(b)
     size = {k: int(program.tensor_bytes[program.buffer_tensor[v[0]]]) for k, v in groups.items()}
-    units, taken = [], 0
+    units, varied = [], 0
     for key in sorted(groups, key=lambda k: (-size[k], groups[k][0])):
-        if size[key] <= fast_bytes and taken + len(groups[key]) <= MAX_VARIED:
+        if size[key] <= fast_bytes and varied + len(groups[key]) <= MAX_VARIED:
             units.append(tuple(groups[key]))
-            taken += len(groups[key])
+            varied += len(groups[key])
     return tuple(units)
 
 

@@ -139,15 +139,15 @@ def _version() -> str:
 
 def known_prices(origin: Source, prices: Prices) -> dict[str, int | None]:
     """Prices of placements found when a game was made (`pricing.price`), by `price_key`."""
-    found = {}
+    known = {}
     for item in plan(origin.module, origin.hlo, fast_bytes=origin.program.fast_bytes):
         work = signature(origin.module, origin.hlo.instructions[item.instruction])
         for subset, cycles in prices.get(item.signature, {}).items():
             places = [origin.hlo.buffer_position[b] for u in subset.split(",") if u for b in item.units[int(u)]]
             operands = [place for place, _ in places if place >= 0]
             results = [list(index) for place, index in places if place < 0]
-            found[price_key(origin.generation, work, operands, results)] = cycles
-    return found
+            known[price_key(origin.generation, work, operands, results)] = cycles
+    return known
 
 
 def price(
@@ -260,5 +260,5 @@ def with_stalls(program: Program, mapping: MappingLike, price: Price) -> dict[st
     serial = program_latency(flat, mapping).total_s * clock_hz
     shared = shared_copy_latency(flat, mapping).total_s * clock_hz
     other = price.total - float(times.sum()) * clock_hz
-    found = {"serial_cycles": serial + other, "shared_cycles": shared + other}
-    return found | {"stalled_cycles": min(found.values())}
+    totals = {"serial_cycles": serial + other, "shared_cycles": shared + other}
+    return totals | {"stalled_cycles": min(totals.values())}

@@ -202,8 +202,8 @@ class Backend:
         from jaxlib import _hlo, xla_client
 
         code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()
-        own = tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") if dumps is None else None
-        with own or contextlib.nullcontext(str(dumps)) as folder:
+        temporary = tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") if dumps is None else None
+        with temporary or contextlib.nullcontext(str(dumps)) as folder:
             options = xla_client.CompileOptions()
             options.num_replicas = options.num_partitions = 1
             options.env_option_overrides = [("xla_dump_to", folder), ("xla_dump_hlo_as_text", True)]

@@ -33,18 +33,18 @@ def origin(instance: str):
     kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
     if not kept.exists():
         write_bytes(kept, compile_workload(instance).before_text.encode())
-    found = source(read_bytes(kept).decode(), program)
+    compiled = source(read_bytes(kept).decode(), program)
     cache = PriceCache(build_folder() / "prices.jsonl")
     stored = read_prices(SETS["compiled"].path / "prices.json.gz")
-    cache.prices = known_prices(found, stored) | cache.prices
-    return found, cache
+    cache.prices = known_prices(compiled, stored) | cache.prices
+    return compiled, cache
 
 
 def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) -> Mapping:
     """The mapping a run prices."""
-    program, own = load(instance)
+    program, compiler = load(instance)
     if method in (HBM, XLA):
-        return own if method == XLA else all_dropped(program)
+        return compiler if method == XLA else all_dropped(program)
     if "game" in config:
         return replayed(program, games_of(instance, config["seconds"])[config["game"]][-1])
     if method == AGENT:
@@ -61,15 +61,15 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
       The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
       compiler differ most, as (name, kind, cycles by the table, by the compiler).
     """
-    found, cache = origin(instance)
+    compiled, cache = origin(instance)
     if "rounds" in config:
-        return play_on_prices(found, cache, method, config, seed)
+        return play_on_prices(compiled, cache, method, config, seed)
     mapping = mapping_of(method, instance, config, seed)
-    return judge(found, cache, method, mapping, exact=method not in PLANS)
+    return judge(compiled, cache, method, mapping, exact=method not in PLANS)
 
 
 def judge(
-    found: Any, cache: Any, method: str, mapping: Mapping, *, game: Program | None = None, exact: bool = True
+    compiled: Any, cache: Any, method: str, mapping: Mapping, *, game: Program | None = None, exact: bool = True
 ) -> Record:
     """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
 
@@ -79,36 +79,36 @@ def judge(
       game: what it was made for, if not `found.program`: the same with less memory.
       exact: whether the mapping holds nothing longer than its uses need.
     """
-    program = found.program
+    program = compiled.program
     valid = method == XLA or validate(game or program, mapping, exact=exact).valid
-    told = {"judged": method != XLA, "valid": valid, **model_cycles(program, mapping)}
+    answer = {"judged": method != XLA, "valid": valid, **model_cycles(program, mapping)}
     try:
-        priced = price(found, mapping, cache, checked=method != HBM)
+        priced = price(compiled, mapping, cache, checked=method != HBM)
     except CompilerError as error:
-        return told | {"failed": str(error)}
-    return told | _told(program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"])
+        return answer | {"failed": str(error)}
+    return answer | _told(program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"])
 
 
-def play_on_prices(found: Any, cache: Any, method: str, config: dict[str, Any], seed: int) -> Record:
+def play_on_prices(compiled: Any, cache: Any, method: str, config: dict[str, Any], seed: int) -> Record:
     """Lets a method of `ON_PRICES` play in ``rounds`` of ``seconds`` each, with a share of the fast memory,
     ``headroom``, left free: the best mapping that fits at its own offsets. `found` and `cache` are as of `judge`."""
     best, rounds = {}, []
     for number in range(config["rounds"]):
-        game = refined(found, cache)
+        game = refined(compiled, cache)
         game = game.with_memory(fast_bytes=round(game.fast_bytes * (1 - config["headroom"])))
         mapping = solve(game, ON_PRICES[method], seed=seed + number, cpu=True, seconds=config["seconds"]).solution
-        judged = judge(found, cache, method, mapping, game=game)
+        judged = judge(compiled, cache, method, mapping, game=game)
         if not judged["failed"]:
             rounds.append([judged["stalled_cycles"], judged["fast_bytes"]])
-            judged["rank"] = [judged["fast_bytes"] > found.program.fast_bytes, judged["stalled_cycles"]]
+            judged["rank"] = [judged["fast_bytes"] > compiled.program.fast_bytes, judged["stalled_cycles"]]
         if not best or judged.get("rank", [2]) < best.get("rank", [2]):
             best = judged
     return best | {"rounds": rounds}
 
 
-def refined(found: Any, cache: Any) -> Program:
+def refined(compiled: Any, cache: Any) -> Program:
     """A game whose latency tables have every price known by now; the rest is filled in as when it was made."""
-    program, hlo, entry = found.program, found.hlo, found.module.entry
+    program, hlo, entry = compiled.program, compiled.hlo, compiled.module.entry
     latency, resolver = program.latency_s.copy(), Resolver(entry)
 
     def tensor(operand: str) -> int:
@@ -120,13 +120,13 @@ def refined(found: Any, cache: Any) -> Program:
         units = () if hlo.opaque[t] or end - begin == 1 else varied_units(hlo, t, program.fast_bytes)
         if not units:
             continue
-        work, read = signature(found.module, instruction), [tensor(operand) for operand in instruction.operands]
+        work, read = signature(compiled.module, instruction), [tensor(operand) for operand in instruction.operands]
         prices = {}
         for inside in range(1 << len(units)):
             chosen = [b for u, unit in enumerate(units) if inside >> u & 1 for b in unit]
             tensors = {int(hlo.buffer_tensor[b]) for b in chosen if not hlo.buffer_is_output[b]}
             results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
-            key = price_key(found.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
+            key = price_key(compiled.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
             if key in cache.prices:
                 prices[subset_key(subset_of(inside))] = cache.prices[key]
         table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
@@ -134,7 +134,7 @@ def refined(found: Any, cache: Any) -> Program:
             inside = sum(
                 1 << u for u, unit in enumerate(units) if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
             )
-            latency[begin + placed] = table[inside] / found.generation.clock_hz
+            latency[begin + placed] = table[inside] / compiled.generation.clock_hz
     return replace(program, latency_s=latency)
 
 
@@ -150,7 +150,7 @@ def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float
         "failed": "",
         "cycles": priced.total,
         "stalled_cycles": stalled_cycles,
-        "unestimated_model_cycles": float(table.sum()) - sum(each[2] for each in known),
+        "unestimated_model_cycles": float(table.sum()) - sum(entry[2] for entry in known),
         "fast_bytes": priced.fast_bytes,
         "placed": int(mapping.placed.sum()),
         "copies": priced.copies,
@@ -158,7 +158,7 @@ def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float
         "compiled": priced.compiled,
         "instructions": len(priced.cycles),
         "price_seconds": priced.seconds,
-        "worst": [list(each) for each in sorted(known, key=lambda each: -abs(each[2] - each[3]))[:WORST]],
+        "worst": [list(entry) for entry in sorted(known, key=lambda entry: -abs(entry[2] - entry[3]))[:WORST]],
     }  # fmt: skip
 
 

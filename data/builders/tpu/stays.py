@@ -60,7 +60,7 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
         entries[family[tensor]].append(allocation)
     evictions = _evictions(program, compilation)
     current: dict[int, Allocation] = {}
-    found: dict[int, list] = {}
+    open_stays: dict[int, list] = {}
     stays, unplaced = [], 0
     for b in np.flatnonzero(fast).tolist():
         tensor, step = int(program.buffer_tensor[b]), int(program.buffer_instruction[b])
@@ -72,14 +72,14 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
             unplaced += 1
             continue
         if current.get(tensor) is place:
-            found[tensor][0].append(b)
+            open_stays[tensor][0].append(b)
             continue
         start = step if is_output else min(step, bisect.bisect_right(step_time, place.start))
         current[tensor] = place
-        found[tensor] = [[b], place.offset, start, evictions.get(tensor) if is_output else None]
-        stays.append((tensor, found[tensor]))
-    told = (Stay(tensor, tuple(buffers), *rest) for tensor, (buffers, *rest) in stays)
-    return CompilerMapping(tuple(told), unplaced)
+        open_stays[tensor] = [[b], place.offset, start, evictions.get(tensor) if is_output else None]
+        stays.append((tensor, open_stays[tensor]))
+    finished = (Stay(tensor, tuple(buffers), *rest) for tensor, (buffers, *rest) in stays)
+    return CompilerMapping(tuple(finished), unplaced)
 
 
 def _allocation(

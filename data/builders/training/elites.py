@@ -44,12 +44,12 @@ class Elites(NamedTuple):
 
 def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:
     """One elite for each law, such as those of `origin_laws`, on two devices; each gets so many evaluations."""
-    found = []
+    samples = []
     for law in laws:
         budget = Budget(samples=evaluations)
         chromosome = brkga(instance, rng, budget, law=law)
-        found.append((budget.best, chromosome))
-    return _elites(instance, found)
+        samples.append((budget.best, chromosome))
+    return _elites(instance, samples)
 
 
 def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
@@ -89,21 +89,21 @@ def joined(one: Elites, other: Elites) -> Elites:
     return Elites(*(np.concatenate(pair)[order] for pair in zip(one, other)))
 
 
-def _elites(instance: Instance, found: list[tuple[float, np.ndarray]]) -> Elites:
+def _elites(instance: Instance, samples: list[tuple[float, np.ndarray]]) -> Elites:
     """The schedules of chromosomes and their costs, best first."""
     rows = []
     n, d = instance.graph.num_ops, instance.pair.devices
-    for cost, chromosome in found:
+    for cost, chromosome in samples:
         schedule = decode(instance, chromosome)
         what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]
         order = np.full(n + instance.graph.num_tensors * d, -1)
         order[: len(what)] = np.where(target == RUN_OP, what, n + what * d + target)
         rows.append((cost, schedule.placement, order))
-    rows.sort(key=lambda each: each[0])
+    rows.sort(key=lambda row: row[0])
     return Elites(
-        np.array([each[1] for each in rows], np.int8),
-        np.array([each[2] for each in rows], np.int32),
-        np.array([each[0] for each in rows]),
+        np.array([row[1] for row in rows], np.int8),
+        np.array([row[2] for row in rows], np.int32),
+        np.array([row[0] for row in rows]),
     )
 
 

@@ -123,8 +123,8 @@ def imitation_loss(logits: jax.Array, batch: Batch, targets: Targets, config: Tr
 def _larger(one: jax.Array, other: jax.Array) -> jax.Array:
     """[K] probability that X > Y, each from the mixture of Betas that bins drawn from its [K, 2, bins] make."""
     table = jnp.asarray(larger_table(), jnp.float32)
-    found = jnp.einsum("abcd,na,nb,nc,nd->n", table, one[:, 0], one[:, 1], other[:, 0], other[:, 1])
-    return jnp.clip(found, 1e-4, 1 - 1e-4)
+    share = jnp.einsum("abcd,na,nb,nc,nd->n", table, one[:, 0], one[:, 1], other[:, 0], other[:, 1])
+    return jnp.clip(share, 1e-4, 1 - 1e-4)
 
 
 @functools.lru_cache(maxsize=4)

@@ -45,11 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, help="folder of the unfinished run (default: in build/)")
     chosen = parser.parse_args(arguments)
     samples = SAMPLES[chosen.profile] if chosen.samples is None else chosen.samples
-    kind, own = ("moves", {**BALANCED, "begun": True}) if chosen.balanced else ("chips", {})
+    kind, fixed = ("moves", {**BALANCED, "begun": True}) if chosen.balanced else ("chips", {})
     settings = {} if chosen.balanced else SETTINGS
     work = chosen.work or build_folder() / "mcm-training" / f"{kind}-{chosen.profile}-{chosen.seed}"
-    config = agent_config(chosen.profile, **own)
-    training = agent_config(chosen.profile, **own, **settings)
+    config = agent_config(chosen.profile, **fixed)
+    training = agent_config(chosen.profile, **fixed, **settings)
     makers = [partial(env_of, name, chosen.balanced) for name in graphs.names("train")]
     agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
     if not go_on(agent, work, every=20, minutes=chosen.minutes):

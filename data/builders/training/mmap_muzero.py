@@ -47,34 +47,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--method", choices=LEARNED, default="muzero", help="the agent or a control; default muzero")
     parser.add_argument("--config", default="{}", help="JSON object of settings to change")
     parser.add_argument("--every", type=int, default=50, help="iterations between checkpoints")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        return _train(given)
+        return _train(options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def _train(given: argparse.Namespace) -> int:
-    program, _ = compiled.load(given.program)
-    changes = METHODS[given.method].run.args[0] | changes_from_json(parse_json(given.config.encode(), "--config"))
-    config = dataclasses.replace(config_for(program.num_buffers, **changes), iterations=given.iterations)
-    if given.seconds is None and not given.iterations:
+def _train(options: argparse.Namespace) -> int:
+    program, _ = compiled.load(options.program)
+    changes = METHODS[options.method].run.args[0] | changes_from_json(parse_json(options.config.encode(), "--config"))
+    config = dataclasses.replace(config_for(program.num_buffers, **changes), iterations=options.iterations)
+    if options.seconds is None and not options.iterations:
         raise InputError("--seconds", "", "give a limit in seconds or in iterations")
-    name = given.name or f"{given.program}.{given.seed}"
-    os.makedirs(given.out, exist_ok=True)
+    name = options.name or f"{options.program}.{options.seed}"
+    os.makedirs(options.out, exist_ok=True)
 
     def path(suffix: str) -> Path:
-        return given.out / f"{name}.{suffix}"
+        return options.out / f"{name}.{suffix}"
 
     result = solve(
-        program, given.seed, seconds=given.seconds, config=config, cpu=True, checkpoint=path("npz"),
-        every=given.every, log=path("jsonl"),
+        program, options.seed, seconds=options.seconds, config=config, cpu=True, checkpoint=path("npz"),
+        every=options.every, log=path("jsonl"),
     )  # fmt: skip
     verdict = validate(program, result.solution, exact=True)
     if not verdict.valid:
         raise InputError(name, "mapping", str(verdict.violations[0]))
-    record = record_of(given.program, given.seed, config_to_json(config), result)
+    record = record_of(options.program, options.seed, config_to_json(config), result)
     write_mapping(path("mapping.json"), result.solution, program)
     write_json(path("json"), record)
     shown = {k: v for k, v in record.items() if not isinstance(v, list | dict)}

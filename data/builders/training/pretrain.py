@@ -145,8 +145,8 @@ def choose(
     """
     rows = []
     for iteration, parameters in sorted(snapshots.items()):
-        found = score(config, parameters, envs, samples=ZERO_SHOT_SAMPLES, learning=False)
-        rows.append({"iteration": iteration, "zeroshot": found})
+        value = score(config, parameters, envs, samples=ZERO_SHOT_SAMPLES, learning=False)
+        rows.append({"iteration": iteration, "zeroshot": value})
         if report is not None:
             report(rows[-1])
     trained = sorted((row for row in rows if row["iteration"]), key=lambda row: -row["zeroshot"])

@@ -58,10 +58,10 @@ def main() -> None:
         priority_weight=chosen.priorities,
     )  # fmt: skip
     guide = None if chosen.guide is None else read_learner(chosen.guide)
-    found = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
-    agent = RegalAgent(found, config)
+    instances = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
+    agent = RegalAgent(instances, config)
     # Other elites: a run goes on from a state of its own alone.
-    go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(found)}", every=2)
+    go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(instances)}", every=2)
     objective = DATASETS[chosen.dataset][1]
     write_learner(chosen.out, Learner(agent.parameters, "gnn", ROUNDS, objective, chosen.dataset, config.seed))
 

@@ -64,11 +64,11 @@ class Watch:
 
     def curve(self, parameters: Any) -> dict[str, float]:
         """By the rollouts: the network, its average law for every op, and uniform mutants, one run of each."""
-        own, costs, uniform = self.policy(parameters), [], BINS.index(1.0)
+        policy, costs, uniform = self.policy(parameters), [], BINS.index(1.0)
         for number, instance in enumerate(self.instances):
             rng = np.random.default_rng([4, number])
-            p = own.probabilities(instance)
-            laws = [sample_bins(each, 1, rng)[0] for each in (p, np.broadcast_to(p.mean(axis=0), p.shape))]
+            p = policy.probabilities(instance)
+            laws = [sample_bins(array, 1, rng)[0] for array in (p, np.broadcast_to(p.mean(axis=0), p.shape))]
             laws.append(np.full_like(laws[0], uniform))
             costs.append(rollouts(instance.arrays, np.stack(laws), BINS, stream(4, number), EVALUATIONS))
         names = ("gap", "gap_average_law", "gap_uniform")
@@ -80,12 +80,12 @@ class Watch:
         for instance in self.instances:
             trained, random = self.policy(parameters), untrained(instance, self.seed)
             for seed in range(FINAL_SEEDS):
-                for name, own, average in (
+                for name, policy, average in (
                     ("brkga", None, False), ("regal", trained, False), ("regal-average", trained, True),
                     ("regal-untrained", random, False),
                 ):  # fmt: skip
                     rng, budget = np.random.default_rng(seed), Budget(samples=EVALUATIONS)
-                    law = None if own is None else own.law(instance, rng, average=average)
+                    law = None if policy is None else policy.law(instance, rng, average=average)
                     brkga(instance, rng, budget, law=law)
                     costs.setdefault(name, []).append(budget.best)
         table = {name: np.exp(np.log(v).reshape(-1, FINAL_SEEDS).mean(axis=1)) for name, v in costs.items()}
@@ -121,9 +121,9 @@ def main() -> None:
         if policy.model != chosen.model:
             raise InputError(chosen.start, "model", f"{policy.model}, expected {chosen.model}")
     kind = chosen.model if chosen.model != "gnn" else kind
-    own = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
-    own |= {"attributes": chosen.attributes, "model": chosen.model}
-    config = ReinforceConfig(**RECIPES[chosen.data], **own)
+    settings = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
+    settings |= {"attributes": chosen.attributes, "model": chosen.model}
+    config = ReinforceConfig(**RECIPES[chosen.data], **settings)
     agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
     watch = Watch(chosen.data, chosen.seed)
     stem = f"{kind}-{chosen.data}-{chosen.seed}"
@@ -159,15 +159,15 @@ def main() -> None:
 
 def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for about every `ROW_EVERY_S` seconds: counts at its end, means over its steps, gaps where watched."""
-    found, waiting = [], []
+    thinned, waiting = [], []
     for row in rows:
         waiting.append(row)
         if "gap" not in row and row["seconds"] - waiting[0]["seconds"] < ROW_EVERY_S:
             continue
-        means = {name: float(f"{np.mean([each[name] for each in waiting]):.5g}") for name in KEPT}
-        found.append(row | {"updates": row["iteration"]} | means)
+        means = {name: float(f"{np.mean([entry[name] for entry in waiting]):.5g}") for name in KEPT}
+        thinned.append(row | {"updates": row["iteration"]} | means)
         waiting = []
-    return found
+    return thinned
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
       guide: a network whose laws find one more elite of each graph.
       from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead of several vectors'.
     """
-    found = []
+    result = []
     for instance in training_instances(dataset):
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
         uniform = _cached_cost(f"uniform-{name}", lambda i=instance: _evolved(i, np.random.default_rng(0), EVALUATIONS))
@@ -103,10 +103,10 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
             elites = Elites(**_cached(f"elites-{digest}-{name}", lambda i=instance, ls=laws: _elites(i, ls)))
             if guide is not None:
                 weights = _digest(jax.tree_util.tree_leaves(guide.parameters))
-                own = _cached(f"own-orders-{weights}-{name}", lambda i=instance: _own(i, guide))
-                elites = joined(elites, Elites(**own))
-            found.append(Example(instance, seen, elites))
-    return found
+                arrays = _cached(f"own-orders-{weights}-{name}", lambda i=instance: _own(i, guide))
+                elites = joined(elites, Elites(**arrays))
+            result.append(Example(instance, seen, elites))
+    return result
 
 
 def _evolved(instance: Instance, rng: np.random.Generator, evaluations: int) -> float:
@@ -125,9 +125,9 @@ def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
     return own_elite(instance, law, rng, evaluations=OWN_EVALUATIONS, climb=climb)._asdict()
 
 
-def elites_digest(found: Sequence[Example]) -> str:
+def elites_digest(chosen: Sequence[Example]) -> str:
     """16 hexadecimal digits over the elites of training graphs."""
-    return _digest(values for example in found for values in example.elites)
+    return _digest(values for example in chosen for values in example.elites)
 
 
 def _digest(arrays: Iterable[np.ndarray]) -> str:
@@ -139,8 +139,8 @@ def _digest(arrays: Iterable[np.ndarray]) -> str:
 
 def references(instances: list[Instance]) -> np.ndarray:
     """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its end."""
-    names = [f"reference-{each.graph.digest[:16]}-{each.objective}" for each in instances]
-    return np.array([_cached_cost(name, lambda i=each: _reference(i)) for name, each in zip(names, instances)])
+    names = [f"reference-{instance.graph.digest[:16]}-{instance.objective}" for instance in instances]
+    return np.array([_cached_cost(name, lambda i=instance: _reference(i)) for name, instance in zip(names, instances)])
 
 
 def _reference(instance: Instance) -> float:
@@ -174,7 +174,7 @@ def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, n
 def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
     """Up to `LOOKED_AT` graphs of the training split that leave room, of at most `largest_ops` ops."""
     kind, objective = DATASETS[dataset]
-    found, tested = [], _tested(kind)
+    kept, tested = [], _tested(kind)
     for index in range(LOOKED_AT):
         graph = _generated(dataset, "train", index)
         if graph.num_ops > largest_ops or topology_digest(graph) in tested:
@@ -187,20 +187,20 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
             ruled, uniform = rollouts(instance.arrays, laws, BINS, stream(index, 5), RULE_EVALUATIONS)
             if ruled > RULE_ROOM * uniform:
                 continue
-        found.append(instance)
-    return found
+        kept.append(instance)
+    return kept
 
 
 def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:
     """`count` graphs of the validation split, none of a test graph's topology, of at most `largest_ops` ops."""
     kind, _ = DATASETS[dataset]
     tested = _tested(kind)
-    found = [
+    graphs = [
         instance
         for instance in validation_instances(dataset, 2 * count)
         if instance.graph.num_ops <= largest_ops and topology_digest(instance.graph) not in tested
     ]
-    return [found[i] for i in np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)]
+    return [graphs[i] for i in np.linspace(0, len(graphs) - 1, min(count, len(graphs))).round().astype(int)]
 
 
 def _tested(kind: str) -> set[str]:

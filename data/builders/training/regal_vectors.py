@@ -39,26 +39,26 @@ VALIDATION = {"synthetic-runtime": 60, "traced-runtime": 40}
 
 def costs(instances: list[Instance], seed: int) -> np.ndarray:
     """[G, 7] mean logarithm of the cost after `EVALUATIONS`, by graph and vector; equal draws for all vectors."""
-    found = np.zeros((len(instances), len(VECTORS)))
+    logs = np.zeros((len(instances), len(VECTORS)))
     for g, instance in enumerate(instances):
         for a, vector in enumerate(VECTORS):
             law = best_spectral_law(instance, vector=vector)
             for run in range(STREAMS):
                 budget = Budget(samples=EVALUATIONS)
                 brkga(instance, np.random.default_rng([seed, g, run]), budget, law=law)
-                found[g, a] += np.log(budget.best) / STREAMS
+                logs[g, a] += np.log(budget.best) / STREAMS
         if g % 50 == 49:
             say(f"{g + 1} of {len(instances)} graphs")
-    return found
+    return logs
 
 
 def races(instances: list[Instance], seed: int) -> np.ndarray:
     """[G, 7, 3] the scores of a race on each graph."""
-    found = []
+    ranked = []
     for g, instance in enumerate(instances):
         laws = [best_spectral_law(instance, vector=vector) for vector in VECTORS]
-        found.append(race(instance, np.random.default_rng([seed, g]), Budget(samples=EVALUATIONS), laws)[0])
-    return np.stack(found)
+        ranked.append(race(instance, np.random.default_rng([seed, g]), Budget(samples=EVALUATIONS), laws)[0])
+    return np.stack(ranked)
 
 
 def fit(x: np.ndarray, rewards: np.ndarray, seed: int) -> tuple[VectorPolicy, list[dict[str, float]]]:
@@ -97,16 +97,16 @@ def fit(x: np.ndarray, rewards: np.ndarray, seed: int) -> tuple[VectorPolicy, li
 
 def compared(policy: VectorPolicy, instances: list[Instance], seed: int) -> dict[str, list[float]]:
     """Way to choose -> percent over the vector chosen for all, and its interval over the graphs."""
-    found, scores = costs(instances, seed), races(instances, seed)
+    logs, scores = costs(instances, seed), races(instances, seed)
     usual = VECTORS.index(chosen()["spectral-law"]["runtime"]["chosen"]["vector"])
     picks = {
-        "network": [policy.choice(instance, each) for instance, each in zip(instances, scores)],
-        "race": [winner(each) for each in scores],
+        "network": [policy.choice(instance, score) for instance, score in zip(instances, scores)],
+        "race": [winner(score) for score in scores],
     }
     rows = np.arange(len(instances))
     said = {}
     for name, pick in picks.items():
-        over = 100 * (found[rows, pick] - found[:, usual])
+        over = 100 * (logs[rows, pick] - logs[:, usual])
         said[name] = [round(float(v), 3) for v in (over.mean(), *bootstrap_interval(over, np.mean))]
     return said
 

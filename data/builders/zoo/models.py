@@ -145,8 +145,8 @@ def decoding(
     lane = array(batch, heads, room, width // heads, dtype=dtype)
     step = partial(transformer.decoder_step, width=width, heads=heads, **o)
     inputs = integers(batch), integers(), [(lane, lane)] * layers
-    made = inference(step, *inputs, dtype=dtype)
-    return made._replace(donated=(len(made.args) - 1,))
+    result = inference(step, *inputs, dtype=dtype)
+    return result._replace(donated=(len(result.args) - 1,))
 
 
 ADAM = optax.adam(1e-3)
@@ -248,10 +248,10 @@ def stored_costs() -> Any:
     return mock.patch.dict(primitive_costs.RULES, {name: None for name in STORED_RULES})
 
 
-def frozen_trace(made: Example, name: str) -> ComputationGraph:
+def frozen_trace(case: Example, name: str) -> ComputationGraph:
     """The graph of an example by the rules of the stored sets: every op touches its tensors whole; `stored_costs`."""
     with stored_costs():
-        graph = trace(made.function, *made.args, name=name, parameters=made.parameters)
+        graph = trace(case.function, *case.args, name=name, parameters=case.parameters)
     return dataclasses.replace(graph, op_untouched_bytes=None)
 
 
@@ -276,8 +276,8 @@ def stored_pairs(flow: Dataflow, leaves: Sequence[int]) -> list[tuple[int, int]]
 def program(name: str, machine: Any, **options: Any) -> Program:
     """The scheduled program of a member on a machine, by the rules of the stored sets; raises
     `InputError` as `example`."""
-    made = example(name, **options)
+    case = example(name, **options)
     with stored_costs():
-        flow = flatten(made.function, *made.args, name=name)
-    leaves = flow.arguments_at(made.donated, "donated")
+        flow = flatten(case.function, *case.args, name=name)
+    leaves = flow.arguments_at(case.donated, "donated")
     return schedule_dataflow(flow, machine, pairs=stored_pairs(flow, leaves))

@@ -97,9 +97,7 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             }
             for arm in (AGENT, MORE):
                 ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
-                entries.append(
-                    table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(agents), baseline=HEAD)
-                )
+                entries.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD))
             for arm, games in scores.items():
                 values = [value for look in games.values() for value in look]
                 entries.append(table.mean_row(name, arm, f"{prefix}whole_games", values))
