@@ -93,15 +93,15 @@ VALID = {"graph": GRAPH, "program": PROGRAM, "mapping": MAPPING, "partition": PA
 
 def edited(kind: str, *path: str | int, value: Any = None, drop: bool = False) -> dict[str, Any]:
     """A copy of the valid file of this kind in which the value at `path` is replaced or dropped."""
-    found = copy.deepcopy(VALID[kind])
-    target: Any = found
+    actual = copy.deepcopy(VALID[kind])
+    target: Any = actual
     for key in path[:-1]:
         target = target[key]
     if drop:
         del target[path[-1]]
     else:
         target[path[-1]] = value
-    return found
+    return actual
 
 
 def command(kind: str, path: Path, folder: Path) -> list[str]:

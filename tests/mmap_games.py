@@ -59,7 +59,7 @@ def games(program: Program, seed: int) -> list[PlayedGame]:
     preferences = rng.standard_normal((program.num_buffers, 3)) + np.array([1.0, 1.0, 0.0])
     copying = preferences.copy()
     copying[program.buffer_is_output, 1] -= 3.0
-    by_preference = [played(program, Game.play_preferences, each) for each in (preferences, copying)]
+    by_preference = [played(program, Game.play_preferences, item) for item in (preferences, copying)]
     return [played(program, Game.play_random, rng), *by_preference]
 
 
@@ -83,5 +83,5 @@ def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> N
     for name, (program, mapping) in found.items():
         write_program(folder / f"{name}.json.gz", program)
         write_mapping(folder / f"{name}.mapping.json.gz", mapping, program)
-    items = [Item(name, each.digest, facts={"buffers": each.num_buffers}) for name, (each, _) in found.items()]
+    items = [Item(name, item.digest, facts={"buffers": item.num_buffers}) for name, (item, _) in found.items()]
     write_manifest(folder / "manifest.json", Manifest("compiled", "Small ones.", None, tuple(items)))

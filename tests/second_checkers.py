@@ -145,8 +145,8 @@ def partition_costs(graph: ComputationGraph, partition: Partition, package: Chip
                 spans.append((-1, max(here), size))
         for op in mine:
             read = sum(int(graph.tensor_bytes[t]) for t in range(graph.num_tensors) if op in graph.consumers(t))
-            made = sum(int(b) for b, producer in zip(graph.tensor_bytes, graph.tensor_producer) if producer == op)
-            streaming = Fraction(read + made) / Fraction(package.sram_bytes_per_s)
+            result = sum(int(b) for b, producer in zip(graph.tensor_bytes, graph.tensor_producer) if producer == op)
+            streaming = Fraction(read + result) / Fraction(package.sram_bytes_per_s)
             streaming += Fraction(int(graph.op_weight_bytes[op])) / Fraction(package.weight_bytes_per_s)
             busy = max(Fraction(float(graph.op_flop[op])) / Fraction(package.flop_per_s), streaming)
             overhead = Fraction(package.op_overhead_s)

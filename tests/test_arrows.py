@@ -28,23 +28,23 @@ DISPATCH = {("problem", room) for room in PAPERS}
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    found = {}
+    collected = {}
     for path in SOURCE.rglob("*.py"):
         parts = path.relative_to(SOURCE).with_suffix("").parts
-        found[".".join(part for part in parts if part != "__init__")] = path
-    return found
+        collected[".".join(part for part in parts if part != "__init__")] = path
+    return collected
 
 
 def imports(path: Path) -> set[str]:
     """Modules of the package that a file imports, at any depth of its code."""
-    found = set()
+    collected = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            collected |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+            collected |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
     prefix = "learned_mapping."
-    names = {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
+    names = {name.removeprefix(prefix) for name in collected if name.startswith(prefix)}
     known = modules()
     return {name for name in names if name in known}
 

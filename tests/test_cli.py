@@ -117,9 +117,9 @@ def test_bad_usage_is_exit_2_and_one_line(capsys, folder, arguments, said):
 
 
 def test_extract_without_its_extra_says_so(capsys, folder, monkeypatch):
-    found = importlib.util.find_spec
+    actual = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else found(name, *rest)
+        importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else actual(name, *rest)
     )
     assert "'.[tpu]'" in refusal(capsys, "extract", "json:dumps", "--out", "p.json")
 
@@ -154,7 +154,7 @@ def test_artifacts_and_make(capsys, folder):
 def test_a_failing_artifact_does_not_stop_the_others_and_is_exit_1(capsys, folder):
     code, out, err = run(capsys, "make", "--all", "--json")
     report = json.loads(out)
-    assert code == 1 and [made["id"] for made in report["made"]] == ["toy.table"]
+    assert code == 1 and [result["id"] for result in report["made"]] == ["toy.table"]
     assert "1 of 2 artifacts failed: toy.broken" in err.splitlines()[-1]
 
 

@@ -39,7 +39,7 @@ class ToyModule:
 def data(tmp_path, monkeypatch):
     """A data folder with one set, built."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(registry, "SETS", {each.name: each for each in (TOY, TPU)})
+    monkeypatch.setattr(registry, "SETS", {item.name: item for item in (TOY, TPU)})
     real = registry.builder
     monkeypatch.setattr(registry, "builder", lambda name: ToyModule if name == "toy" else real(name))
     build_in(TOY, TOY.path)
@@ -125,7 +125,7 @@ def faults(capsys, *sets: str) -> list[str]:
     code, out, err = run(capsys, "verify", *sets, "--json")
     report = json.loads(out)
     assert not err and report["valid"] == (code == 0)
-    return [fault for each in report["checked"] for fault in each["faults"]]
+    return [fault for item in report["checked"] for fault in item["faults"]]
 
 
 def test_an_untouched_set_is_as_stated(capsys, data):
@@ -225,8 +225,8 @@ def test_everything_else_is_verified_too(capsys, data):
     (data / "other" / "weights.pickle").write_bytes(b"")
     (data / "other" / "tuning.json").write_text("{}")
     (data / "other" / "README.md").write_text("card")
-    found = [fault for fault in faults(capsys) if not fault.startswith("toys/")]
-    places = [fault.split(":")[0] for fault in found]
+    actual = [fault for fault in faults(capsys) if not fault.startswith("toys/")]
+    places = [fault.split(":")[0] for fault in actual]
     assert sorted(places) == [
         "bench/table.json",
         "other/tuning.json",

@@ -43,25 +43,25 @@ def test_what_solve_writes_check_accepts(capsys, folder, paper, instance, method
 def test_a_mapping_is_seen_beside_a_rule_and_a_bound(capsys, folder):
     """Would catch a return above what no mapping exceeds, and a user who is told neither."""
     arguments = ["--method", "greedy", "--samples", "5", "--alone", "--out", "s.json", "--json"]
-    found = json.loads(run(capsys, "solve", "mmap", "program.json", *arguments)[1])
-    assert set(found["beside"]) == {"greedy-tuned", "no mapping is above"}
-    assert found["costs"]["return"] <= found["beside"]["no mapping is above"] + 1e-9
+    actual = json.loads(run(capsys, "solve", "mmap", "program.json", *arguments)[1])
+    assert set(actual["beside"]) == {"greedy-tuned", "no mapping is above"}
+    assert actual["costs"]["return"] <= actual["beside"]["no mapping is above"] + 1e-9
 
 
 def test_a_solution_says_how_it_was_made_and_check_believes_it(capsys, folder):
     made_with = ["--method", "brkga", "--samples", "200", "--transfers", "free", "--out", "s.json", "--json"]
     solved = answer(capsys, "solve", "regal", "graph.json", *made_with)
-    made = json.loads((folder / "s.json").read_text())["made"]
-    assert made["options"] == {"transfers": "free"} and made["samples"] == solved["samples"] and made["by"] == "brkga"
+    origin = json.loads((folder / "s.json").read_text())["made"]
+    assert (origin["options"], origin["samples"], origin["by"]) == ({"transfers": "free"}, solved["samples"], "brkga")
     assert set(solved["beside"]) == {"brkga, 4,980 evaluations", "no schedule is below"}
     words = (), ("regal",), ("--transfers", "rendezvous")
-    judged = [answer(capsys, "check", *each, "graph.json", "s.json")["costs"] for each in words]
+    judged = [answer(capsys, "check", *item, "graph.json", "s.json")["costs"] for item in words]
     assert judged[0] == judged[1] == solved["costs"]
     plain = json.loads((folder / "s.json").read_text())
     del plain["made"]
     (folder / "plain.json").write_text(json.dumps(plain))
     assert answer(capsys, "check", "graph.json", "plain.json")["costs"] == judged[2]
-    plain["made"] = made | {"options": {"transfers": "sometimes"}}
+    plain["made"] = origin | {"options": {"transfers": "sometimes"}}
     (folder / "bad.json").write_text(json.dumps(plain))
     assert "bad.json: made.options" in refusal(capsys, "check", "graph.json", "bad.json")
 
@@ -224,16 +224,16 @@ def test_no_search_ends_behind_a_rule(folder, capsys):
     cases = [("mmap", "p.json", "greedy-tuned", "saving_s", 1), ("mcm", "g.json", "greedy-careful", "throughput", 1),
              ("regal", "g.json", "list-scheduler", "makespan_s", -1)]  # fmt: skip
     for paper, instance, rule, metric, sign in cases:
-        found = {}
+        collected = {}
         for method in (rule, "random"):
             for alone in (False, True):
                 options = ["--method", method, "--samples", "1" if method == "random" else "300", "--json"]
                 options += ["--alone"] * alone + ["--out", "s.json"]
                 report = answer(capsys, "solve", paper, instance, *options)
-                found[method, alone] = sign * report["costs"][metric]
+                collected[method, alone] = sign * report["costs"][metric]
                 assert paper != "mmap" or abs(report["metrics"]["return"] - report["costs"]["return"]) < 1e-9
                 assert run(capsys, "check", paper, instance, "s.json")[0] == 0
-        assert found["random", False] >= found[rule, True] >= found["random", True]
+        assert collected["random", False] >= collected[rule, True] >= collected["random", True]
 
 
 def test_the_exact_method_out_of_reach_gives_a_bound(folder, capsys, monkeypatch):

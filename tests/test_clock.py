@@ -24,7 +24,7 @@ def mixed_rows(records: Iterable[dict[str, Any]]) -> list[tuple[str, str, float,
     clocked = [{**r, **r["config"]} for r in records if "rate" in r and "seconds" in r["config"]]
     groups = by([{"arm": r["method"]} | r for r in clocked], "instance", "arm", "seconds")
     rates = {key: [run["rate"] for run in runs] for key, runs in groups.items()}
-    return [(*key[:2], min(found), max(found)) for key, found in rates.items() if max(found) > MIXED * min(found)]
+    return [(*key[:2], min(actual), max(actual)) for key, actual in rates.items() if max(actual) > MIXED * min(actual)]
 
 
 @pytest.fixture

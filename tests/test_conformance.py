@@ -42,7 +42,7 @@ def test_a_method_keeps_what_all_methods_promise(case):
     name = case.partition("/")[0]
     own, method = problem(name), fingerprints.with_network(case)
     assert own.method(method).kind in KINDS and own.method(method).description
-    found = []
+    collected = []
     for place, (file, options) in enumerate(fingerprints.instances_of(case)):
         instance = own.read(str(fingerprints.path().parent / file))
         limits = {"seed": fingerprints.SEED, "samples": fingerprints.SAMPLES[name], "profile": "quick"}
@@ -53,7 +53,7 @@ def test_a_method_keeps_what_all_methods_promise(case):
             assert case not in fingerprints.entries(), error
             pytest.skip(str(error))
         verdict = own.validate(task, result.solution)
-        found.append(fingerprints.rounded(dict(verdict.costs)))
+        collected.append(fingerprints.rounded(dict(verdict.costs)))
         exact = verdict.valid and name != "silicon"  # which measures, with noise
         priced = verdict.costs.keys() & result.metrics.keys() if exact else ()
         assert {cost: result.metrics[cost] for cost in priced} == pytest.approx({c: verdict.costs[c] for c in priced})
@@ -67,7 +67,7 @@ def test_a_method_keeps_what_all_methods_promise(case):
             again = solve(own, own.task(instance, **options), method, **limits)
             assert same(again.solution, result.solution) and again.samples == result.samples
     stored = fingerprints.entries()[case]
-    assert stored["costs"] == found, f"{case} behaves differently: run `lmap fingerprint {case}`"
+    assert stored["costs"] == collected, f"{case} behaves differently: run `lmap fingerprint {case}`"
     assert stored["version"] == own.method(method).version
 
 

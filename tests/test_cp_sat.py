@@ -24,12 +24,12 @@ def pigeons(holes: int) -> cp_model.CpModel:
 
 
 def solver(seconds: float) -> cp_model.CpSolver:
-    found = cp_model.CpSolver()
-    found.parameters.num_workers = 1
-    found.parameters.cp_model_presolve = False
-    found.parameters.symmetry_level = 0
-    found.parameters.max_time_in_seconds = seconds
-    return found
+    actual = cp_model.CpSolver()
+    actual.parameters.num_workers = 1
+    actual.parameters.cp_model_presolve = False
+    actual.parameters.symmetry_level = 0
+    actual.parameters.max_time_in_seconds = seconds
+    return actual
 
 
 def test_an_interrupt_ends_the_search():

@@ -100,9 +100,9 @@ def test_float64_that_is_off_is_one_line():
             lambda: regal_env.step(began, choices, jnp.asarray(2), (0.5, 2.0)),
         ],
     }
-    for name, each in doors.items():
-        for door in each:
-            with pytest.raises(InputError) as found:
+    for name, item in doors.items():
+        for door in item:
+            with pytest.raises(InputError) as actual:
                 door()
-            assert f"use `with learned_mapping.{name}.env.exact():`" in str(found.value)
-            assert "\n" not in str(found.value)
+            assert f"use `with learned_mapping.{name}.env.exact():`" in str(actual.value)
+            assert "\n" not in str(actual.value)

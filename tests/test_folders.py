@@ -27,13 +27,13 @@ def test_the_folder_names_the_code_of_the_package(tmp_path):
 
 def test_another_state_is_another_folder(tmp_path, monkeypatch):
     """Catches a folder that stays when a file with compiled functions changes, and old ones that are never removed."""
-    found = []
+    collected = []
     for state in range(folders.FOLDERS_KEPT + 3):
         (tmp_path / "draws.py").write_text(f"import numba\n\n@numba.njit\ndef f(): return {state}\n")
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
         monkeypatch.setattr(folders.sys, "modules", {})
         folders.use_cache(tmp_path)
-        found.append(os.environ["NUMBA_CACHE_DIR"])
-        os.utime(found[-1], (state, state))
-    assert len(set(found)) == len(found)
+        collected.append(os.environ["NUMBA_CACHE_DIR"])
+        os.utime(collected[-1], (state, state))
+    assert len(set(collected)) == len(collected)
     assert len(list((tmp_path / "__pycache__" / "numba").iterdir())) <= folders.FOLDERS_KEPT + 1

@@ -20,7 +20,7 @@ SAMPLES = 40
 
 def ratios(paper: str, task, rule: str, names: list[str]) -> dict[str, float]:
     """Method -> how much more than the rule's its solution is worth; every one is valid."""
-    judged, found = problem(paper), {}
+    judged, actual = problem(paper), {}
     for name in (rule, *names):
         limit = {"seconds": 5.0} if name == "cp-sat" else {"samples": SAMPLES}
         try:
@@ -33,11 +33,11 @@ def ratios(paper: str, task, rule: str, names: list[str]) -> dict[str, float]:
             continue
         verdict = judged.validate(task, solution)
         assert verdict.valid, f"{name}: {verdict}"
-        found[name] = judged.value(task, solution)
-    reference = found.pop(rule)
+        actual[name] = judged.value(task, solution)
+    reference = actual.pop(rule)
     if paper == "regal":
-        return {name: reference / value if value else 1.0 for name, value in found.items()}
-    return {name: value / reference for name, value in found.items()}
+        return {name: reference / value if value else 1.0 for name, value in actual.items()}
+    return {name: value / reference for name, value in actual.items()}
 
 
 def test_there_are_twenty():
@@ -59,9 +59,9 @@ def test_no_method_ends_behind_the_rule(paper, options):
     for graph in GRAPHS:
         for name, ratio in ratios(paper, own.task(graph, **options), rule, names).items():
             worst[name].append(ratio)
-    for name, found in worst.items():
-        print(f"{name}, {options}: {np.exp(np.mean(np.log(found or [1.0]))):.4f}, least {min(found, default=1.0):.4f}")
-        assert min(found, default=1.0) >= 1 - 1e-9, name
+    for name, rest in worst.items():
+        print(f"{name}, {options}: {np.exp(np.mean(np.log(rest or [1.0]))):.4f}, least {min(rest, default=1.0):.4f}")
+        assert min(rest, default=1.0) >= 1 - 1e-9, name
 
 
 @pytest.mark.parametrize("objective, method", [("runtime", "regal"), ("memory", "regal-imitation")])
@@ -70,11 +70,11 @@ def test_what_is_shipped_is_not_behind_uniform_mutants(objective, method):
     five connected graphs and one in parts at most 1% more than BRKGA with as many evaluations. With two seeds for each
     the mean scatters by as much, so that another processor's rounding would decide."""
     scheduling = problem("regal")
-    found = {name: [] for name in ("brkga", method)}
+    actual = {name: [] for name in ("brkga", method)}
     for graph in (*OUTSIDE[8:13], OUTSIDE[14]):
         task = scheduling.task(graph, objective=objective)
-        for name, costs in found.items():
+        for name, costs in actual.items():
             for seed in range(6):
                 solution = solve(scheduling, task, name, seed=seed, samples=1000).solution
                 costs.append(-scheduling.value(task, solution))
-    assert np.exp(np.mean(np.log(found[method]) - np.log(found["brkga"]))) <= 1.01
+    assert np.exp(np.mean(np.log(actual[method]) - np.log(actual["brkga"]))) <= 1.01

@@ -154,9 +154,9 @@ def test_what_takes_no_time_is_the_best_there_is():
         tensor_names=[f"t{i}" for i in ops], tensor_producer=list(ops), tensor_bytes=[1000] * 6,
         edge_tensor=list(edges), edge_consumer=[i + 1 for i in edges],
     )  # fmt: skip
-    found = lm.mcm.solve(graph, "random", chips=4, samples=200)
-    assert found.metrics["runtime_s"] == 0.0 and found.metrics["throughput"] > 1e20
-    assert lm.mcm.validate(graph, found.solution).costs["throughput"] == found.metrics["throughput"]
+    actual = lm.mcm.solve(graph, "random", chips=4, samples=200)
+    assert actual.metrics["runtime_s"] == 0.0 and actual.metrics["throughput"] > 1e20
+    assert lm.mcm.validate(graph, actual.solution).costs["throughput"] == actual.metrics["throughput"]
     env = gymnasium.make("learned_mapping/Regal-v0", instance=graph, evaluations=200)
     env.reset(seed=0)
     assert np.isfinite(env.step(env.action_space.sample())[1])

@@ -98,7 +98,7 @@ def test_workers_end_with_their_parent(tmp_path):
     environment = os.environ | {"LEARNED_MAPPING_BUILD": str(tmp_path)}
 
     def workers_of(parent: int) -> list[psutil.Process]:
-        return [each for each in psutil.Process(parent).children() if any("spawn_main" in a for a in each.cmdline())]
+        return [item for item in psutil.Process(parent).children() if any("spawn_main" in a for a in item.cmdline())]
 
     with open(tmp_path / "stderr", "w+b") as stderr:
         parent = subprocess.Popen(arguments, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)

@@ -14,9 +14,9 @@ from learned_mapping.verdict import Verdict
 def throughput_of(function: Callable[..., Any], *arguments: jax.ShapeDtypeStruct) -> float:
     """Results per second on four chips of a function of one's own."""
     graph = trace(function, *arguments, name="mine", parameters=0)
-    found: Result = lm.mcm.solve(graph, "greedy-careful", chips=4, seed=0)
-    verdict: Verdict = lm.mcm.validate(graph, found.solution)
-    assert verdict.valid and found.seconds >= 0.0, verdict.violations
+    actual: Result = lm.mcm.solve(graph, "greedy-careful", chips=4, seed=0)
+    verdict: Verdict = lm.mcm.validate(graph, actual.solution)
+    assert verdict.valid and actual.seconds >= 0.0, verdict.violations
     schedule: Result = lm.regal.solve(lm.regal.Instance(graph), "brkga", samples=500)
     assert lm.regal.validate(graph, schedule.solution).valid
-    return found.metrics["throughput"]
+    return actual.metrics["throughput"]

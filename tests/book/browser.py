@@ -20,7 +20,7 @@ FLAGS = (
 def executable() -> str | None:
     """The browser there is: ``CHROMIUM`` of the environment, or the first of `NAMES` on the path."""
     named = os.environ.get("CHROMIUM")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -82,11 +82,11 @@ class Browser:
 
     def run(self, expression: str) -> Any:
         """The value of an expression of JavaScript in the page; promises are awaited."""
-        found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in found:
-            details = found["exceptionDetails"]
+        reply = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in reply:
+            details = reply["exceptionDetails"]
             raise RuntimeError(details.get("exception", {}).get("description") or details["text"])
-        return found["result"].get("value")
+        return reply["result"].get("value")
 
     def size(self, width: int, height: int = 900, *, dark: bool = False, touch: bool = False) -> None:
         """The window's size in pixels, the colours it asks for, and whether it is touched."""
@@ -139,18 +139,18 @@ class Browser:
 
     def faults(self) -> list[str]:
         """What went wrong since the page was opened: exceptions, errors on the console, requests that left the book."""
-        found = []
+        faults = []
         for event in self.events:
             method, about = event["method"], event["params"]
             if method == "Runtime.exceptionThrown":
                 details = about["exceptionDetails"]
-                found.append(details.get("exception", {}).get("description", details["text"]))
+                faults.append(details.get("exception", {}).get("description", details["text"]))
             elif method == "Runtime.consoleAPICalled" and about["type"] == "error":
-                found.append("console: " + " ".join(str(a.get("value", a.get("description"))) for a in about["args"]))
+                faults.append("console: " + " ".join(str(a.get("value", a.get("description"))) for a in about["args"]))
             elif method == "Log.entryAdded" and about["entry"]["level"] == "error":
-                found.append("log: " + about["entry"]["text"])
+                faults.append("log: " + about["entry"]["text"])
             elif method == "Network.requestWillBeSent":
                 address = about["request"]["url"]
                 if not address.startswith(("file:", "data:", "about:", "blob:")):
-                    found.append(f"request: {address}")
-        return found
+                    faults.append(f"request: {address}")
+        return faults

@@ -26,12 +26,12 @@ def test_figures_and_tables_are_numbered_and_captioned():
         '<table><caption>C</caption></table><!--lm-caption what it shows--><div class="output text_html">'
         '<svg width="2"><metadata>x</metadata></svg></div><figure class="lm-figure"><svg></svg><figcaption>D'
     )
-    made = figures.finished(page)
-    assert '<svg role="img" aria-label="A &amp; B" style="--lm-wide: 0px" width="1">' in made
-    assert "<figcaption><b>Figure 1.</b> A &amp; B</figcaption>" in made
-    assert "<caption><b>Table 1.</b> C</caption>" in made
-    assert 'id="figure-2"' in made and "<b>Figure 2.</b> what it shows" in made and "metadata" not in made
-    assert made.endswith("<figcaption><b>Figure 3.</b> D")
+    result = figures.finished(page)
+    assert '<svg role="img" aria-label="A &amp; B" style="--lm-wide: 0px" width="1">' in result
+    assert "<figcaption><b>Figure 1.</b> A &amp; B</figcaption>" in result
+    assert "<caption><b>Table 1.</b> C</caption>" in result
+    assert 'id="figure-2"' in result and "<b>Figure 2.</b> what it shows" in result and "metadata" not in result
+    assert result.endswith("<figcaption><b>Figure 3.</b> D")
 
 
 def test_a_drawing_is_made_light_and_its_words_are_left_alone():
@@ -65,18 +65,18 @@ def test_the_script_of_icons_goes_and_others_stay():
 
 
 def document(*paragraphs: str) -> nodes.document:
-    made = new_document("page")
+    result = new_document("page")
     for words in paragraphs:
-        made += nodes.paragraph("", words)
-    return made
+        result += nodes.paragraph("", words)
+    return result
 
 
 def test_a_word_is_explained_at_its_first_use_only():
     page = document("The elites of BRKGA stay.", "Elites? The elites.")
     page += nodes.paragraph("", "", nodes.reference("", "makespan"))
     glossary._explain(None, page, "page")
-    found = [(node.astext(), node["explanation"]) for node in page.findall(nodes.abbreviation)]
-    assert found == [(word, glossary.WORDS[word]) for word in ("elites", "BRKGA")]
+    actual = [(node.astext(), node["explanation"]) for node in page.findall(nodes.abbreviation)]
+    assert actual == [(word, glossary.WORDS[word]) for word in ("elites", "BRKGA")]
     assert page.astext() == "The elites of BRKGA stay.\n\nElites? The elites.\n\nmakespan"
 
 
@@ -129,11 +129,11 @@ def test_a_page_says_in_its_head_what_it_is_about():
     words = "A <em>long</em> &amp; winding sentence " * 12
     page = f"<head><title>Play &#8212; Book</title></head><article><h1>Play</h1><p>{words}</p></article>"
     page += '<p class="component-author">\nBy somebody\n</p>'
-    made = offline_pages.described(page, "../")
-    said = re.search(r'<meta name="description" content="(.*?)"/>', made)[1]
+    result = offline_pages.described(page, "../")
+    said = re.search(r'<meta name="description" content="(.*?)"/>', result)[1]
     assert said.startswith("A long &amp; winding sentence A long") and said.endswith(" …")
     assert len(said.replace("&amp;", "&")) <= offline_pages.LONGEST + 2
-    assert 'href="../bibliography.html#how-to-cite-this-book"' in made and "By somebody" not in made
+    assert 'href="../bibliography.html#how-to-cite-this-book"' in result and "By somebody" not in result
 
 
 def test_the_version_to_cite_is_the_packages():

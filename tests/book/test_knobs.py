@@ -48,11 +48,11 @@ def stops(choice) -> list:
 
 def turns(choices: dict) -> list[dict]:
     """Each stop of each knob, the others left alone, and all pairs of values of two menus."""
-    found = [{name: value} for name, choice in choices.items() for value in stops(choice)]
+    actual = [{name: value} for name, choice in choices.items() for value in stops(choice)]
     menus = [name for name, choice in choices.items() if isinstance(choice, list)]
     for pair in itertools.combinations(menus, 2):
-        found += [dict(zip(pair, values)) for values in itertools.product(*(choices[name] for name in pair))]
-    return found
+        actual += [dict(zip(pair, values)) for values in itertools.product(*(choices[name] for name in pair))]
+    return actual
 
 
 @contextlib.contextmanager
@@ -73,21 +73,21 @@ def limited(what: str, seconds: float | None = None):
 
 def knobs_of(page: str, monkeypatch) -> list:
     """[what a page shows, its knobs], after all its cells have run."""
-    found = []
-    monkeypatch.setattr(knobs_module, "knobs", lambda shown, **choices: found.append((shown, choices)))
+    collected = []
+    monkeypatch.setattr(knobs_module, "knobs", lambda shown, **choices: collected.append((shown, choices)))
     cells = [cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "code"]
     monkeypatch.chdir(BOOK / Path(page).parent)
     with contextlib.redirect_stdout(io.StringIO()):
         exec("\n".join(cells[1:]), {"display": lambda *pieces, **more: None})
-    return found
+    return collected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_knob_has_an_answer_in_time(page, monkeypatch):
-    found = knobs_of(page, monkeypatch)
-    assert len(found) == len(re.findall(r"^knobs\(", (BOOK / f"{page}.md").read_text(), re.M))
-    for shown, choices in found if page not in TRAINS else ():
+    actual = knobs_of(page, monkeypatch)
+    assert len(actual) == len(re.findall(r"^knobs\(", (BOOK / f"{page}.md").read_text(), re.M))
+    for shown, choices in actual if page not in TRAINS else ():
         shown()  # as the page is opened, when what is compiled is compiled
         for turn in turns(choices):
             with limited(f"{page}, {turn}", LEARNING_S.get(page)):

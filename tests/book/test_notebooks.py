@@ -46,12 +46,12 @@ def code_of(page: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_becomes_a_notebook(page):
     """Plain Markdown and code alone; where there is code, the first cell installs the package."""
-    made = notebooks.notebook(page)
-    nbformat.validate(made)
-    words = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    result = notebooks.notebook(page)
+    nbformat.validate(result)
+    words = "\n".join(cell.source for cell in result.cells if cell.cell_type == "markdown")
     assert not re.findall(r"\{[a-z:]+\}`|^```\{", words, re.M)
     if code_of(page):
-        assert made.cells[0].source == notebooks.INSTALL
+        assert result.cells[0].source == notebooks.INSTALL
         compile("\n".join(code_of(page)), page, "exec")
 
 

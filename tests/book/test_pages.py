@@ -70,8 +70,8 @@ def test_page(browser, page, width):
     for wide in (width,) if phone else (768, width):
         browser.size(wide, touch=phone)
         browser.run("new Promise((done) => setTimeout(done, 150))")
-        if found := browser.run("checks.wide()"):
-            faults.append(f"{wide} px: {found}")
+        if actual := browser.run("checks.wide()"):
+            faults.append(f"{wide} px: {actual}")
         for theme in ("light", "dark") if phone else ("dark", "light"):
             browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
             faults += [f"{wide} px, {theme}: contrast {fault}" for fault in browser.run("checks.contrast()")[:6]]
@@ -112,10 +112,10 @@ def test_weight(page):
 
 def state(browser, name: str) -> dict[str, str]:
     """What the explorable has written into the address."""
-    found = browser.run(
+    actual = browser.run(
         f"Object.fromEntries(new URLSearchParams(decodeURIComponent(location.hash).replace('#{name}:', '')))"
     )
-    return dict(found)
+    return dict(actual)
 
 
 def said(browser, name: str) -> str:

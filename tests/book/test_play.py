@@ -113,10 +113,10 @@ def test_the_price_of_alexnets_memory(browser, opened):
     slide(browser, "copy", 0)
     fits = shares(slide(browser, "price", 0))[0]
     assert shares(press(browser, "[data-best]"))[0] > fits + 0.05
-    for at, (size, (found, bound, _)) in enumerate(data["limits"].items()):
+    for at, (size, (actual, bound, _)) in enumerate(data["limits"].items()):
         slide(browser, "capacity", at)
         greedy, says, most = shares(press(browser, "[data-best]"))
-        assert greedy < says <= most and says == pytest.approx(100 * found, abs=0.01), size
+        assert greedy < says <= most and says == pytest.approx(100 * actual, abs=0.01), size
         assert most == pytest.approx(100 * bound, abs=0.01), size
         assert f"the best found, {size} MiB" in browser.run("document.querySelector('.lm-picture').textContent")
 
@@ -137,13 +137,13 @@ def test_the_same_scatter_repaired_again(browser, opened):
     opened("chips")
     before = press(browser, "[data-scatter]")
     assert "broken" in before
-    found = {}
+    collected = {}
     for i in range(12):
         words = press(browser, f"[data-repair={'again' if i else 'fix'}]")
         assert re.match(r"FIX left \d+ of 13 operations where they were. Valid.", words)
         state = browser.run("new URLSearchParams(location.hash.replace('#chips:', '')).get('at')")
-        found[state] = words
-    assert len(found) > 1
+        collected[state] = words
+    assert len(collected) > 1
 
 
 def test_the_optimum_in_twelve_moves(browser, opened):
@@ -180,8 +180,8 @@ def test_slower_links_and_less_memory(browser, opened):
     opened("chips")
     chips = [int(re.search(r"on (\d) of the", slide(browser, "link", at))[1]) for at in (5, 4, 3, 2, 1, 0)]
     assert chips == sorted(chips, reverse=True) and chips[-1] < chips[0]
-    found = [re.search(r"on (\d) of the", slide(browser, "memory", at)) for at in (6, 5, 4, 3, 2, 1, 0)]
-    assert max(int(one[1]) for one in found if one) > chips[-1]
+    actual = [re.search(r"on (\d) of the", slide(browser, "memory", at)) for at in (6, 5, 4, 3, 2, 1, 0)]
+    assert max(int(one[1]) for one in actual if one) > chips[-1]
 
 
 def test_thirty_races(browser, opened):

@@ -78,7 +78,7 @@ def test_random_games(page):
         cases.append([which, program.fast_bytes, program.copy_bytes_per_s, actions])
         expected.append([seen, game.value, game.resets])
     data = {"programs": [program_json(p) for p in programs], "cases": cases}
-    found = ask(
+    actual = ask(
         page,
         """({programs, cases}) => cases.map(([which, fastBytes, copyRate, actions]) => {
           const game = new lm.Game(programs[which], {fastBytes, copyRate}), seen = [];
@@ -91,7 +91,7 @@ def test_random_games(page):
         data,
     )
     assert sum(case[2] for case in expected) > 10, "games without dead ends test no Drop-backup"
-    assert found == json.loads(json.dumps(expected))
+    assert actual == json.loads(json.dumps(expected))
 
 
 def test_going_back_and_greedy_rules(page):
@@ -114,7 +114,7 @@ def test_going_back_and_greedy_rules(page):
         game.play_linear_policy(rule.weights())
         expected.append([game.played().action.tolist(), game.played().offset.tolist(), game.value])
     data = {"programs": [program_json(p) for p in programs], "cases": cases}
-    found = ask(
+    actual = ask(
         page,
         """({programs, cases}) => cases.map(([which, actions, prefix, [price, copyPrice, foresight, supplyPrice]]) => {
           const game = new lm.Game(programs[which]);
@@ -125,7 +125,7 @@ def test_going_back_and_greedy_rules(page):
         })""",
         data,
     )
-    assert found == json.loads(json.dumps(expected))
+    assert actual == json.loads(json.dumps(expected))
 
 
 def test_all_games_of_the_toy(page):
@@ -139,12 +139,12 @@ def test_all_games_of_the_toy(page):
                 values.append(game.value)
         expected.append(max(values))
     data = {"toy": program_json(toy), "cases": cases}
-    found = ask(
+    actual = ask(
         page,
         "({toy, cases}) => cases.map(([fastBytes, copyRate]) => lm.exhaust(toy, {fastBytes, copyRate}))",
         data,
     )
-    assert found == expected and found[0] == pytest.approx(2 / 3)
+    assert actual == expected and actual[0] == pytest.approx(2 / 3)
 
 
 def chip_cases(rng):
@@ -203,7 +203,7 @@ def test_partitions(page):
             ]
         )
         expected.append([rules, judged, memory, [int(c) for c in fixed], [int(c) for c in drawn]])
-    found = ask(
+    actual = ask(
         page,
         """(cases) => cases.map(([graph, chips, link, f, order, chain, numbers]) => {
           const rules = [...new Set(lm.chips.violations(graph, f, chips).map((x) => x.rule))].sort();
@@ -219,7 +219,7 @@ def test_partitions(page):
         cases,
     )
     assert 30 < valid < COUNT - 30, "both kinds of partitions are needed"
-    assert found == json.loads(json.dumps(expected))
+    assert actual == json.loads(json.dumps(expected))
 
 
 def test_the_optimum_of_small_graphs(page):
@@ -235,12 +235,12 @@ def test_the_optimum_of_small_graphs(page):
                 best = min(best, model.runtime(candidate))
         cases.append([graph_json(graph, model.op_seconds), package.link_bytes_per_s])
         expected.append(best)
-    found = ask(
+    actual = ask(
         page,
         "(cases) => cases.map(([g, link]) => lm.chips.runtime(g, lm.chips.optimum(g, 3, link), 3, link))",
         cases,
     )
-    assert found == expected
+    assert actual == expected
 
 
 def test_schedules(page):
@@ -254,7 +254,7 @@ def test_schedules(page):
         makespan, peak, steps = evaluate(instance.arrays, chromosome, work)
         cases.append([graph_json(instance.graph, instance.arrays.seconds), chromosome.tolist()])
         expected.append([makespan, int(peak), work.placement.tolist(), work.order[:steps].tolist()])
-    found = ask(
+    actual = ask(
         page,
         """(cases) => cases.map(([graph, chromosome]) => {
           const p = lm.schedule.prepare(graph, 2), done = lm.schedule.decode(p, chromosome);
@@ -263,7 +263,7 @@ def test_schedules(page):
         })""",
         cases,
     )
-    assert found == json.loads(json.dumps(expected))
+    assert actual == json.loads(json.dumps(expected))
 
 
 def test_beta_laws(page):
@@ -291,12 +291,12 @@ def test_credits_of_moves(page):
         told, _ = flow_gains(model.op_seconds, y[None], latencies[None])
         cases.append([graph_json(graph, model.op_seconds), package.chips, package.link_bytes_per_s, y.tolist()])
         expected.append([told[0][:, ::2].tolist(), exact[:, ::2].tolist()])
-    found = ask(
+    actual = ask(
         page,
         """(cases) => cases.map(([graph, chips, link, at]) => [
           lm.chips.credits.flow(graph, at, chips, link), lm.chips.credits.exact(graph, at, chips, link)])""",
         cases,
     )
-    for ours, theirs in zip(expected, found):
+    for ours, theirs in zip(expected, actual):
         for a, b in zip(ours, theirs):
             assert np.allclose(a, b, rtol=1e-6, atol=1e-8)

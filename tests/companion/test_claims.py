@@ -52,8 +52,8 @@ ROWS = [
     ],
 )  # fmt: skip
 def test_measures_by_hand(rule, expected):
-    found = measure(rule, ROWS)
-    assert found is None if expected is None else found.value == pytest.approx(expected)
+    actual = measure(rule, ROWS)
+    assert actual is None if expected is None else actual.value == pytest.approx(expected)
 
 
 GAP = Measure("ratio", {"method": "ours", "metric": "gap_percent"}, {"method": "brkga"})
@@ -92,8 +92,8 @@ def test_a_learner_that_has_not_learned_decides_nothing(updates, verdict):
     rows = [row("a", m, "gap_percent", v) for m, v in (("brkga", 1.0), ("regal", 0.5), ("ours", 0.3))]
     if updates is not None:
         rows.append(row("a", "regal", "updates", updates))
-    found = judge(claim, {"rows": rows})
-    assert found.verdict == verdict and found.ours.value == pytest.approx(0.3)
+    actual = judge(claim, {"rows": rows})
+    assert actual.verdict == verdict and actual.ours.value == pytest.approx(0.3)
 
 
 def test_a_claim_about_many_instances_is_not_decided_by_a_few():
@@ -116,8 +116,8 @@ def test_a_learner_is_asked_for_what_it_learned_on_the_instance_named():
 
 
 def test_a_mean_over_instances_has_an_interval_over_instances():
-    found = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
-    assert found.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= found.low < found.value < found.high <= 99
+    actual = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
+    assert actual.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= actual.low < actual.value < actual.high <= 99
 
 
 def test_every_claim_about_a_learner_names_it():
@@ -129,10 +129,10 @@ def test_every_claim_about_a_learner_names_it():
 
 
 def test_the_books_claims_read_and_cover_the_three_papers():
-    found = read_claims()
-    assert {claim.paper for claim in found} == {1, 2, 3} and len(found) >= 40
-    assert all(claim.artifact.split(".")[0] == ("mmap", "mcm", "regal")[claim.paper - 1] for claim in found)
-    for claim in found:
+    actual = read_claims()
+    assert {claim.paper for claim in actual} == {1, 2, 3} and len(actual) >= 40
+    assert all(claim.artifact.split(".")[0] == ("mmap", "mcm", "regal")[claim.paper - 1] for claim in actual)
+    for claim in actual:
         if claim.measure is not None:
             low, high = claim.same_direction
             assert low <= claim.reproduced[0] and claim.reproduced[1] <= high, f"{claim.id}: reproduced is the stricter"

@@ -81,11 +81,11 @@ def test_a_checkpoint_is_part_of_the_fingerprint(tmp_path, monkeypatch):
 
 def test_a_version_by_hand_makes_a_new_fingerprint(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    found = []
+    collected = []
     for version in (1, 2):
         fingerprints.store({"mcm/rl": {"costs": [1.0], "version": version}})
-        found.append(fingerprints.current()["mcm/rl"])
-    assert found[0] != found[1]
+        collected.append(fingerprints.current()["mcm/rl"])
+    assert collected[0] != collected[1]
 
 
 def test_a_method_without_its_network_is_left_out(tmp_path, monkeypatch):

@@ -77,17 +77,17 @@ def test_changed_behaviour_of_one_method_redoes_its_runs_only(table, code, tmp_p
 def test_a_record_of_other_behaviour_shows(table, code):
     results.make(table, "full", seeds=2, progress=False)
     code["mmap/learned"] = "2"
-    made = results.make(table, "full", seeds=2, reuse_stale=True, progress=False)
-    assert made["fingerprints"] == {"mmap/greedy": "1", "mmap/learned": "1"} and states()[0] == "stale"
+    result = results.make(table, "full", seeds=2, reuse_stale=True, progress=False)
+    assert result["fingerprints"] == {"mmap/greedy": "1", "mmap/learned": "1"} and states()[0] == "stale"
 
 
 def test_changed_data_makes_a_result_stale(table, monkeypatch):
     monkeypatch.setitem(results.DATA, "toy", ("compiled",))
     monkeypatch.setattr(results, "data_digest", lambda name: "a")
-    made = results.make(table, "full", seeds=1, progress=False)
-    assert not results.staleness(made) and made["data"] == {"compiled": "a"}
+    result = results.make(table, "full", seeds=1, progress=False)
+    assert not results.staleness(result) and result["data"] == {"compiled": "a"}
     monkeypatch.setattr(results, "data_digest", lambda name: "b")
-    assert results.staleness(made) == ["compiled"]
+    assert results.staleness(result) == ["compiled"]
 
 
 def test_long_runs_are_performed_only_where_asked_for(table, tmp_path):
@@ -106,8 +106,8 @@ def test_long_runs_are_performed_only_where_asked_for(table, tmp_path):
 
 def test_a_figure_is_as_fresh_as_the_table_it_is_drawn_from(table, code, tmp_path):
     """Would catch a figure that shows as fresh over stale numbers, and one that drops --reuse-stale on the way."""
-    made = results.make("toy.figure", "full", seeds=2, progress=False)
-    assert made["validated"] == 4 and states() == ["fresh", "fresh"]
+    result = results.make("toy.figure", "full", seeds=2, progress=False)
+    assert result["validated"] == 4 and states() == ["fresh", "fresh"]
     code["mmap/learned"] = "2"
     assert states() == ["stale", "stale"]
     results.make("toy.figure", "full", reuse_stale=True, progress=False)

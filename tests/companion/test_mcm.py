@@ -109,9 +109,9 @@ def test_a_run_returns_a_validated_partition(method):
     task = {"task": "mcm.partition", "method": method, "instance": "squeezenet_inference"}
     outcome = perform(task | {"config": {"chips": 3, "samples": 5}, "seed": 0})
     assert "result" in outcome, outcome
-    found = outcome["result"]
-    assert found["valid"] and 0 < found["throughput"] <= found["bound"] and found["chips_used"] <= 3
-    assert found["samples"] == (5 if method == "random" else 1)
+    actual = outcome["result"]
+    assert actual["valid"] and 0 < actual["throughput"] <= actual["bound"] and actual["chips_used"] <= 3
+    assert actual["samples"] == (5 if method == "random" else 1)
 
 
 def test_the_same_seed_repairs_alike():

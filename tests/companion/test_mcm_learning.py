@@ -38,8 +38,8 @@ def test_figure_5_by_hand():
         record(m, g, v) for g in "ab" for m, v in (("greedy-naive", 1.0), ("greedy-careful", 2.0), ("optimum", 4.0))
     ]
     records += [record("rl", "a", 3.0), record("rl", "b", 4.0), record("sa", "a", 6.0), record("sa", "b", 2.0)]
-    found = mcm_learning.assemble_fig5("full", records)
-    rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in found["rows"]}
+    actual = mcm_learning.assemble_fig5("full", records)
+    rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in actual["rows"]}
     ratio = rows["all", "rl", "ratio", None]
     assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
     assert (ratio["low"], ratio["high"]) == pytest.approx((0.5, 2.0)) and ratio["graphs"] == 2  # one graph drawn twice
@@ -52,8 +52,8 @@ def test_figure_5_by_hand():
     assert rows["all", "rl", "improvement", None]["value"] == pytest.approx(12**0.5)
     assert rows["all", "rl", "samples", "75%"]["value"] == 2  # 2 * 2 ** .75 = 3.36 < 3.46
     assert rows["all", "rl", "samples", "90%"]["value"] is None
-    assert ("all", "optimum", "samples", "75%") not in rows and found["invalid"] == 0
-    assert "<svg" in svg_text(curves(found, "improvement", "over", mcm_learning.RULES))
+    assert ("all", "optimum", "samples", "75%") not in rows and actual["invalid"] == 0
+    assert "<svg" in svg_text(curves(actual, "improvement", "over", mcm_learning.RULES))
 
 
 def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
@@ -61,7 +61,7 @@ def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
     runs, before = mcm_learning.plan_headroom("full", 5), mcm_learning.plan_fig5("full", 5)
     assert {r.instance for r in runs} == set(graphs.names(of=graphs.HEADROOM))
     assert not {r.instance for r in runs} & {r.instance for r in before}
-    kinds = [{(r.task, r.method, str(r.config), r.seed) for r in each} for each in (runs, before)]
+    kinds = [{(r.task, r.method, str(r.config), r.seed) for r in item} for item in (runs, before)]
     trained = {run for run in kinds[1] if run[1].startswith(("zeroshot", "finetune"))}
     assert kinds[0] == kinds[1] - trained and len({run[1] for run in trained}) == 4
     assert len(runs) == 16 * (3 + 8 * 5) and len(before) == 16 * (3 + 12 * 5)

@@ -19,19 +19,19 @@ def test_each_number_is_in_its_place():
     """Would catch cells of another level or method, minutes of the wrong row, and a level not reached shown as one."""
     ours = [row("random", "2.55", 40.0), row("random", "2.60", None), row("random", "2.55", 18.0, "minutes")]
     paper = [row("random", "2.55", 447), row("sa", "2.60", 576), row("random", "2.60", None)]
-    found = cells(level_table({"rows": ours, "paper": paper}, "t", paper_seconds_a_sample=30.0))
-    assert found["random"][0].split() == ["40,", "18.0", "min", "paper", "447,", "223.5", "min"]
-    assert found["random"][1].split() == ["–", "paper", "–"]
-    assert found["sa"][0] == "" and found["sa"][1].split() == ["paper", "576,", "288.0", "min"]
+    actual = cells(level_table({"rows": ours, "paper": paper}, "t", paper_seconds_a_sample=30.0))
+    assert actual["random"][0].split() == ["40,", "18.0", "min", "paper", "447,", "223.5", "min"]
+    assert actual["random"][1].split() == ["–", "paper", "–"]
+    assert actual["sa"][0] == "" and actual["sa"][1].split() == ["paper", "576,", "288.0", "min"]
 
 
 def test_without_minutes_there_are_samples_alone():
-    found = cells(level_table({"rows": [row("rl", "1.60", 1234.0)], "paper": [row("rl", "1.60", 330)]}, "t"))
-    assert found["rl"][0].split() == ["1,234", "paper", "330"]
+    actual = cells(level_table({"rows": [row("rl", "1.60", 1234.0)], "paper": [row("rl", "1.60", 330)]}, "t"))
+    assert actual["rl"][0].split() == ["1,234", "paper", "330"]
 
 
 def test_only_the_levels_asked_for():
     """Would catch methods with nothing at these levels as empty rows."""
     ours = [row("rl", "1.60", 12.0), row("rl", "75%", 34.0)]
-    found = cells(level_table({"rows": ours, "paper": [row("sa", "1.60", 56)]}, "t", levels=["75%"]))
-    assert found == {"rl": ["34"]}
+    actual = cells(level_table({"rows": ours, "paper": [row("sa", "1.60", 56)]}, "t", levels=["75%"]))
+    assert actual == {"rl": ["34"]}

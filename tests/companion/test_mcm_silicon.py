@@ -41,11 +41,11 @@ def test_correlation_by_hand():
     """Catches invalid partitions that count as run times of zero, and percentages over the wrong base."""
     predicted, measured = np.arange(1.0, 21.0), np.arange(1.0, 21.0) * 3
     measured[[4, 5, 6, 7]] = 0.0
-    found = mcm_silicon._correlated(predicted, measured)
-    assert found == pytest.approx({"pearson": 1.0, "invalid_percent": 20.0, "false_positive_percent": 0.0})
+    actual = mcm_silicon._correlated(predicted, measured)
+    assert actual == pytest.approx({"pearson": 1.0, "invalid_percent": 20.0, "false_positive_percent": 0.0})
     measured[0] = 1000.0  # one of the two predicted fastest
-    found = mcm_silicon._correlated(predicted, measured)
-    assert found["pearson"] < 0.5 and found["false_positive_percent"] == 50.0
+    actual = mcm_silicon._correlated(predicted, measured)
+    assert actual["pearson"] < 0.5 and actual["false_positive_percent"] == 50.0
 
 
 def test_runs_of_a_small_graph():
@@ -59,5 +59,5 @@ def test_runs_of_a_small_graph():
     for method in ("random", "sa"):
         assert perform(task | {"task": "silicon.measure", "method": method})["result"]["valid"]
     for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
-        found = perform(task | {"task": "silicon.measure", "method": method})["result"]
-        assert found["valid"] and found["fits"] and 0 < found["throughput"] < found["predicted_throughput"]
+        actual = perform(task | {"task": "silicon.measure", "method": method})["result"]
+        assert actual["valid"] and actual["fits"] and 0 < actual["throughput"] < actual["predicted_throughput"]

@@ -69,10 +69,10 @@ def test_rows_follow_the_records():
     assert (assembled["validated"], assembled["invalid"]) == (len(records) - 1, 0)
     rows = {(row["instance"], row["method"], row["metric"]): row for row in assembled["rows"]}
     for i, method in enumerate(METHODS, 1):
-        found = rows["one", method, "return"]
-        assert found["value"] == pytest.approx(0.05 * i)
-        assert found["curve"]["y"][-1] == pytest.approx(0.05 * i) and found["curve"]["x"][-1] == 1.0
-        assert found["games_curve"]["x"][-1] == 10 and found["games_curve"]["x_unit"] == "games"
+        actual = rows["one", method, "return"]
+        assert actual["value"] == pytest.approx(0.05 * i)
+        assert actual["curve"]["y"][-1] == pytest.approx(0.05 * i) and actual["curve"]["x"][-1] == 1.0
+        assert actual["games_curve"]["x"][-1] == 10 and actual["games_curve"]["x_unit"] == "games"
         assert rows["one", method, "speedup"]["value"] == pytest.approx(1.5 / (2.0 - 0.05 * i))
     assert rows["all", "random", "improvement"]["value"] == 0.0
     assert rows["all", "greedy-tuned", "improvement"]["value"] == 0.5
@@ -82,15 +82,15 @@ def test_rows_follow_the_records():
 def test_the_best_game_put_together_stands_beside_the_whole_game():
     """Catches the one in place of the other."""
     records = table_records()
-    for each in records:
-        if each["method"] == "muzero":
+    for item in records:
+        if item["method"] == "muzero":
             log = [{"cpu_s": float(i), "best_found": 0.1 * i if i else None} for i in range(10)]
-            each["result"] |= {"best_found": 0.9, "log": log, "seconds": 15.0}
+            item["result"] |= {"best_found": 0.9, "log": log, "seconds": 15.0}
     rows = mmap_table2.assemble_table2("full", records)["rows"]
-    (found,) = results.select({"rows": rows}, metric="best_found")
+    (actual,) = results.select({"rows": rows}, metric="best_found")
     (whole,) = results.select({"rows": rows}, metric="return", method="muzero", instance="one")
-    assert (found["method"], found["value"], found["n"]) == ("muzero", pytest.approx(0.9), 3)
-    assert (found["curve"]["y"][0], found["curve"]["y"][-1]) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert (actual["method"], actual["value"], actual["n"]) == ("muzero", pytest.approx(0.9), 3)
+    assert (actual["curve"]["y"][0], actual["curve"]["y"][-1]) == (pytest.approx(0.1), pytest.approx(0.9))
     assert whole["value"] < 0.6
     (early,) = results.select({"rows": rows}, metric="best_found_early")
     assert early["value"] == pytest.approx(0.3), "after a fifth of fifteen seconds"
@@ -106,10 +106,10 @@ def test_contrasts_are_with_the_strongest_evolution():
             ("ratio", values["muzero"] / (values | strongest)[baseline]),
             ("difference", values["muzero"] - (values | strongest)[baseline]),
         ):
-            found = results.select({"rows": rows}, method="muzero", metric=metric, baseline=baseline)
-            assert {row["instance"] for row in found} == {"one", "all"}
-            assert all(row["value"] == pytest.approx(expected) for row in found)
-            assert all(row["low"] == pytest.approx(row["high"]) for row in found)
+            actual = results.select({"rows": rows}, method="muzero", metric=metric, baseline=baseline)
+            assert {row["instance"] for row in actual} == {"one", "all"}
+            assert all(row["value"] == pytest.approx(expected) for row in actual)
+            assert all(row["low"] == pytest.approx(row["high"]) for row in actual)
 
 
 def test_searches_are_compared_for_equal_seconds_only():
@@ -118,9 +118,9 @@ def test_searches_are_compared_for_equal_seconds_only():
     short, long = mmap_table2.seconds_for("full", name)
 
     def timed(method, seconds, value, name=name):
-        found = record(name, method, 0, value)
-        found["config"] = {**found["config"], "seconds": seconds}
-        return found
+        actual = record(name, method, 0, value)
+        actual["config"] = {**actual["config"], "seconds": seconds}
+        return actual
 
     records = [
         timed("greedy-tuned", short, 0.5), timed("evolution-warm", short, 0.7), timed("evolution-logits", short, 0.6),
@@ -129,8 +129,8 @@ def test_searches_are_compared_for_equal_seconds_only():
 
     def compared():
         rows = mmap_table2.assemble_table2("full", records)["rows"]
-        found = results.select({"rows": rows}, method="muzero", metric="difference", instance=name)
-        return {row["baseline"]: row["value"] for row in found}
+        actual = results.select({"rows": rows}, method="muzero", metric="difference", instance=name)
+        return {row["baseline"]: row["value"] for row in actual}
 
     assert compared() == {"greedy-tuned": pytest.approx(0.28)}
     records += [timed("evolution-logits", long, 0.65), timed("edit-search", long, 0.77)]
@@ -139,14 +139,14 @@ def test_searches_are_compared_for_equal_seconds_only():
     assert compared()["evolution-best"] == pytest.approx(0.06)
     records += [timed(method, short, value, "rnn_0") for method, value in (("greedy-tuned", 0.1), ("edit-search", 0.3))]
     rows = mmap_table2.assemble_table2("full", records)["rows"]
-    found = results.select({"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned")
-    assert {row["instance"]: row["value"] for row in found} == pytest.approx({name: 0.25, "rnn_0": 0.2, "all": 0.225})
+    actual = results.select({"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned")
+    assert {row["instance"]: row["value"] for row in actual} == pytest.approx({name: 0.25, "rnn_0": 0.2, "all": 0.225})
 
 
 def test_a_return_of_nothing_has_no_ratio():
     returns = {"muzero": {"a": [0.5, 0.4]}, "random": {"a": [0.0, 0.1]}}
-    found = {row["metric"]: row["value"] for row in mmap_table2.contrasts(returns, "muzero") if row["instance"] == "a"}
-    assert found == {"difference": pytest.approx(0.4), "ahead": 1.0}
+    actual = {row["metric"]: row["value"] for row in mmap_table2.contrasts(returns, "muzero") if row["instance"] == "a"}
+    assert actual == {"difference": pytest.approx(0.4), "ahead": 1.0}
 
 
 def test_invalid_solutions_are_counted():
@@ -195,7 +195,7 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
     config = {"seconds": 1.0, "program": "0" * 16}
     records = [{"instance": "one", "method": "muzero", "seed": seed, "config": config,
                 "result": result | {"updates": result["updates"] + seed}} for seed in (0, 1)]  # fmt: skip
-    others = [made for made in table_records() if made["method"] != "muzero"]
+    others = [outcome for outcome in table_records() if outcome["method"] != "muzero"]
     rows = mmap_table2.assemble_table2("full", others + records)["rows"]
     worth = result["decisions"] / 174
     for metric, least in (("games", result["samples"]), ("updates", result["updates"]), ("games_worth", worth)):

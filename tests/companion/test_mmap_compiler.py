@@ -24,8 +24,8 @@ DATA = Path(__file__).parents[1] / "tpu" / "data"
 def test_without_any_price_there_is_a_table_all_the_same():
     """Would catch a checkout without the compiler in which not everything can be made."""
     assert all(run.long for run in plan_compiler("quick", 1))
-    made = assemble_compiler("quick", [])
-    assert value(made, instance="all", method="all", metric="programs") == 0
+    result = assemble_compiler("quick", [])
+    assert value(result, instance="all", method="all", metric="programs") == 0
 
 
 def test_the_plan_has_every_family_and_twenty_programs():
@@ -49,14 +49,14 @@ def test_refined_tables_have_the_prices_that_are_known():
     }
     compilation = Compilation(text, module, module, None, (), 0.0)
     game = assemble(compilation, hlo, prices, name="mlp").program
-    found, cache = source(text, game), PriceCache()
-    assert np.array_equal(refined(found, cache).latency_s, game.latency_s)
-    cache.prices = known_prices(found, prices)
-    assert refined(found, cache).latency_s == pytest.approx(game.latency_s)
+    actual, cache = source(text, game), PriceCache()
+    assert np.array_equal(refined(actual, cache).latency_s, game.latency_s)
+    cache.prices = known_prices(actual, prices)
+    assert refined(actual, cache).latency_s == pytest.approx(game.latency_s)
     item = next(p for p in planned if len(p.units) == 4 and p.fits(frozenset({0, 2})))
     more = {**prices, item.signature: {**prices[item.signature], "0,2": 12_345}}
-    cache.prices = known_prices(found, more)
-    changed = refined(found, cache)
+    cache.prices = known_prices(actual, more)
+    changed = refined(actual, cache)
     again = assemble(compilation, hlo, more, name="mlp").program
     assert changed.latency_s == pytest.approx(again.latency_s)
     assert np.isclose(changed.latency_s * V4.clock_hz, 12_345).sum() == item.count
@@ -81,8 +81,8 @@ def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
     text = gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode()
     module = parse_module(text)
     compilation = Compilation(text, module, module, None, (), 0.0)
-    found = source(text, assemble(compilation, hlo_program(module), {}, name="mlp").program)
-    size = found.program.fast_bytes
+    actual = source(text, assemble(compilation, hlo_program(module), {}, name="mlp").program)
+    size = actual.program.fast_bytes
     answers = iter([(50, size), (10, size + 1), None, (30, size), (40, size)])
 
     def price(origin, mapping, cache, *, checked):
@@ -97,6 +97,6 @@ def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
         lambda program, mapping, price: {"stalled_cycles": price.total},
     )
     config = {"rounds": 5, "seconds": 0.05, "headroom": 0.125}
-    best = play_on_prices(found, PriceCache(), "edit-search-priced", config, seed=0)
+    best = play_on_prices(actual, PriceCache(), "edit-search-priced", config, seed=0)
     assert (best["cycles"], best["failed"], best["valid"]) == (30, "", True)
     assert best["rounds"] == [[50, size], [10, size + 1], [30, size], [40, size]]

@@ -19,7 +19,7 @@ def stored(tmp_path, monkeypatch):
     (tmp_path / "compiled").mkdir()
 
     def store(**facts: dict) -> None:
-        items = tuple(Item(name, "0" * 64, facts=each) for name, each in facts.items())
+        items = tuple(Item(name, "0" * 64, facts=item) for name, item in facts.items())
         write_manifest(tmp_path / "compiled" / "manifest.json", Manifest("compiled", "Some.", None, items))
 
     return store
@@ -38,7 +38,7 @@ def test_every_workload_has_a_family():
 
 def test_the_papers_numbers_are_those_of_the_workloads():
     """Would catch two numbers of the paper's for one program."""
-    known = {name: each.paper_buffers for name, each in WORKLOADS.items() if each.paper_buffers is not None}
+    known = {name: item.paper_buffers for name, item in WORKLOADS.items() if item.paper_buffers is not None}
     printed = {row["instance"]: row["value"] for row in reported("mmap.fig9")}
     assert known == {name: value for name, value in printed.items() if name not in ("smallest", "largest")}
 

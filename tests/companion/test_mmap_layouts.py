@@ -38,8 +38,8 @@ def by_hand() -> tuple[SimpleNamespace, Mapping]:
 def test_a_load_begins_a_stay_and_nocopy_extends_it():
     """Catches stays that touch taken for one, an empty interval taken for a stay, and a load that is a write."""
     program, mapping = by_hand()
-    found = {tensor: layouts.stays(program, mapping, tensor) for tensor in range(4)}
-    told = {tensor: [(stay.start, stay.end, stay.loaded) for stay in each] for tensor, each in found.items()}
+    actual = {tensor: layouts.stays(program, mapping, tensor) for tensor in range(4)}
+    told = {tensor: [(stay.start, stay.end, stay.loaded) for stay in item] for tensor, item in actual.items()}
     assert told[0] == [(0, 4, True), (5, 6, True)] and told[1] == [(0, 6, False)]
     assert told[3] == [(1, 2, False), (4, 6, True)]
 
@@ -58,15 +58,15 @@ def test_the_tensor_of_most_stays_is_marked():
 
 def test_the_agents_best_seed_is_shown(monkeypatch):
     """Catches the first seed taken for the best, and a table that has not run."""
-    found = {0: 0.7, 2: 0.8}
+    actual = {0: 0.7, 2: 0.8}
 
     def read(folder, run):
         assert (run.method, run.instance) == ("muzero", layouts.FIG8_PROGRAM)
-        return {"seed": run.seed, "result": {"costs": {"return": found[run.seed]}}} if run.seed in found else None
+        return {"seed": run.seed, "result": {"costs": {"return": actual[run.seed]}}} if run.seed in actual else None
 
     monkeypatch.setattr(layouts, "read_record", read)
     assert layouts.best_game(layouts.FIG8_PROGRAM)["seed"] == 2
-    found.clear()
+    actual.clear()
     with pytest.raises(InputError, match="muzero: is not yet run"):
         layouts.best_game(layouts.FIG8_PROGRAM)
     assert [run.method for run in layouts.plan_fig8("quick", 3)] == ["xla", OURS]

@@ -35,7 +35,7 @@ def test_the_rows_count_what_fits_as_a_whole():
         result = {"judged": True, "valid": True, "costs": {"return": share}}
         return {"instance": instance, "method": method, "config": {}, "result": result}
 
-    made = assemble_offsets("full", [record("A", "packing", 1.0), record("B", "packing", 0.999)])
-    assert results.value(made, instance="all", method="packing", metric="whole") == 1
-    assert results.value(made, instance="all", method="packing", metric="share") == pytest.approx(0.9995)
-    assert made["validated"] == 2 and made["invalid"] == 0
+    outcome = assemble_offsets("full", [record("A", "packing", 1.0), record("B", "packing", 0.999)])
+    assert results.value(outcome, instance="all", method="packing", metric="whole") == 1
+    assert results.value(outcome, instance="all", method="packing", metric="share") == pytest.approx(0.9995)
+    assert outcome["validated"] == 2 and outcome["invalid"] == 0

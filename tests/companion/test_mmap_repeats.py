@@ -19,9 +19,9 @@ def test_both_are_compared_program_by_program():
         }
         for run in plan if run.instance in gains
     ]  # fmt: skip
-    made = repeats.assemble_repeats("full", records)
-    rows = {row["metric"]: row for row in results.select(made, instance="all", method=repeats.REPEATS)}
+    result = repeats.assemble_repeats("full", records)
+    rows = {row["metric"]: row for row in results.select(result, instance="all", method=repeats.REPEATS)}
     assert rows["difference"]["value"] == pytest.approx(sum(gains.values()) / 3)
     assert rows["difference"]["low"] < 0 < rows["difference"]["high"] and rows["difference"]["n"] == 3
     assert rows["ahead"]["value"] == rows["behind"]["value"] == 1
-    assert made["validated"] == 6 and not made["invalid"]
+    assert result["validated"] == 6 and not result["invalid"]

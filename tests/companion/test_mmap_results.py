@@ -54,12 +54,12 @@ def value(result: dict, **keys) -> float:
 
 def test_prod_is_the_better_of_both_run_for_run():
     """Would catch a fallback applied to the mean of the seeds, and a ratio the wrong way up."""
-    found = table3()
-    assert value(found, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
-    assert value(found, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
-    assert value(found, instance="two", method=OURS_PROD, metric="speedup") == 1.0
-    assert value(found, instance="two", method=OURS, metric="stall_s") == 0.5
-    assert (found["validated"], found["invalid"]) == (3, 0)
+    actual = table3()
+    assert value(actual, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
+    assert value(actual, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
+    assert value(actual, instance="two", method=OURS_PROD, metric="speedup") == 1.0
+    assert value(actual, instance="two", method=OURS, metric="stall_s") == 0.5
+    assert (actual["validated"], actual["invalid"]) == (3, 0)
 
 
 def test_the_training_that_goes_on(monkeypatch):
@@ -69,12 +69,12 @@ def test_the_training_that_goes_on(monkeypatch):
     assert not mmap_table2.plan_fig5("quick", 3)
     table = {"rows": [], "validated": 4, "invalid": 1}
     monkeypatch.setattr(mmap_table2.results, "load", lambda *_: table)
-    made = record(run.instance, "muzero", 0, 1.0, 0.9)
-    made["result"] |= {"best_found": 0.95, "updates": 12.0}
-    found = mmap_table2.assemble_fig5("full", [made])
-    shown = {row["metric"]: row["value"] for row in found["rows"]}
+    result = record(run.instance, "muzero", 0, 1.0, 0.9)
+    result["result"] |= {"best_found": 0.95, "updates": 12.0}
+    actual = mmap_table2.assemble_fig5("full", [result])
+    shown = {row["metric"]: row["value"] for row in actual["rows"]}
     assert shown == {"longer": 0.9, "longer_best_found": 0.95, "longer_samples": 10.0, "longer_updates": 12.0}
-    assert (found["validated"], found["invalid"]) == (5, 1)
+    assert (actual["validated"], actual["invalid"]) == (5, 1)
 
 
 def test_arms_of_figure_7_are_compared_for_equal_games():
@@ -85,36 +85,36 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     assert not mmap_table2.plan_fig7("quick", 2)
     runs = [run for run in plan if run.instance == name]
     arms = [record(name, run.method, run.seed, 1.0, 0.3) | {"config": run.config} for run in runs]
-    for made in arms:
-        fast = made["method"] == "muzero"
+    for result in arms:
+        fast = result["method"] == "muzero"
         games = [1, 50, 400] if fast else [1, 10, 50]
         curve = {"x": [0.1, 0.5, 1.0], "samples": games, "y": [0.1, 0.2, 0.3], "x_unit": "s"}
-        made["result"] |= {"updates": 180.0, "samples": games[-1], "curve": curve}
-        made["result"] |= {"decisions": 10 * 64 * 64 + 500.0, "actions": "2" * mmap_runs.num_buffers(name)}
+        result["result"] |= {"updates": 180.0, "samples": games[-1], "curve": curve}
+        result["result"] |= {"decisions": 10 * 64 * 64 + 500.0, "actions": "2" * mmap_runs.num_buffers(name)}
     rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
-        found = [row for row in rows if row["metric"] == metric]
-        assert [row["method"] for row in found] == [mmap_table2.BOTH, *mmap_table2.ALONE]
-        assert {row["instance"] for row in found} == {name}
-    found = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_games"}
-    assert len(found) == 2 * len(mmap_table2.ALONE)
-    assert found["muzero", "search-only"] == pytest.approx(0.2)
-    assert found["search-only", "muzero"] == pytest.approx(0.3)
+        actual = [row for row in rows if row["metric"] == metric]
+        assert [row["method"] for row in actual] == [mmap_table2.BOTH, *mmap_table2.ALONE]
+        assert {row["instance"] for row in actual} == {name}
+    actual = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_games"}
+    assert len(actual) == 2 * len(mmap_table2.ALONE)
+    assert actual["muzero", "search-only"] == pytest.approx(0.2)
+    assert actual["search-only", "muzero"] == pytest.approx(0.3)
     moves = {r["method"]: r["value"] for r in rows if r["metric"] == "moves_per_game"}
     assert moves == {arm: 9.0 if arm == "search-only" else 1.0 for arm in (mmap_table2.BOTH, *mmap_table2.ALONE)}
-    found = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_moves"}
-    assert found["muzero", "search-only"] == pytest.approx(0.3)
-    assert found["search-only", "muzero"] == pytest.approx(0.2)  # 400 games of moves are but 44 of its own
+    actual = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_moves"}
+    assert actual["muzero", "search-only"] == pytest.approx(0.3)
+    assert actual["search-only", "muzero"] == pytest.approx(0.2)  # 400 games of moves are but 44 of its own
 
 
 def test_a_game_is_worth_its_decisions():
     """Would catch forced moves that are counted, and a game whose actions are not looked at."""
-    game, made, choices = Game(mmap_runs.load("rnn_0")[0]), "", 0
+    game, result, choices = Game(mmap_runs.load("rnn_0")[0]), "", 0
     while not game.over:
         choices += int(game.legal.sum()) > 1
-        made += str(int(np.flatnonzero(game.legal)[-1]))
-        game.step(int(made[-1]))
-    assert 0 < mmap_runs.decisions_of("rnn_0", made) == choices < mmap_runs.decisions_of("rnn_0", None) == len(made)
+        result += str(int(np.flatnonzero(game.legal)[-1]))
+        game.step(int(result[-1]))
+    assert 0 < mmap_runs.decisions_of("rnn_0", result) == choices < mmap_runs.decisions_of("rnn_0", None) == len(result)
 
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():
@@ -153,15 +153,15 @@ def test_stored_trainings_are_listed(tmp_path, monkeypatch):
     curve = [{"iteration": i, "cpu_s": float(i), "cold": None, "own_return": None, "best": 0.1 * i} for i in (1, 2)]
     for seed, changes in ((1, {}), (0, {}), (0, {"frozen": True})):
         config = dataclasses.asdict(dataclasses.replace(WHOLE, **changes))
-        made = {"schema": training.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
+        result = {"schema": training.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
                 "games": 9, "updates": 5.0, "best_whole": 0.2, "curve": curve}  # fmt: skip
-        write_json(folder / f"p.{seed}.{len(changes)}.json", made)
+        write_json(folder / f"p.{seed}.{len(changes)}.json", result)
     write_json(folder / "p.0.mapping.json", {"schema": "learned-mapping/mapping/1"})
-    found = training.trainings()
-    assert [(record["method"], record["seed"]) for record in found] == [
+    actual = training.trainings()
+    assert [(record["method"], record["seed"]) for record in actual] == [
         ("muzero", 0), ("muzero", 1), ("muzero-frozen", 0),
     ]  # fmt: skip
-    write_json(folder / "torn.json", {**made, "curve": [{"cpu_s": 1.0}]})
+    write_json(folder / "torn.json", {**result, "curve": [{"cpu_s": 1.0}]})
     with pytest.raises(InputError, match="cold"):
         training.trainings()
 

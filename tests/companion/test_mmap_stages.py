@@ -43,27 +43,27 @@ def records(cycles, returns, failed=()):
     common = {"instance": "c", "method": "muzero", "seed": 0}
     games = [[number, value, 0.0, "0"] for number, value in enumerate(returns, 1)]
     learned = {"judged": True, "valid": True, "games": games, "samples": 500, "updates": 3000}
-    made = [{**common, "config": {"seconds": 300.0, "games": 10}, "result": learned}]
+    outcome = [{**common, "config": {"seconds": 300.0, "games": 10}, "result": learned}]
     for game, count in enumerate(cycles):
         result = {"judged": True, "valid": True, "failed": "no" if game in failed else ""}
         result |= {"stalled_cycles": count, "cycles": -count}
-        made.append({**common, "config": {"seconds": 300.0, "game": game}, "result": result})
-    return made
+        outcome.append({**common, "config": {"seconds": 300.0, "game": game}, "result": result})
+    return outcome
 
 
 def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(compiler):
     """By hand: cycles fall with the return from afar and rise near the best. Catches a sign or a subset wrong."""
     returns = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.96, 0.98, 1.0]
     cycles = [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 10.0, 12.0, 14.0]
-    made = stages.assemble_fig6("full", records(cycles, returns))
-    value = {r["metric"]: r for r in made["rows"]}
+    result = stages.assemble_fig6("full", records(cycles, returns))
+    value = {r["metric"]: r for r in result["rows"]}
     assert value["correlation"]["value"] == pytest.approx(np.corrcoef(returns, cycles)[0, 1])
     assert value["unstalled_correlation"]["value"] == pytest.approx(-value["correlation"]["value"])
     assert value["near_correlation"]["value"] == pytest.approx(1.0)
     assert value["rank_correlation"]["value"] == pytest.approx(-1 + 6 * 8 / (10 * 99))
     assert [value[name]["n"] for name in ("correlation", "near_correlation")] == [10, 3]
-    assert value["games"]["value"] == 500 and (made["validated"], made["invalid"]) == (11, 0)
-    points = [(r["return"], r["value"]) for r in made["rows"] if r["metric"] == "cycles"]
+    assert value["games"]["value"] == 500 and (result["validated"], result["invalid"]) == (11, 0)
+    points = [(r["return"], r["value"]) for r in result["rows"] if r["metric"] == "cycles"]
     assert points == list(zip(returns, cycles))
 
 

@@ -16,23 +16,23 @@ def program(tmp_path, monkeypatch):
     """A program with states of both kinds, stored as the instance."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
-    found = next(
+    actual = next(
         p
         for p in (hard_program(seed, 70) for seed in range(40))
         if all(any(steps.candidate_moves(p, o)) for o in (0, 1))
     )
-    store_compiled(tmp_path / "compiled", {steps.INSTANCE: (found, heuristic(found))})
-    return found
+    store_compiled(tmp_path / "compiled", {steps.INSTANCE: (actual, heuristic(actual))})
+    return actual
 
 
 def test_every_feature_of_table_1(program):
     """Would catch a column of something else: each is compared with the program's own."""
-    made = results.make("mmap.table1", "quick", progress=False)
-    shown = {row["method"] for row in made["rows"]} - set(steps.STATISTICS)
+    result = results.make("mmap.table1", "quick", progress=False)
+    shown = {row["method"] for row in result["rows"]} - set(steps.STATISTICS)
     assert len(shown) >= 3
     for method in shown:
         b = int(method.removeprefix("buffer "))
-        cell = {row["metric"]: row["value"] for row in results.select(made, method=method)}
+        cell = {row["metric"]: row["value"] for row in results.select(result, method=method)}
         low, high = program.tensor_live[program.buffer_tensor[b]]
         assert cell == {
             "size": program.buffer_bytes[b],
@@ -44,15 +44,15 @@ def test_every_feature_of_table_1(program):
             "demand": program.buffer_demand_s[b],
             "benefit": program.initial_benefit_s[b],
         }
-    assert results.value(made, method="max", metric="size") == program.buffer_bytes.max()
-    assert results.value(made, method="min", metric="live_range") >= 1
+    assert results.value(result, method="max", metric="size") == program.buffer_bytes.max()
+    assert results.value(result, method="min", metric="live_range") >= 1
 
 
 @pytest.mark.parametrize(("artifact", "is_output"), [("mmap.fig2", True), ("mmap.fig3", False)])
 def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
     """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another state."""
-    made = results.make(artifact, "quick", progress=False)
-    rows = {row["method"]: row for row in made["rows"]}
+    result = results.make(artifact, "quick", progress=False)
+    rows = {row["method"]: row for row in result["rows"]}
     game = state_after(program, rows["copy"]["moves"])
     b = game.cursor
     assert game.legal.all() and bool(program.buffer_is_output[b]) == is_output and rows["copy"]["buffer"] == b

@@ -80,10 +80,10 @@ def test_a_run_returns_validated_costs(function):
     task = {"task": f"learned_mapping.companion.regal.runs:{function}", "method": "brkga"}
     outcome = perform(task | {"instance": "x", "config": config, "seed": 0})
     assert "result" in outcome, outcome
-    found = outcome["result"]["graphs"]["attention-8"]
-    assert found["valid"] and found["cost"] > 0 and found["seconds"] > 0
+    actual = outcome["result"]["graphs"]["attention-8"]
+    assert actual["valid"] and actual["cost"] > 0 and actual["seconds"] > 0
     if function == "prove":
-        assert found["bound"] <= found["cost"] <= found["started_from"]
+        assert actual["bound"] <= actual["cost"] <= actual["started_from"]
 
 
 def record(method, instance, graphs, seed=0, **more):

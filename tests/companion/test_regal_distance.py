@@ -83,7 +83,7 @@ def test_plans_share_what_does_not_learn():
     """BRKGA once for each set and seed, the network of each kind where it is asked; catches one network for both."""
     runs = plan_distance("full", 2)
     assert len({run.digest for run in runs}) == len(runs)
-    asked = {(name, distance == "four-devices") for distance, each in DISTANCES.items() for name in each.values()}
+    asked = {(name, distance == "four-devices") for distance, item in DISTANCES.items() for name in item.values()}
     assert sum(run.method == "brkga" for run in runs) == 2 * len(asked)
     networks = {
         r.config["network"].rpartition("-")[0]
@@ -101,7 +101,7 @@ def test_a_network_for_two_devices_refuses_four():
     config |= {"evaluations": 200, "network": "synthetic-runtime-0"}
     outcome = schedule_set("regal-imitation", "x", config | {"devices": 4}, 0)
     assert outcome == {"graphs": {}, "refused": "devices: the trained networks are for 2 devices, got 4"}
-    (found,) = schedule_set("regal-imitation", "x", config | {"devices": 2}, 0)["graphs"].values()
-    assert found["valid"] and found["cost"] >= found["floor"] > 0
+    (actual,) = schedule_set("regal-imitation", "x", config | {"devices": 2}, 0)["graphs"].values()
+    assert actual["valid"] and actual["cost"] >= actual["floor"] > 0
     with pytest.raises(InputError, match="no network is named"):
         schedule_set("regal-imitation", "x", config | {"devices": 2, "network": "nobody"}, 0)

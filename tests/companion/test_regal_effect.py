@@ -40,11 +40,11 @@ def test_the_cut_as_a_law_names_a_side_and_an_order():
 def test_laws_that_differ_are_told_from_runs_that_do():
     """Against numbers drawn with known spreads: two percent between laws, three between runs, five between streams."""
     rng = np.random.default_rng(0)
-    found = []
+    collected = []
     for _ in range(400):
         laws, runs, streams = rng.normal(0, 0.02, 8), rng.normal(0, 0.03, (3, 8)), rng.normal(0, 0.05, (3, 1))
-        found.append(from_cut._variances(laws + runs + streams))
-    truth, noise = np.sqrt(np.mean(found, axis=0))
+        collected.append(from_cut._variances(laws + runs + streams))
+    truth, noise = np.sqrt(np.mean(collected, axis=0))
     assert truth == pytest.approx(0.02, rel=0.1) and noise == pytest.approx(0.03, rel=0.05)
 
 

@@ -17,10 +17,10 @@ def test_a_run_is_keyed_by_what_was_learned():
     """Another network, another choice, another dataset: another run."""
     assert set(LEARNERS) <= set(METHODS)
     for method in CHOSEN:
-        found = [*brought(method, "traced-runtime"), *brought(method, "synthetic-runtime")]
-        assert found[0]["network"] == "traced-runtime-0" and len(found[0]["weights"]) == 16
-        assert len({each["weights"] for each in found}) == 2 * len(TRAINING_SEEDS)
-        assert all("variant" in each for each in found)
+        actual = [*brought(method, "traced-runtime"), *brought(method, "synthetic-runtime")]
+        assert actual[0]["network"] == "traced-runtime-0" and len(actual[0]["weights"]) == 16
+        assert len({item["weights"] for item in actual}) == 2 * len(TRAINING_SEEDS)
+        assert all("variant" in item for item in actual)
     for law in ("spectral-law", "priority-law"):
         assert brought(law, "traced-memory")[0]["law"] == chosen()[law]["memory"]["chosen"]
     assert brought("brkga", "traced-memory") == [{}]
@@ -35,12 +35,12 @@ def test_what_was_not_trained_is_not_run(monkeypatch, tmp_path):
         arrays, header = {"a": np.full(1, seed, np.float32)}, {"updates": updates}
         write_checkpoint(checkpoint_folder() / f"reinforce-traced-runtime-{seed}.npz", arrays, header)
     assert brought("regal", "synthetic-runtime") == []
-    found = {method: brought(method, "traced-runtime") for method in REINFORCED}
-    assert [each["network"] for each in found["regal"]] == ["traced-runtime-0", "traced-runtime-2"]
-    assert found["regal-average"] == found["regal"] and len({each["weights"] for each in found["regal"]}) == 2
-    assert found["regal-untrained"] == [{"network": str(seed)} for seed in TRAINING_SEEDS]
-    assert found["gas"] == found["regal-cloned"] == [] and found["idrs"] == found["regal"]
-    records = [{"instance": "traced-runtime", "method": m, "config": c} for m in found for c in found[m]]
+    actual = {method: brought(method, "traced-runtime") for method in REINFORCED}
+    assert [item["network"] for item in actual["regal"]] == ["traced-runtime-0", "traced-runtime-2"]
+    assert actual["regal-average"] == actual["regal"] and len({item["weights"] for item in actual["regal"]}) == 2
+    assert actual["regal-untrained"] == [{"network": str(seed)} for seed in TRAINING_SEEDS]
+    assert actual["gas"] == actual["regal-cloned"] == [] and actual["idrs"] == actual["regal"]
+    records = [{"instance": "traced-runtime", "method": m, "config": c} for m in actual for c in actual[m]]
     rows = {row["method"]: row for row in updates_rows(records)}
     assert set(rows) == {"regal", "regal-average", "idrs"}
     assert rows["regal"]["value"] == 1500 and rows["regal"]["training_seeds"] == 2

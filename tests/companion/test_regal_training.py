@@ -13,8 +13,8 @@ def record(dataset, seed, regal, average):
     curve = [{"cpu_s": 1.0, "gap": 9.0 + seed, "gap_average_law": 9.5, "gap_uniform": 10.0}, {"cpu_s": 2.0}]
     curve.append({"cpu_s": 30.0, "gap": 3.0 + seed, "gap_average_law": 8.0, "gap_uniform": 10.0})
     ratios = {"brkga": [0.0, 0.0], "regal": regal, "regal-average": average, "regal-untrained": [0.0, 0.1]}
-    found = {"schema": "learned-mapping/regal-training/1", "curve": curve, "dataset": dataset, "seed": seed}
-    return found | {"validation": {"log_ratio_to_brkga": ratios}}
+    actual = {"schema": "learned-mapping/regal-training/1", "curve": curve, "dataset": dataset, "seed": seed}
+    return actual | {"validation": {"log_ratio_to_brkga": ratios}}
 
 
 def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
@@ -22,12 +22,12 @@ def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     assert training_records() == [] and validation_rows([]) == []
     half = float(np.log(0.5))
-    for found in (record("synthetic-runtime", 1, [half, 0.0], [0.0, 0.0]),
+    for actual in (record("synthetic-runtime", 1, [half, 0.0], [0.0, 0.0]),
                   record("traced-memory", 0, [0.1, 0.1], [0.1, 0.1]),
                   record("synthetic-runtime", 0, [half, 0.0], [half, 0.0])):  # fmt: skip
-        name = f"reinforce-{found['dataset']}-{found['seed']}.json"
-        del found["dataset"], found["seed"]  # the file's name says them
-        write_json(data_folder() / "training" / "regal" / name, found)
+        name = f"reinforce-{actual['dataset']}-{actual['seed']}.json"
+        del actual["dataset"], actual["seed"]  # the file's name says them
+        write_json(data_folder() / "training" / "regal" / name, actual)
     records = training_records()
     assert [(r["dataset"], r["seed"]) for r in records] == [
         ("traced-memory", 0), ("synthetic-runtime", 0), ("synthetic-runtime", 1),

@@ -43,7 +43,7 @@ def test_resampled_means_draw_graphs_and_runs():
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
     kind, objective = DATASETS[dataset]
-    found = 0
+    actual = 0
     for graphs in (kind, dataset):
         for name, entry in list(best_entries(graphs, objective).items())[::5]:
             graph = load_graph(graphs, name)
@@ -53,8 +53,8 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
             assert validate(graph, schedule, problem.pair).valid
             assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(entry["cost"], rel=1e-12)
             assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
-            found += 1
-    assert found >= 6
+            actual += 1
+    assert actual >= 6
 
 
 def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():

@@ -26,7 +26,7 @@ def test_a_result_follows_from_its_records(name):
     stored, artifact = results.load(name), find_artifact(name)
     records = read_records(results.runs_path(name))
     planned = [records[run.digest] for run in artifact.plan("full", stored["seeds"]) if run.digest in records]
-    made = artifact.assemble("full", planned)
-    assert compared(made["rows"]) == [row for row in stored["rows"] if row["metric"] != "seconds"]
+    result = artifact.assemble("full", planned)
+    assert compared(result["rows"]) == [row for row in stored["rows"] if row["metric"] != "seconds"]
     if planned:  # what is drawn from another table is counted there, and the table may have grown since
-        assert (made["validated"], made["invalid"]) == (stored["validated"], stored["invalid"])
+        assert (result["validated"], result["invalid"]) == (stored["validated"], stored["invalid"])

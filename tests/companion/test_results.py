@@ -27,10 +27,10 @@ def test_full_results_belong_to_the_project_and_quick_ones_do_not(tmp_path):
 
 
 def test_what_is_stored_is_what_was_made():
-    made = results.make("toy.table", "full", progress=False)
-    assert results.load("toy.table") == made
-    assert made["seeds"] == 5 and made["validated"] == 15 and len(made["runs"]) == 15
-    assert results.value(made, instance="toy0", method="random", metric="return") == pytest.approx((1 + 4 + 9) / 3)
+    result = results.make("toy.table", "full", progress=False)
+    assert results.load("toy.table") == result
+    assert result["seeds"] == 5 and result["validated"] == 15 and len(result["runs"]) == 15
+    assert results.value(result, instance="toy0", method="random", metric="return") == pytest.approx((1 + 4 + 9) / 3)
 
 
 def test_making_again_performs_nothing_and_changes_no_number():
@@ -49,8 +49,8 @@ def test_no_host_name_is_stored():
     import socket
 
     name = socket.gethostname()
-    made = results.make(TOY, "quick", progress=False)
-    assert len(name) < 4 or name not in json.dumps({"machine": made["machine"], "versions": made["versions"]})
+    result = results.make(TOY, "quick", progress=False)
+    assert len(name) < 4 or name not in json.dumps({"machine": result["machine"], "versions": result["versions"]})
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_no_host_name_is_stored():
 )
 def test_a_damaged_result_is_refused_with_its_field(path, value, field):
     """Whatever a chapter shows has passed this check."""
-    made = results.make(TOY, "full", progress=False)
-    target = made
+    result = results.make(TOY, "full", progress=False)
+    target = result
     for key in path[:-1]:
         target = target[key]
     target[path[-1]] = value
-    results.result_path("toy.table").write_text(json.dumps(made))
+    results.result_path("toy.table").write_text(json.dumps(result))
     with pytest.raises(InputError) as caught:
         results.load("toy.table")
     assert field in str(caught.value)
@@ -106,9 +106,9 @@ def test_unknown_artifact_and_profile_are_named():
 
 
 def test_ledger_adds_up():
-    made = results.make(TOY, "full", progress=False)
+    result = results.make(TOY, "full", progress=False)
     first, second = ledger.entries()
-    assert (first["state"], first["validated"], first["seconds"]) == ("fresh", 15, made["seconds"])
+    assert (first["state"], first["validated"], first["seconds"]) == ("fresh", 15, result["seconds"])
     assert second["state"] == "not yet run" and second["created"] is None
     assert "lmap make toy.broken --profile full" in ledger.ledger_table()
 

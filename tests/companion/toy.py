@@ -34,12 +34,12 @@ def install(monkeypatch, *artifacts: Artifact) -> None:
     from learned_mapping.companion import display, ledger, results
     from learned_mapping.errors import InputError
 
-    table = tuple((each.id, each.title, "", each.parts) for each in artifacts)
+    table = tuple((item.id, item.title, "", item.parts) for item in artifacts)
 
     def find(artifact_id: str) -> Artifact:
-        for each in artifacts:
-            if each.id == artifact_id:
-                return each
+        for item in artifacts:
+            if item.id == artifact_id:
+                return item
         raise InputError("artifact", artifact_id, f"is not known; there are: {', '.join(e.id for e in artifacts)}")
 
     monkeypatch.setattr(module, "TABLE", table)

@@ -62,8 +62,8 @@ def test_jax_agrees_with_numpy():
         assignments = np.stack([rank * 5 // graph.num_ops, rank * 0, rank * 2 // graph.num_ops])
         model = ChipModel(graph, ChipPackage(chips=5))
         work = jax.tree.map(jnp.asarray, graph_work(graph))
-        found = jax.vmap(chip_latencies, (None, 0, None))(work, jnp.asarray(assignments), ChipPackage(chips=5))
-        np.testing.assert_allclose(found, [model.latencies(a) for a in assignments], rtol=2e-5)
+        actual = jax.vmap(chip_latencies, (None, 0, None))(work, jnp.asarray(assignments), ChipPackage(chips=5))
+        np.testing.assert_allclose(actual, [model.latencies(a) for a in assignments], rtol=2e-5)
 
 
 def test_parameters_can_be_mapped_over():
@@ -74,8 +74,8 @@ def test_parameters_can_be_mapped_over():
     def runtime(link):
         return chip_latencies(work, jnp.array([0, 1, 2]), dataclasses.replace(PACKAGE, link_bytes_per_s=link)).max()
 
-    found = jax.vmap(runtime)(jnp.array([50.0, 5.0]))
-    np.testing.assert_allclose(found, [10.8, 6.6 + 20 + 22], rtol=1e-5)
+    actual = jax.vmap(runtime)(jnp.array([50.0, 5.0]))
+    np.testing.assert_allclose(actual, [10.8, 6.6 + 20 + 22], rtol=1e-5)
 
 
 @pytest.mark.parametrize("field, value", [("chips", 0), ("link_bytes_per_s", 0.0), ("op_overhead_s", -1.0)])

@@ -56,14 +56,14 @@ def test_the_parts_add_up_and_order_matters(seed):
     for game in games(program, seed):
         mapping = as_mapping(program, game)
         for engines in (None, 2):
-            found = shared_copy_latency(program, mapping, engines=engines)
-            assert found.total_s == pytest.approx(sum(getattr(found, name) for name in PARTS[1:]))
-            assert np.all(np.diff(found.instruction_start_s) >= 0)
+            actual = shared_copy_latency(program, mapping, engines=engines)
+            assert actual.total_s == pytest.approx(sum(getattr(actual, name) for name in PARTS[1:]))
+            assert np.all(np.diff(actual.instruction_start_s) >= 0)
             if engines is not None:
-                begins = np.array([c[1] for c in found.copies])
-                ends = np.array([c[2] for c in found.copies])
+                begins = np.array([c[1] for c in actual.copies])
+                ends = np.array([c[2] for c in actual.copies])
                 assert all(np.sum((begins <= at + 1e-9) & (ends > at + 1e-9)) <= engines for at in begins)
-            assert found.contention_s == pytest.approx(0.0, abs=1e-12)
+            assert actual.contention_s == pytest.approx(0.0, abs=1e-12)
 
 
 def test_copies_share_bandwidth(monkeypatch):
@@ -71,9 +71,9 @@ def test_copies_share_bandwidth(monkeypatch):
     the first is there after 1 s. Beside 1.5 s instead they are 0.5 s late."""
     with_hbm(monkeypatch)
     program = two_reads()
-    found = shared_copy_latency(program, both_copied(program))
-    assert found.total_s == pytest.approx(3.0) and found.arrival_stall_s == pytest.approx(0.0, abs=1e-9)
-    assert [c[1:] for c in found.copies] == [pytest.approx((0.0, 2.0))] * 2
+    actual = shared_copy_latency(program, both_copied(program))
+    assert actual.total_s == pytest.approx(3.0) and actual.arrival_stall_s == pytest.approx(0.0, abs=1e-9)
+    assert [c[1:] for c in actual.copies] == [pytest.approx((0.0, 2.0))] * 2
     one = shared_copy_latency(program, both_copied(program), engines=1)
     assert [c[1:] for c in one.copies] == [pytest.approx((0.0, 1.0)), pytest.approx((1.0, 2.0))]
     program = two_reads((1.5, 1.0))
@@ -87,9 +87,9 @@ def test_copies_give_way_to_instructions(monkeypatch):
     to wait for: 2 + 1 + 1 s."""
     with_hbm(monkeypatch, 4.0)
     program = two_reads()
-    found = shared_copy_latency(program, both_copied(program, DROP))
-    assert found.total_s == pytest.approx(4.0)
-    assert (found.contention_s, found.arrival_stall_s) == pytest.approx((0.0, 1.0), abs=1e-9)
+    actual = shared_copy_latency(program, both_copied(program, DROP))
+    assert actual.total_s == pytest.approx(4.0)
+    assert (actual.contention_s, actual.arrival_stall_s) == pytest.approx((0.0, 1.0), abs=1e-9)
 
 
 def test_nothing_placed_waits_for_nothing():

@@ -24,10 +24,10 @@ def test_trees_come_back(tmp_path):
     first = path.read_bytes()
     arrays, header = read_checkpoint(path)
     assert header == {"count": 3}
-    found = unflatten(TREE, arrays, "t")
-    assert isinstance(found, Pair) and found.two[1] == ()
-    np.testing.assert_array_equal(found.one["w"], TREE.one["w"])
-    assert found.one["b"].dtype == np.float32
+    actual = unflatten(TREE, arrays, "t")
+    assert isinstance(actual, Pair) and actual.two[1] == ()
+    np.testing.assert_array_equal(actual.one["w"], TREE.one["w"])
+    assert actual.one["b"].dtype == np.float32
     write_checkpoint(path, flatten(TREE, "t"), {"count": 3})
     assert path.read_bytes() == first
 

@@ -26,5 +26,5 @@ def test_one_core_and_all_cores_give_the_same_bits():
     free = {name: value for name, value in os.environ.items() if name != "NPROC"}
     command, options = [sys.executable, "-c", GRADIENT], {"check": True, "text": True, "env": free}
     choices = [",".join(map(str, of)) for of in (cores[:1], cores)]
-    found = {subprocess.run([*command, of], stdout=subprocess.PIPE, **options).stdout for of in choices}
-    assert len(found) == 1 and len(found.pop()) == 65
+    actual = {subprocess.run([*command, of], stdout=subprocess.PIPE, **options).stdout for of in choices}
+    assert len(actual) == 1 and len(actual.pop()) == 65

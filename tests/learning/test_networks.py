@@ -27,9 +27,9 @@ def test_parameters_are_drawn_as_haiku_would():
     transformed = hk.transform(network)
     image = jnp.ones((1, 4, 4, 32))
     shapes = jax.eval_shape(transformed.init, jax.random.key(0), image)
-    found = draw_parameters({"all": shapes}, np.random.default_rng(0), ("head_out",))["all"]
-    assert jax.tree_util.tree_map(np.shape, found) == jax.tree_util.tree_map(lambda x: x.shape, dict(shapes))
+    actual = draw_parameters({"all": shapes}, np.random.default_rng(0), ("head_out",))["all"]
+    assert jax.tree_util.tree_map(np.shape, actual) == jax.tree_util.tree_map(lambda x: x.shape, dict(shapes))
     haiku_std = 0.87962566 / np.sqrt(3 * 3 * 32)
-    assert found["conv"]["w"].std() == pytest.approx(haiku_std, rel=0.05)
-    assert (found["head_norm_0"]["scale"] == 1).all() and (found["head_norm_0"]["offset"] == 0).all()
-    assert (found["head_out"]["w"] == 0).all() and found["head_0"]["w"].any()
+    assert actual["conv"]["w"].std() == pytest.approx(haiku_std, rel=0.05)
+    assert (actual["head_norm_0"]["scale"] == 1).all() and (actual["head_norm_0"]["offset"] == 0).all()
+    assert (actual["head_out"]["w"] == 0).all() and actual["head_0"]["w"].any()

@@ -94,9 +94,9 @@ def test_credited_log_probabilities_in_closed_form():
 def test_clipped_gain_in_closed_form():
     """Catches a minimum that is a maximum, a clip on the wrong side, and an advantage of another sample."""
     ratio = np.array([[0.5, 0.9, 1.0, 1.1, 2.0]] * 2)
-    found = clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
+    actual = clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
     # A gain is capped where r > 1.2; a loss is never smaller than that at r = 0.8.
-    np.testing.assert_allclose(found, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5)
+    np.testing.assert_allclose(actual, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5)
     slope = jax.vmap(jax.grad(lambda log, a: clipped_gain(log, jnp.zeros(()), a, 0.2)))
     # No pull where the ratio has already gone past the clip in the direction of the advantage; r A elsewhere.
     logs, signs = jnp.log(jnp.array([1.5, 0.5, 1.5, 0.5, 1.1])), jnp.array([1.0, -1.0, -1.0, 1.0, 1.0])
@@ -115,13 +115,13 @@ def test_padding_changes_nothing():
         ops=np.pad(small.ops, ((0, extra), (0, 0))), mask=np.pad(small.mask, (0, extra)),
         producers=ends[0].astype(np.int32), consumers=ends[1].astype(np.int32),
     )  # fmt: skip
-    found = []
+    collected = []
     for graph in (small, large):
         previous = np.zeros((1, 1, len(graph.ops)), np.int32)
         logs, _, value = policy.log_probabilities(parameters, context._replace(graph=graph), previous)
-        found.append((logs[:, :40], value))
-    assert np.ptp(found[0][0]) > 0.01
-    for a, b in zip(*found):
+        collected.append((logs[:, :40], value))
+    assert np.ptp(collected[0][0]) > 0.01
+    for a, b in zip(*collected):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
@@ -214,8 +214,8 @@ def test_checkpoint_round_trip(tmp_path):
     config, path = CONFIGS["FIX"], tmp_path / "chips.npz"
     parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
     save_policy(path, config, parameters, {"samples": 1})
-    found, again = load_policy(path)
-    assert found == config
+    actual, again = load_policy(path)
+    assert actual == config
     for a, b in zip(jax.tree_util.tree_leaves(parameters), jax.tree_util.tree_leaves(again)):
         np.testing.assert_array_equal(a, b)
     path.write_bytes(path.read_bytes()[:100])

@@ -42,13 +42,13 @@ def test_annealing_begins_at_the_start_and_never_returns_less(model):
     start = balanced_start(model, arrays)
     one = annealing_from_balance(model, arrays, repair, np.random.default_rng(0), Budget(samples=1))
     np.testing.assert_array_equal(one, start)
-    found = []
+    collected = []
     for _ in range(2):
         budget = Budget(samples=60)
-        found.append(annealing_from_balance(model, arrays, repair, np.random.default_rng(1), budget))
+        collected.append(annealing_from_balance(model, arrays, repair, np.random.default_rng(1), budget))
         assert budget.samples == 60
-    np.testing.assert_array_equal(*found)
-    assert model.throughput(found[0]) >= model.throughput(start)
+    np.testing.assert_array_equal(*collected)
+    assert model.throughput(collected[0]) >= model.throughput(start)
 
 
 def test_the_policy_makes_about_as_many_moves_as_it_says_and_only_allowed_ones(model):

@@ -53,16 +53,16 @@ def test_ten_thousand_repairs_of_one_graph_are_valid():
     y = rng.integers(0, 12, (10_000, graph.num_ops))
     for mode in ("sample", "fix"):
         options = {"candidates": y} if mode == "fix" else {"count": 10_000}
-        found = repair_batch(arrays, 12, mode=mode, rng=rng, **options)
-        assert all(is_valid(row, graph.op_edges) for row in found)
+        actual = repair_batch(arrays, 12, mode=mode, rng=rng, **options)
+        assert all(is_valid(row, graph.op_edges) for row in actual)
 
 
 def all_chain_partitions(graph, chips):
-    found = set()
+    collected = set()
     for f in itertools.product(range(chips), repeat=graph.num_ops):
         if obeys_chain_rule(np.array(f), graph.op_edges) and is_valid(np.array(f), graph.op_edges):
-            found.add(f)
-    return found
+            collected.add(f)
+    return collected
 
 
 @pytest.mark.parametrize("family", CONNECTED)
@@ -70,8 +70,8 @@ def test_sampling_reaches_every_partition_of_the_chain_rule(family):
     """Catches a domain that is cut too far: propagation must be complete, not only sound."""
     rng = np.random.default_rng(4)
     graph = random_graph(rng, family, 6)
-    found = repair_batch(repair_arrays(graph), 3, mode="sample", rng=rng, count=5000)
-    assert {tuple(row) for row in found.tolist()} == all_chain_partitions(graph, 3)
+    actual = repair_batch(repair_arrays(graph), 3, mode="sample", rng=rng, count=5000)
+    assert {tuple(row) for row in actual.tolist()} == all_chain_partitions(graph, 3)
 
 
 def test_a_valid_candidate_is_kept():
@@ -82,8 +82,8 @@ def test_a_valid_candidate_is_kept():
         arrays = repair_arrays(graph)
         valid = repair_batch(arrays, 6, mode="sample", rng=rng, count=50)
         for mode in ("fix", "nearest"):
-            found = repair_batch(arrays, 6, mode=mode, rng=rng, candidates=valid)
-            np.testing.assert_array_equal(found, valid)
+            actual = repair_batch(arrays, 6, mode=mode, rng=rng, candidates=valid)
+            np.testing.assert_array_equal(actual, valid)
 
 
 @pytest.mark.parametrize("mode", ["sample", "fix", "nearest"])
@@ -118,8 +118,8 @@ def test_plain_engine_backtracks_under_eq_4():
     for trial in range(8):
         graph = random_graph(rng, CONNECTED[trial % 3], 8)
         solver = ConstraintSolver(graph.num_ops, graph.op_edges, 4, "general")
-        found = fix_repair(solver, rng.permutation(8), rng.integers(0, 4, 8), rng)
-        assert is_valid(np.array(found), graph.op_edges)
+        actual = fix_repair(solver, rng.permutation(8), rng.integers(0, 4, 8), rng)
+        assert is_valid(np.array(actual), graph.op_edges)
 
 
 def test_cp_sat_repairs_obey_eq_4():
@@ -130,8 +130,8 @@ def test_cp_sat_repairs_obey_eq_4():
         y = rng.integers(0, 4, (1, 9))
         for mode in ("sample", "fix", "nearest"):
             given = {} if mode == "sample" else {"candidates": y}
-            found = cp_sat_batch(graph, 4, mode=mode, rng=rng, count=1, strength="general", **given)
-            assert all(is_valid(row, graph.op_edges) for row in found)
+            actual = cp_sat_batch(graph, 4, mode=mode, rng=rng, count=1, strength="general", **given)
+            assert all(is_valid(row, graph.op_edges) for row in actual)
         solver = CpSatSolver(graph, 4, "general")
         for decision, op in enumerate(rng.permutation(9).tolist(), 1):
             domain = solver.get_domain(op)
@@ -161,8 +161,8 @@ def test_weights_are_followed():
     graph = random_graph(rng, "towers", 25)
     arrays = repair_arrays(graph)
     target = repair_batch(arrays, 5, mode="sample", rng=rng)[0]
-    found = repair_batch(arrays, 5, mode="sample", rng=rng, weights=np.eye(5)[target], count=10)
-    assert np.all(found == target)
+    actual = repair_batch(arrays, 5, mode="sample", rng=rng, weights=np.eye(5)[target], count=10)
+    assert np.all(actual == target)
 
 
 def test_bad_arguments_are_refused():

@@ -50,8 +50,8 @@ def test_a_step_is_the_same_alone_and_in_a_batch():
     np.testing.assert_array_equal(np.asarray(again).reshape(6, -1), batch)
     for action, key, row in zip(actions, keys, batch):
         np.testing.assert_array_equal(env.step(state, action, key)[0].assignment, row)
-        found, throughput, _ = env.rollout(action[None], np.random.default_rng(np.asarray(key)))
-        np.testing.assert_array_equal(found[0], row)
+        actual, throughput, _ = env.rollout(action[None], np.random.default_rng(np.asarray(key)))
+        np.testing.assert_array_equal(actual[0], row)
         assert throughput[0] == env.model.throughput(row)
     assert len({tuple(row) for row in batch}) > 1
 

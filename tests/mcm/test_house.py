@@ -16,8 +16,8 @@ def test_a_repair_knows_rules_and_graphs_alone():
     """Catches a repair that comes to rest on a method, a learner or an experiment."""
     house = networkx.DiGraph(arrows())
     repair = {name for name in house if name.startswith("mcm.repair.")}
-    known = {name for each in repair for name in networkx.descendants(house, each)} - repair
+    known = {name for item in repair for name in networkx.descendants(house, item)} - repair
     rooms = {name for name in known if name.startswith(("mcm.", "companion."))}
     assert {"mcm.repair.engine", "mcm.repair.kernel", "mcm.repair.solver"} <= repair
     assert rooms <= ALLOWED
-    assert {other for each in repair for other in house[each] if other.startswith("hardware")} <= ALLOWED
+    assert {other for item in repair for other in house[item] if other.startswith("hardware")} <= ALLOWED

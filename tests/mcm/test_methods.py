@@ -88,8 +88,8 @@ def test_a_rule_that_is_valid_takes_the_place_of_what_is_not():
     for op in data["ops"]:
         op["seconds"] = 0.0
     task = PROBLEM.task(graph_from_json(Node(data, "made")), chips=7)
-    found = problem.solve(PROBLEM, task, "unconstrained", samples=5, alone=False).solution
-    assert PROBLEM.validate(task, found).valid
+    actual = problem.solve(PROBLEM, task, "unconstrained", samples=5, alone=False).solution
+    assert PROBLEM.validate(task, actual).valid
 
 
 def test_optimum_equals_cp_sat():
@@ -196,13 +196,13 @@ def test_cp_sat_proves_a_bound():
         tensor_names=["unread", "t"], tensor_producer=[0, 2], tensor_bytes=[2**50, 0], tensor_is_output=[True, False],
         edge_tensor=[1], edge_consumer=[3],
     )  # fmt: skip
-    for each in (graph, *graphs(6, 12, 20, seed=9)):
-        result = solve(each, "cp-sat", chips=2, seed=0, seconds=5)
+    for item in (graph, *graphs(6, 12, 20, seed=9)):
+        result = solve(item, "cp-sat", chips=2, seed=0, seconds=5)
         metrics = result.metrics
         assert 0.0 < metrics["bound_s"] <= metrics["chain_bound_s"] * (1 + 1e-6) <= metrics["runtime_s"] * (1 + 2e-6)
         assert result.metrics["optimal"] == 1.0
-        assert result.metrics["runtime_s"] == pytest.approx(ChipModel(each, ChipPackage(chips=2)).runtime(
-            optimum(ChipModel(each, ChipPackage(chips=2)))), rel=1e-6)  # fmt: skip
+        assert result.metrics["runtime_s"] == pytest.approx(ChipModel(item, ChipPackage(chips=2)).runtime(
+            optimum(ChipModel(item, ChipPackage(chips=2)))), rel=1e-6)  # fmt: skip
 
 
 def test_cp_sat_has_no_time_for_its_model():
@@ -254,6 +254,6 @@ def test_parts_of_a_graph_get_chips_of_their_own():
     flop = rng.lognormal(20, 0.8, 2 * steps)
     graph = hand_graph(2 * steps, edges, op_flop=flop, tensor_bytes=[1000] * 2 * steps)
     model = ChipModel(graph, ChipPackage(chips=8))
-    found = careful_greedy(model)
-    assert validate_partition(graph, make_partition(found, 8)).valid
-    assert model.runtime(found) <= 1.05 * model.runtime(optimum(model))
+    actual = careful_greedy(model)
+    assert validate_partition(graph, make_partition(actual, 8)).valid
+    assert model.runtime(actual) <= 1.05 * model.runtime(optimum(model))

@@ -63,14 +63,14 @@ def tied_by_definition(graph, f):
 @cache
 def cases(count, seed):
     """(graph, C, every partition under the chain rule that has fixed ops and groups in their places)."""
-    rng, found = np.random.default_rng(seed), []
-    while len(found) < count:
+    rng, actual = np.random.default_rng(seed), []
+    while len(actual) < count:
         if (drawn := random_tied(rng)) is not None:
             graph, chips = drawn
             every = map(np.array, itertools.product(range(chips), repeat=graph.num_ops))
             valid = [f for f in every if obeys_chain_rule(f, graph.op_edges) and is_valid(f, graph.op_edges)]
-            found.append((graph, chips, {tuple(f.tolist()) for f in valid if tied_by_definition(graph, f)}))
-    return found
+            actual.append((graph, chips, {tuple(f.tolist()) for f in valid if tied_by_definition(graph, f)}))
+    return actual
 
 
 def feasible(count, seed):
@@ -96,16 +96,16 @@ def test_repairs_are_valid_and_reach_every_partition_of_one_part():
     """Catches a repair that moves a fixed op or tears a group, and a domain that is cut too far."""
     rng, whole = np.random.default_rng(1), 0
     for task, chips, every in feasible(150, 0):
-        found = set()
+        collected = set()
         for mode in ("sample", "fix", "nearest"):
             y = rng.integers(0, chips, (32, task.model.graph.num_ops))
             options = {} if mode == "sample" else {"candidates": y}
             for row in repair_batch(task.arrays, chips, mode=mode, rng=rng, count=32, **options):
-                found.add(tuple(task.partition(row).assignment.tolist()))
-        assert found <= every
+                collected.add(tuple(task.partition(row).assignment.tolist()))
+        assert collected <= every
         if not parts_of(task.model.graph).any():
             rows = repair_batch(task.arrays, chips, mode="sample", rng=rng, count=3000)
-            assert found | {tuple(task.partition(row).assignment.tolist()) for row in rows} == every
+            assert collected | {tuple(task.partition(row).assignment.tolist()) for row in rows} == every
             whole += 1
     assert whole > 30
 
@@ -116,11 +116,11 @@ def test_optima_are_those_of_enumeration():
         model = ChipModel(task.graph, ChipPackage(chips=chips))
         least = min(model.runtime(np.array(f)) for f in every)
         for rule in (careful_greedy, naive_greedy):
-            found = task.partition(rule(task.model)).assignment
-            assert tuple(found.tolist()) in every and model.runtime(found) >= least * (1 - 1e-9)
+            actual = task.partition(rule(task.model)).assignment
+            assert tuple(actual.tolist()) in every and model.runtime(actual) >= least * (1 - 1e-9)
         if i % 4 == 0:
-            for each in (model, task.model):
-                assert fastest_partition(each).value == pytest.approx(least, rel=1e-6)
+            for item in (model, task.model):
+                assert fastest_partition(item).value == pytest.approx(least, rel=1e-6)
         if task.model.graph.op_chip is None:
             assert model.runtime(task.partition(optimum(task.model)).assignment) == pytest.approx(least, rel=1e-8)
 
@@ -143,7 +143,7 @@ def test_verdicts_name_what_is_out_of_place():
     """Catches a violation without its culprits."""
     graph = hand_graph(4, chain_edges(4), op_chip=[-1, 0, -1, -1], op_group=["", "", "pair", "pair"])
     broken = validate(graph, make_partition([0, 1, 1, 2], 3)).violations
-    assert [(each.rule, each.culprits) for each in broken] == [
+    assert [(item.rule, item.culprits) for item in broken] == [
         ("fixed chip", ("o1",)),
         ("group on one chip", ("o2", "o3")),
     ]

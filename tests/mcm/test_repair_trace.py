@@ -20,8 +20,8 @@ def test_the_last_domains_are_what_the_compiled_engine_finds():
         y, order = rng.integers(0, 4, graph.num_ops), rng.permutation(graph.num_ops)
         steps = fix_trace(graph, y, 4, np.random.default_rng(trial), order=order)
         options = {"mode": "fix", "candidates": y, "order": order}
-        found = repair_batch(repair_arrays(graph), 4, rng=np.random.default_rng(trial), **options)
-        assert [domain for (domain,) in steps[-1].after] == found[0].tolist()
+        actual = repair_batch(repair_arrays(graph), 4, rng=np.random.default_rng(trial), **options)
+        assert [domain for (domain,) in steps[-1].after] == actual[0].tolist()
         assert len(steps) == 2 * graph.num_ops and not any(step.undone for step in steps)
 
 

@@ -33,10 +33,10 @@ def test_an_even_cut_of_a_line_is_the_best_of_all_cuts():
     for _ in range(20):
         seconds = rng.exponential(size=9)
         graph = line(seconds)
-        found = even_cut(seconds, late_order(graph), repair_arrays(graph), 3)
+        actual = even_cut(seconds, late_order(graph), repair_arrays(graph), 3)
         cuts = itertools.combinations(range(1, 9), 2)
         best = min(max(part.sum() for part in np.split(seconds, cut)) for cut in cuts)
-        assert np.bincount(found, weights=seconds).max() == pytest.approx(best)
+        assert np.bincount(actual, weights=seconds).max() == pytest.approx(best)
 
 
 def test_orders_are_topological():
@@ -95,14 +95,14 @@ def test_searches_run_on_silicon_unchanged(search):
     task = Task(graph, ChipPackage(chips=4))
     silicon = Silicon(graph, ChipPackage(chips=4, sram_bytes=256 * MIB))
     repairs = task.arrays if search is class_search else task.repair
-    found = []
+    collected = []
     for _ in range(2):
         model, budget = SiliconModel(silicon, np.random.default_rng(5)), Budget(samples=30)
-        found.append(search(model, repairs, np.random.default_rng(2), budget))
+        collected.append(search(model, repairs, np.random.default_rng(2), budget))
         assert len(model.ran) == budget.samples == 30
-    assert np.array_equal(*found), "same seeds, same result"
-    verdict = validate_on_silicon(make_partition(found[0], 4), silicon)
-    assert verdict.valid and verdict.costs["silicon_throughput"] == pytest.approx(silicon.throughput(found[0]))
+    assert np.array_equal(*collected), "same seeds, same result"
+    verdict = validate_on_silicon(make_partition(collected[0], 4), silicon)
+    assert verdict.valid and verdict.costs["silicon_throughput"] == pytest.approx(silicon.throughput(collected[0]))
 
 
 def test_too_little_memory_is_named_with_its_chip():

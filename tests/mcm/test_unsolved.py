@@ -39,5 +39,5 @@ def test_nothing_repairs_a_sample():
 def test_a_penalty_teaches_step_by_step():
     """Catches parameters that stop being numbers: all ops then go to chip 0, which looks like a perfect partition."""
     config = agent_config("quick", rollouts=20, epochs=2)
-    found = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=100, reward=PENALTY)
-    assert found["valid"] == 0 and 0.5 < found["broken_last"] < 1
+    actual = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=100, reward=PENALTY)
+    assert actual["valid"] == 0 and 0.5 < actual["broken_last"] < 1

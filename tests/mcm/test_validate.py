@@ -99,13 +99,13 @@ def partitions(graph, rng, count):
             yield rng.integers(0, chips, graph.num_ops)
             continue
         cuts = np.sort(rng.integers(0, graph.num_ops + 1, chips - 1))
-        found = np.searchsorted(cuts, rank, side="right")
+        actual = np.searchsorted(cuts, rank, side="right")
         if i % 4 == 2:
-            found = np.unique(found, return_inverse=True)[1]
+            actual = np.unique(actual, return_inverse=True)[1]
         if i % 4 == 3:
-            found = np.unique(found, return_inverse=True)[1]
-            found[rng.integers(graph.num_ops)] = rng.integers(0, chips)
-        yield found
+            actual = np.unique(actual, return_inverse=True)[1]
+            actual[rng.integers(graph.num_ops)] = rng.integers(0, chips)
+        yield actual
 
 
 def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
@@ -116,8 +116,8 @@ def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
         for family in GRAPH_FAMILIES:
             graph = random_graph(rng, family, int(rng.integers(3, 14)))
             model = ChipModel(graph, ChipPackage(chips=7))
-            found = list(partitions(graph, rng, 250))
-            for assignment in found:
+            actual = list(partitions(graph, rng, 250))
+            for assignment in actual:
                 verdict = validate(graph, make_partition(assignment, 7), model.package)
                 assert verdict.valid == is_valid(assignment, graph.op_edges)
                 if obeys_chain_rule(assignment, graph.op_edges) and assignment.min() == 0:
@@ -126,7 +126,7 @@ def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
                     assert verdict.costs["runtime_s"] == pytest.approx(model.runtime(assignment), rel=1e-9)
                 valid += verdict.valid
                 compared += 1
-            expected = sum(is_valid(a, graph.op_edges) for a in found)
-            assert valid_count(np.array(found), graph.op_edges) == expected
+            expected = sum(is_valid(a, graph.op_edges) for a in actual)
+            assert valid_count(np.array(actual), graph.op_edges) == expected
     assert compared == 10_000
     assert 2000 < valid < 8000  # both answers occur often

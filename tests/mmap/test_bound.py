@@ -94,7 +94,7 @@ def test_no_method_beats_the_bound(monkeypatch):
         assert windows.value >= bound.value - 1e-9
         whole = integer_bound(program)
         assert whole.value <= bound.value
-        for method in (name for name, each in METHODS.items() if not each.resumable and name != "ppo"):
+        for method in (name for name, item in METHODS.items() if not item.resumable and name != "ppo"):
             assert solve(program, method, seed=seed, samples=60).metrics["return"] <= whole.value + 1e-9
 
 

@@ -210,10 +210,10 @@ def test_a_repeat_takes_over_what_another_place_has():
 def test_layers_are_mapped_alike():
     """On a program of layers equal numbers of edits bring more where some are taken over, three seeds together."""
     program = compiled.load("inference_vit")[0]
-    found = {
+    actual = {
         method: [mmap.solve(program, method, samples=1000, seed=seed) for seed in range(3)]
         for method in ("edit-search", "edit-search-repeats")
     }
-    plain, repeating = (np.mean([result.metrics["return"] for result in results]) for results in found.values())
+    plain, repeating = (np.mean([result.metrics["return"] for result in results]) for results in actual.values())
     assert repeating > plain + 0.01
-    assert all(validate(program, result.solution, exact=True).valid for result in found["edit-search-repeats"])
+    assert all(validate(program, result.solution, exact=True).valid for result in actual["edit-search-repeats"])

@@ -72,8 +72,8 @@ def test_a_mapping_that_loses_time_is_told():
     """Would catch silence where copies cost more than anything spares, and a word where they do not."""
     program = toy_program()
     flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
-    found = [solve(program, "random", seed=seed, samples=1).solution for seed in range(10)]
-    assert any("slower than leaving everything" in line for m in found for line in PROBLEM.hints(flat, m))
+    actual = [solve(program, "random", seed=seed, samples=1).solution for seed in range(10)]
+    assert any("slower than leaving everything" in line for m in actual for line in PROBLEM.hints(flat, m))
     assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []
 
 
@@ -84,6 +84,6 @@ def test_where_nothing_saves_time_nothing_is_placed(method):
     for latency_s in (1e-6 * (1 + np.arange(len(program.latency_s)) % 2), np.full(len(program.latency_s), 1e-6)):
         worse = replace(program, latency_s=latency_s)
         assert worse.possible_saving_s == 0
-        found = solve(worse, method, seed=1, samples=5).solution
-        verdict = validate(worse, found)
-        assert not found.placed.any() and verdict.valid and verdict.costs["return"] == 0
+        actual = solve(worse, method, seed=1, samples=5).solution
+        verdict = validate(worse, actual)
+        assert not actual.placed.any() and verdict.valid and verdict.costs["return"] == 0

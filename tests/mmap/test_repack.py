@@ -56,11 +56,11 @@ def test_what_is_repacked_is_valid_and_holds_no_less(seed):
     """Alias groups, updates in place, copies and stays of many lengths, judged by the validator."""
     program = hard_program(seed)
     for base in (all_dropped(program), solve(program, "heuristic").solution, solve(program, "greedy").solution):
-        found = repack(program, base, Budget(samples=40))
-        verdict = validate(program, found)
+        actual = repack(program, base, Budget(samples=40))
+        verdict = validate(program, actual)
         assert verdict.valid, verdict.violations[0]
-        assert claimed_share(program, found) >= claimed_share(program, base)
-        assert (found.placed | ~base.placed).all()
+        assert claimed_share(program, actual) >= claimed_share(program, base)
+        assert (actual.placed | ~base.placed).all()
 
 
 def test_room_is_found_on_some():

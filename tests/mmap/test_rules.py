@@ -40,8 +40,8 @@ class Scripted:
 
     def outcome(self, action: int) -> tuple[int, int, int] | None:
         """(start, end, offset) of an action on the current buffer; None if it is illegal."""
-        found = self.game.outcomes[action]
-        return (int(found["start"]), int(found["end"]), int(found["offset"])) if self.game.legal[action] else None
+        actual = self.game.outcomes[action]
+        return (int(actual["start"]), int(actual["end"]), int(actual["offset"])) if self.game.legal[action] else None
 
     def play(self, *actions: int) -> "Scripted":
         for action in actions:

@@ -40,7 +40,7 @@ def format_costgraph(graph):
     """Text of a graph whose tensors of 0 bytes named ^NAME are control edges."""
     names, lines = dict(enumerate(graph.op_names)), []
     control = [t.startswith("^") for t in graph.tensor_names]
-    made = [[t for t in np.flatnonzero(graph.tensor_producer == op) if not control[t]] for op in names]
+    result = [[t for t in np.flatnonzero(graph.tensor_producer == op) if not control[t]] for op in names]
     for op, name in names.items():
         lines.append(f'node {{ name: "{name}" id: {op} compute_cost: {round(graph.op_seconds[op] * 1e6)}')
         for tensor in graph.edge_tensor[graph.edge_consumer == op]:
@@ -48,10 +48,10 @@ def format_costgraph(graph):
             if control[tensor]:
                 lines.append(f"  control_input: {producer}")
             else:
-                port = made[producer].index(tensor)
+                port = result[producer].index(tensor)
                 lines.append(f"  input_info {{ preceding_node: {producer} preceding_port: {port} }}")
-        lines += [f"  output_info {{ size: {graph.tensor_bytes[t]} alias_input_port: -1 }}" for t in made[op]]
-        final = any(graph.tensor_is_output[t] for t in made[op])
+        lines += [f"  output_info {{ size: {graph.tensor_bytes[t]} alias_input_port: -1 }}" for t in result[op]]
+        final = any(graph.tensor_is_output[t] for t in result[op])
         lines.append("  is_final: true }" if final else "}")
     return "\n".join(lines) + "\n"
 

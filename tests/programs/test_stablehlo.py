@@ -209,9 +209,9 @@ def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys, here):
 def test_what_is_not_ours_is_told_which_door_to_take(data, named, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"not (JSON|UTF-8 text) but") as found:
+    with pytest.raises(InputError, match=r"not (JSON|UTF-8 text) but") as actual:
         read_graph(path)
-    assert named in str(found.value)
+    assert named in str(actual.value)
 
 
 WORDS = (b"?", b"-1", b"99999999999", b"tensor<", b"}", b"dense<", b"while", b"f4")

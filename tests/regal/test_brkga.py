@@ -31,12 +31,12 @@ def run(search, instance, samples, seed=0, **options):
 def test_what_comes_back_is_the_best_recorded(instance, search):
     """Catches a best chromosome overwritten after its fitness was noted, evaluations over the limit, and a result that
     depends on the size of the chunks, which follow the clock."""
-    found, budget = run(search, instance, 3000)
-    assert fitness(instance, found) == budget.best and 3000 - 80 < budget.samples <= 3000
-    assert np.all((found >= 0) & (found <= 1))
+    actual, budget = run(search, instance, 3000)
+    assert fitness(instance, actual) == budget.best and 3000 - 80 < budget.samples <= 3000
+    assert np.all((actual >= 0) & (actual <= 1))
     again, _ = run(search, instance, 3000)
-    np.testing.assert_array_equal(found, again)
-    assert not np.array_equal(run(search, instance, 3000, seed=1)[0], found)
+    np.testing.assert_array_equal(actual, again)
+    assert not np.array_equal(run(search, instance, 3000, seed=1)[0], actual)
 
 
 def test_searches_rank_as_they_should(instance):
@@ -57,8 +57,8 @@ def test_feasible_wins_at_any_price(instance):
     unlimited, _ = run(brkga, instance, 3000)
     _, peak, _ = evaluate(instance.arrays, unlimited, make_workspace(instance))
     tight = Instance(instance.graph, DevicePair(memory_bytes=0.8 * peak))
-    found, budget = run(brkga, tight, 5000)
-    assert fitness(tight, found) < INFEASIBLE and budget.best < INFEASIBLE
+    actual, budget = run(brkga, tight, 5000)
+    assert fitness(tight, actual) < INFEASIBLE and budget.best < INFEASIBLE
 
 
 def test_law_feeds_initial_population_and_mutants(instance):
@@ -119,10 +119,10 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 1.0])
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        *((BrkgaParameters, each) for each in ({"population": 2}, {"bias": 1.0}, {"elite_fraction": 0.86})),
-        *((MutantLaw, {"alpha": ONE} | each) for each in ({"beta": TWO}, {"beta": np.nan * ONE})),
-        *((MutantLaw, {"beta": ONE} | each) for each in ({"alpha": 0 * ONE}, {"alpha": ONE, "mutant_share": 1.5})),
-        *((LocalSearchParameters, each) for each in ({"device_share": 0.8}, {"cluster_ops": 1})),
+        *((BrkgaParameters, item) for item in ({"population": 2}, {"bias": 1.0}, {"elite_fraction": 0.86})),
+        *((MutantLaw, {"alpha": ONE} | item) for item in ({"beta": TWO}, {"beta": np.nan * ONE})),
+        *((MutantLaw, {"beta": ONE} | item) for item in ({"alpha": 0 * ONE}, {"alpha": ONE, "mutant_share": 1.5})),
+        *((LocalSearchParameters, item) for item in ({"device_share": 0.8}, {"cluster_ops": 1})),
     ],
 )
 def test_unusable_parameters_are_refused(kind, given):

@@ -107,8 +107,8 @@ def test_priorities_by_hand(diamond):
     for x_to_1, expected in ((0.95, [0, "x", 1, 2, "z", 3]), (0.1, [0, 1, "x", 2, "z", 3])):
         transfers = [0, x_to_1, 0, 0, 0, 0, 0, 0]
         order = decode(instance, np.array([*affinity, *ops, *transfers], float)).order
-        found = [what if target < 0 else diamond.tensor_names[what] for what, target in order.tolist()]
-        assert found == expected
+        actual = [what if target < 0 else diamond.tensor_names[what] for what, target in order.tolist()]
+        assert actual == expected
 
 
 def test_relabelling_the_devices_changes_nothing(odd_graph):
@@ -129,17 +129,17 @@ def test_infeasible_is_worse_than_any_feasible(diamond):
     """Catches a fitness that trades running time against memory."""
     rng = np.random.default_rng(4)
     tight = Instance(diamond, DevicePair(memory_bytes=13))
-    found = {True: [], False: []}
+    actual = {True: [], False: []}
     for _ in range(200):
         chromosome = rng.random(tight.chromosome_length)
         work = make_workspace(tight)
         makespan, peak, _ = evaluate(tight.arrays, chromosome, work)
         value = fitness_of(tight.arrays, chromosome, work)
         assert value == tight.fitness(makespan, peak)
-        found[peak <= 13].append((value, peak))
-    assert found[True] and found[False]
-    assert max(value for value, _ in found[True]) < INFEASIBLE <= min(value for value, _ in found[False])
-    assert sorted(found[False]) == sorted(found[False], key=lambda pair: pair[::-1]), "more bytes too many is worse"
+        actual[peak <= 13].append((value, peak))
+    assert actual[True] and actual[False]
+    assert max(value for value, _ in actual[True]) < INFEASIBLE <= min(value for value, _ in actual[False])
+    assert sorted(actual[False]) == sorted(actual[False], key=lambda pair: pair[::-1]), "more bytes too many is worse"
 
 
 def test_unknown_objective(diamond):

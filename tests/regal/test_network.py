@@ -54,10 +54,10 @@ def test_messages_go_both_ways(graphs):
 def test_a_checkpoint_comes_back_the_same(model, graphs, tmp_path):
     learner = Learner(noisy_parameters(model, make_batch(graphs)), model, ROUNDS, "memory", "traced-memory", 3)
     write_learner(tmp_path / "x.npz", learner)
-    found = read_learner(tmp_path / "x.npz")
-    assert (found.model, found.objective, found.seed) == (model, "memory", 3)
+    actual = read_learner(tmp_path / "x.npz")
+    assert (actual.model, actual.objective, actual.seed) == (model, "memory", 3)
     np.testing.assert_array_equal(
-        logits(found.parameters, graphs[1], model, ROUNDS), logits(learner.parameters, graphs[1], model, ROUNDS)
+        logits(actual.parameters, graphs[1], model, ROUNDS), logits(learner.parameters, graphs[1], model, ROUNDS)
     )
 
 

@@ -101,9 +101,9 @@ def test_law_search_draws_from_its_law(instance):
     """A law that all but forces every op onto device 0: the serial time; within the budget, same seed same result."""
     law = constant_law(instance, (1000.0, 1.0), (1.0, 1.0))
     budget = Budget(samples=300)
-    found = random_search(instance, np.random.default_rng(0), budget, law)
+    actual = random_search(instance, np.random.default_rng(0), budget, law)
     assert budget.best == pytest.approx(instance.arrays.seconds.sum()) and budget.samples == 300
-    np.testing.assert_array_equal(found, random_search(instance, np.random.default_rng(0), Budget(samples=300), law))
+    np.testing.assert_array_equal(actual, random_search(instance, np.random.default_rng(0), Budget(samples=300), law))
     free = Budget(samples=300)
     random_search(instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0)))
     assert free.best < 0.99 * budget.best

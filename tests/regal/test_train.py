@@ -27,15 +27,15 @@ CONFIG = TrainConfig(imitation_iterations=2, steps=20, batch_nodes=128)
 @pytest.fixture(scope="module")
 def examples():
     """Graphs whose elites sit where one feature is positive: what imitation has to find out."""
-    found = []
+    collected = []
     for seed in range(2):
         instance = Instance(random_graph(np.random.default_rng(seed), "layered", 30))
         seen = features(instance)
         elites = find_elites(instance, origin_laws(instance, seen), np.random.default_rng(0), evaluations=100)
         side = seen.nodes[:, NODE_FEATURES.index("balanced_4_1")] >= 0
         elites = elites._replace(devices=np.tile(side, (len(elites.costs), 1)).astype(np.int8))
-        found.append(Example(instance, seen, elites))
-    return found
+        collected.append(Example(instance, seen, elites))
+    return collected
 
 
 def test_elites_come_best_first_and_follow_their_laws():

@@ -101,9 +101,9 @@ def test_what_was_never_priced_is_inferred_from_its_kind():
         known.signature: {"": 3 * known.moved_bytes, subset_key(known.fullest): 2 * known.moved_bytes},
         other.signature: {"": 50},
     }
-    found = infer_prices(planned, prices)
-    assert known.signature not in found
-    assert found[unknown.signature] == {
+    actual = infer_prices(planned, prices)
+    assert known.signature not in actual
+    assert actual[unknown.signature] == {
         "": 3 * unknown.moved_bytes,
         subset_key(unknown.fullest): 2 * unknown.moved_bytes,
     }

@@ -63,8 +63,8 @@ def origin():
 
 
 def written(origin, mapping):
-    found = write_mapping(origin.module, origin.hlo, origin.program, mapping)
-    return found, parse_module(found.text)
+    actual = write_mapping(origin.module, origin.hlo, origin.program, mapping)
+    return actual, parse_module(actual.text)
 
 
 def random_mapping(origin, seed: int) -> Mapping:
@@ -114,17 +114,17 @@ def check_same_program(module, other) -> None:
 
 def test_everything_in_hbm_is_the_program_itself(origin):
     """Would catch a writer that adds or loses work of its own."""
-    found, module = written(origin, all_dropped(origin.program))
-    assert (found.copies, found.left) == (0, ())
+    actual, module = written(origin, all_dropped(origin.program))
+    assert (actual.copies, actual.left) == (0, ())
     check_same_program(origin.module, module)
-    assert "S(3)" not in found.text
+    assert "S(3)" not in actual.text
 
 
 def test_the_compilers_own_mapping_is_written_as_the_compiler_wrote_it():
     """Would catch one array on the wrong side, of all those the compiler placed."""
     origin, own, compilation = step()
-    found, module = written(origin, own)
-    assert found.left == ()
+    actual, module = written(origin, own)
+    assert actual.left == ()
     check_same_program(origin.module, module)
     assert np.array_equal(placements(origin.hlo, module) == 1, placements(origin.hlo, compilation.assigned) == 1)
     assert own.placed.sum() > 20
@@ -135,12 +135,12 @@ def test_another_generations_fast_memory_is_written_by_its_own_number(origin, na
     """Would catch a mapping for VMEM that is written, or read back, as one for CMEM."""
     other = replace(origin, program=replace(origin.program, metadata={"generation": name}))
     mapping = random_mapping(origin, 3)
-    found = write_mapping(origin.module, origin.hlo, origin.program, mapping, other.generation)
-    module = parse_module(found.text)
-    assert "S(3)" not in found.text and "S(1)" in found.text
+    actual = write_mapping(origin.module, origin.hlo, origin.program, mapping, other.generation)
+    module = parse_module(actual.text)
+    assert "S(3)" not in actual.text and "S(1)" in actual.text
     check_same_program(origin.module, module)
     assert np.array_equal(placements(origin.hlo, module) == 1, mapping.placed)
-    assert written(origin, mapping)[0].text.replace("S(3)", "S(1)") == found.text
+    assert written(origin, mapping)[0].text.replace("S(3)", "S(1)") == actual.text
 
 
 def test_a_price_is_of_one_generation(origin):
@@ -157,8 +157,8 @@ def test_a_valid_mapping_is_written_as_it_says(origin, seed):
     """Would catch a lost placement, a copy at the wrong step, a write-back forgotten, the wrong version read."""
     mapping = random_mapping(origin, seed)
     assert validate(origin.program, mapping).valid and 0 < mapping.placed.sum()
-    found, module = written(origin, mapping)
-    assert found.left == ()
+    actual, module = written(origin, mapping)
+    assert actual.left == ()
     check_same_program(origin.module, module)
     assert np.array_equal(placements(origin.hlo, module) == 1, mapping.placed)
     entry = [i.name for i in module.entry.instructions]
@@ -237,9 +237,9 @@ def test_control_flow_reads_and_writes_hbm_and_says_so():
     assert p.num_buffers == 6
     action = [DROP, NO_COPY, NO_COPY, NO_COPY, NO_COPY, NO_COPY]
     offsets = [-1, 0, 0, 0, 0, 0]
-    found, module = written(origin, make_mapping(p, action, offsets, [-1, 0, 2, 1, 2, 2], [-1, 2, 1, 2, 2, 2]))
-    assert len(found.left) == 3 and all("buffer" in line for line in found.left)
-    assert "while" in found.left[0] and "never brought" in found.left[2]
+    actual, module = written(origin, make_mapping(p, action, offsets, [-1, 0, 2, 1, 2, 2], [-1, 2, 1, 2, 2, 2]))
+    assert len(actual.left) == 3 and all("buffer" in line for line in actual.left)
+    assert "while" in actual.left[0] and "never brought" in actual.left[2]
     entry = module.entry.by_name
     assert entry["first"].shape.memory_space == 3
     (fed,) = entry[entry["loop"].operands[0]].operands
@@ -269,11 +269,11 @@ def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
 
     names = origin.program.instruction_names
     slow = all_dropped(origin.program)
-    found = Price({name: 1000 for name in names} | {"extra": 7}, None, (), 0, 0, 0.0)
-    assert with_stalls(origin.program, slow, found)["stalled_cycles"] == pytest.approx(1000 * len(names) + 7)
+    actual = Price({name: 1000 for name in names} | {"extra": 7}, None, (), 0, 0, 0.0)
+    assert with_stalls(origin.program, slow, actual)["stalled_cycles"] == pytest.approx(1000 * len(names) + 7)
     mapping = random_mapping(origin, 1)
     tight = replace(origin.program, copy_bytes_per_s=1e9)
-    assert with_stalls(tight, mapping, found)["stalled_cycles"] > found.total * 2
+    assert with_stalls(tight, mapping, actual)["stalled_cycles"] > actual.total * 2
 
 
 SERVER = """
@@ -299,8 +299,8 @@ def test_a_crash_and_a_hang_cost_their_own_probe_alone(monkeypatch, tmp_path):
     monkeypatch.setattr(pricing, "BATCH_SECONDS", 2.0)
     monkeypatch.setattr(pricing, "BATCH", 4)
     names = ["a", "bb", "crash", "ccc", "dddd", "hang", "eeeee", "f", "gg"]
-    found = {probe["instruction"]: cycles for probe, cycles in pricing.priced("", [{"instruction": n} for n in names])}
-    assert found == {n: None if n in ("crash", "hang") else len(n) for n in names}
+    actual = {probe["instruction"]: cycles for probe, cycles in pricing.priced("", [{"instruction": n} for n in names])}
+    assert actual == {n: None if n in ("crash", "hang") else len(n) for n in names}
 
 
 def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
@@ -309,12 +309,12 @@ def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
     start = subprocess.Popen
     command = [sys.executable, str(tmp_path / "server.py")]
     monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start(command, **options))
-    found, module = written(origin, all_dropped(origin.program))
+    actual, module = written(origin, all_dropped(origin.program))
     with pytest.raises(CompilerError, match="ran past 1 seconds"):
-        check(found, module, V4, whole=False, seconds=1.0)
+        check(actual, module, V4, whole=False, seconds=1.0)
     (tmp_path / "server.py").write_text("raise SystemExit('layouts differ')")
     with pytest.raises(CompilerError, match="the TPU compiler failed: layouts differ"):
-        check(found, module, V4, whole=False, seconds=60.0)
+        check(actual, module, V4, whole=False, seconds=60.0)
 
 
 def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):

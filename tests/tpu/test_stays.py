@@ -54,10 +54,10 @@ def test_every_buffer_in_cmem_is_in_one_stay_within_its_bounds(compilation):
     """Would catch an entry of the compiler's table given to the wrong value, or times off by one."""
     program = hlo_program(compilation.before)
     fast = np.flatnonzero(placements(program, compilation.assigned) == 1)
-    found = compiler_mapping(program, compilation)
-    assert found.unplaced == 0
-    assert sorted(b for stay in found.stays for b in stay.buffers) == fast.tolist()
-    for stay in found.stays:
+    actual = compiler_mapping(program, compilation)
+    assert actual.unplaced == 0
+    assert sorted(b for stay in actual.stays for b in stay.buffers) == fast.tolist()
+    for stay in actual.stays:
         steps = program.buffer_instruction[list(stay.buffers)]
         assert {int(program.buffer_tensor[b]) for b in stay.buffers} == {stay.tensor}
         assert stay.start <= steps[0] and np.all(np.diff(steps) >= 0)

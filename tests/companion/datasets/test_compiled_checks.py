@@ -41,12 +41,12 @@ def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, 
     asked = []
 
     def answer(_text, _program, wanted, *, known):
-        found = {k: dict(v) for k, v in known.items()}
+        actual = {k: dict(v) for k, v in known.items()}
         for item, subsets in wanted:
             for subset in subsets:
                 asked.append((item.signature, subset_key(subset)))
-                found.setdefault(item.signature, {})[subset_key(subset)] = cycles(item, subset, overlap)
-        return found
+                actual.setdefault(item.signature, {})[subset_key(subset)] = cycles(item, subset, overlap)
+        return actual
 
     monkeypatch.setattr(compiled_checks, "price", answer)
     report = compiled_checks.held_out(compilation, prices, 40, np.random.default_rng(0))

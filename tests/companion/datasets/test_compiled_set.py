@@ -66,8 +66,8 @@ def test_the_compilers_mapping_as_stored(manifest, name):
 
 def test_no_rule_is_broken_that_the_compiler_knows(manifest):
     """Would catch a stay misread in any of the sixty."""
-    found = {rule for item in manifest.items for rule in item.facts["broken_rules"]}
-    assert found <= UNKNOWN_TO_XLA, found - UNKNOWN_TO_XLA
+    actual = {rule for item in manifest.items for rule in item.facts["broken_rules"]}
+    assert actual <= UNKNOWN_TO_XLA, actual - UNKNOWN_TO_XLA
 
 
 def test_unknown_names_and_damaged_prices_are_refused(tmp_path):

@@ -71,10 +71,10 @@ def test_graphs_are_what_the_code_makes(of):
 def test_every_graph_fulfils_the_rule():
     """Would catch a graph on which the careful greedy is, or nearly is, the optimum."""
     for item in items_of(graphs.HEADROOM):
-        found = item.facts
-        assert found["proof"] == "ideals" and found["optimum_over_careful"] >= headroom.LEAST == 1.10
-        assert 100 * (found["optimum_over_careful"] - 1) == pytest.approx(
-            found["greedy_careful_above_percent"], abs=0.02
+        actual = item.facts
+        assert actual["proof"] == "ideals" and actual["optimum_over_careful"] >= headroom.LEAST == 1.10
+        assert 100 * (actual["optimum_over_careful"] - 1) == pytest.approx(
+            actual["greedy_careful_above_percent"], abs=0.02
         )
 
 

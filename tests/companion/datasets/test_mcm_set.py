@@ -111,9 +111,9 @@ def test_facts_are_what_the_code_measures(stored):
 def test_chips_obey_their_rule():
     """Would catch more chips than the chain rule or the largest op allow, and test graphs that need but a few."""
     for item in mcm.manifest().items:
-        count, found = mcm.chips(item.name), item.facts
-        assert count in mcm_chips.CHIP_COUNTS and count <= found["longest_chain_chips"]
-        assert count == min(mcm_chips.CHIP_COUNTS) or found["largest_op_share"] * count <= 1.001
+        count, actual = mcm.chips(item.name), item.facts
+        assert count in mcm_chips.CHIP_COUNTS and count <= actual["longest_chain_chips"]
+        assert count == min(mcm_chips.CHIP_COUNTS) or actual["largest_op_share"] * count <= 1.001
     test = [mcm.chips(name) for name in mcm.names("test")]
     assert sum(count >= 8 for count in test) >= 12 and len(set(test)) >= 4
 
@@ -121,13 +121,13 @@ def test_chips_obey_their_rule():
 def test_facts_do_not_contradict_each_other():
     """Would catch an optimum below its bound, and a greedy rule below the optimum."""
     for item in mcm.manifest().items:
-        found = item.facts
-        assert found["greedy_naive_above_percent"] >= 0 and found["greedy_careful_above_percent"] >= 0
-        assert found["exact"] == (found["optimum_s"] is not None)
-        if found["exact"]:
-            assert found["bound_s"] <= found["optimum_s"] <= found["one_chip_s"] * (1 + 1e-5)
-            assert 1 <= found["optimum_chips_used"] <= found["chips"]
-        assert found["exact"], item.name
+        actual = item.facts
+        assert actual["greedy_naive_above_percent"] >= 0 and actual["greedy_careful_above_percent"] >= 0
+        assert actual["exact"] == (actual["optimum_s"] is not None)
+        if actual["exact"]:
+            assert actual["bound_s"] <= actual["optimum_s"] <= actual["one_chip_s"] * (1 + 1e-5)
+            assert 1 <= actual["optimum_chips_used"] <= actual["chips"]
+        assert actual["exact"], item.name
 
 
 def test_bert_is_about_as_large_as_the_papers(bert):

@@ -91,8 +91,8 @@ def test_synthetic_test_files_are_the_generated_graphs(synthetic):
 def test_synthetic_topologies_are_distinct():
     """Catches a filter that lets a shape pass twice: the smallest graphs, where that is likeliest, over all splits."""
     rows = [(row.ops, split, i) for split in SPLITS for i, row in enumerate(stored_synthetic.accepted(split))]
-    found = [topology_digest(stored_synthetic.generate(split, i)) for _, split, i in sorted(rows)[:1000]]
-    assert len(set(found)) == len(found)
+    actual = [topology_digest(stored_synthetic.generate(split, i)) for _, split, i in sorted(rows)[:1000]]
+    assert len(set(actual)) == len(actual)
 
 
 def test_verdicts_of_stored_graphs():
@@ -213,26 +213,26 @@ def test_traced_graphs_are_made_anew(traced, name):
 def test_gradient_extends_the_forward_pass():
     """Catches a gradient mode that traces the forward pass alone."""
     sizes = Counter()
-    for each in CONFIGURATIONS:
-        if each.family == "alexnet":
-            sizes[each.mode] = stored_traced.load(each.name).num_ops
+    for item in CONFIGURATIONS:
+        if item.family == "alexnet":
+            sizes[item.mode] = stored_traced.load(item.name).num_ops
     assert 2 * sizes["inference"] < sizes["gradient"] < sizes["training"]
 
 
 def test_noise_is_seeded_and_multiplies():
     """Catches noise that adds, that depends on anything but its seed, or that touches the topology."""
     graph, spread = stored_traced.load("densenet-blocks-3-6-inference"), 0.3
-    made = [stored_traced.noisy(graph, np.random.default_rng(s), spread, objective="memory") for s in (1, 1, 2)]
-    assert made[0].digest == made[1].digest != made[2].digest
+    result = [stored_traced.noisy(graph, np.random.default_rng(s), spread, objective="memory") for s in (1, 1, 2)]
+    assert result[0].digest == result[1].digest != result[2].digest
     base, noise = op_seconds(graph, DevicePair()), np.random.default_rng(1)
     expected = base * np.exp(spread * noise.standard_normal(graph.num_ops))
-    np.testing.assert_allclose(made[0].op_seconds, expected, atol=1e-12)
+    np.testing.assert_allclose(result[0].op_seconds, expected, atol=1e-12)
     ratios = graph.tensor_bytes * np.exp(spread * noise.standard_normal(graph.num_tensors))
-    np.testing.assert_allclose(made[0].tensor_bytes, ratios, atol=1.0)
-    assert np.array_equal(made[0].op_edges, graph.op_edges) and topology_digest(made[0]) == topology_digest(graph)
+    np.testing.assert_allclose(result[0].tensor_bytes, ratios, atol=1.0)
+    assert np.array_equal(result[0].op_edges, graph.op_edges) and topology_digest(result[0]) == topology_digest(graph)
     still = stored_traced.noisy(graph, np.random.default_rng(1), spread)
     assert np.array_equal(still.tensor_bytes, graph.tensor_bytes)
-    assert np.array_equal(still.op_seconds, made[0].op_seconds)
+    assert np.array_equal(still.op_seconds, result[0].op_seconds)
     none = stored_traced.noisy(graph, np.random.default_rng(1), 0.0, objective="memory")
     np.testing.assert_allclose(none.op_seconds, base, atol=1e-12)
     assert np.array_equal(none.tensor_bytes, graph.tensor_bytes)
@@ -257,10 +257,10 @@ def test_augmented_sets(traced):
     assert len({stored_traced.pair(d, s, 3, names)[1] for d in stored_traced.AUGMENTED for s in SPLITS}) == 6
     graphs = {name: stored_traced.load(name) for name in stored_traced.names("validation")}
     for dataset in stored_traced.AUGMENTED:
-        found = regal_traced.sample_digest(dataset, "validation", graphs)
-        assert found == traced.facts["augmented"][dataset]["sample_digest"]["validation"]
-    made = stored_traced.generate("traced-memory", "test", 7_399)
-    assert made.num_ops == stored_traced.load(stored_traced.pair("traced-memory", "test", 7_399, names)[0]).num_ops
+        actual = regal_traced.sample_digest(dataset, "validation", graphs)
+        assert actual == traced.facts["augmented"][dataset]["sample_digest"]["validation"]
+    result = stored_traced.generate("traced-memory", "test", 7_399)
+    assert result.num_ops == stored_traced.load(stored_traced.pair("traced-memory", "test", 7_399, names)[0]).num_ops
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,12 @@ regal_graphs = builder("regal_graphs")
 
 def test_no_set_lies_inside_another():
     """Would catch a set whose files are strays of another, and one rebuilt away with another."""
-    folders = [PurePosixPath(each.folder) for each in SETS.values()]
+    folders = [PurePosixPath(item.folder) for item in SETS.values()]
     assert len(set(folders)) == len(folders)
     assert not any(a in b.parents for a in folders for b in folders)
 
 
-@pytest.mark.parametrize("chosen", STORED, ids=lambda each: each.name)
+@pytest.mark.parametrize("chosen", STORED, ids=lambda item: item.name)
 def test_a_card_says_what_must_be_said_and_counts_right(chosen):
     """Would catch a set without a card, a card that lacks a part, and a count that the set has outgrown."""
     card = (chosen.path / "README.md").read_text()
@@ -40,7 +40,7 @@ def test_a_card_says_what_must_be_said_and_counts_right(chosen):
         assert f"{count:,}" in card or str(count) in card, count
 
 
-@pytest.mark.parametrize("chosen", STORED, ids=lambda each: each.name)
+@pytest.mark.parametrize("chosen", STORED, ids=lambda item: item.name)
 def test_the_registry_and_the_manifest_agree(chosen):
     """Would catch a manifest of another set, and two sentences about one set."""
     manifest = chosen.manifest()

@@ -116,8 +116,8 @@ def test_bars_say_what_does_not_fit():
 def test_traffic_by_hand():
     """a, b on 0, d on 2, c, e on 1, f on 3: a tensor counts once, up to its last user. 16 KiB each."""
     graph = example_graph()
-    found = traffic(graph, np.array([0, 0, 1, 2, 1, 3]))
-    kib = {pair: size // 1024 for pair, size in found.items()}
+    actual = traffic(graph, np.array([0, 0, 1, 2, 1, 3]))
+    kib = {pair: size // 1024 for pair, size in actual.items()}
     assert kib == {(0, 1): 16, (0, 2): 16, (1, 3): 16, (2, 3): 16}
     assert traffic(graph, np.zeros(6, int)) == {}
 

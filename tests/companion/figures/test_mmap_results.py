@@ -126,8 +126,8 @@ def test_drop_backup_shows_dead_ends_where_there_are_any():
 def test_a_training_is_a_line_beside_what_does_not_learn():
     """Would catch a panel that holds another program's training, and a row without a game drawn as 0."""
     curve = [{"cpu_s": 1.0, "cold": None, "best": 0.2}, {"cpu_s": 9.0, "cold": 0.5, "best": 0.6}]
-    found = [{"program": name, "method": "muzero", "seed": seed, "curve": curve} for name in "ab" for seed in (0, 1)]
-    figure = learning(found, {"a": {"bound": 0.9}})
+    actual = [{"program": name, "method": "muzero", "seed": seed, "curve": curve} for name in "ab" for seed in (0, 1)]
+    figure = learning(actual, {"a": {"bound": 0.9}})
     assert [len(axes.lines) for axes in figure.axes] == [5, 4]
     assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:2]] == [[0.5], [0.2, 0.6]]
     assert figure.axes[0].lines[-1].get_ydata()[0] == 0.9 and figure.axes[0].get_xscale() == "log"

@@ -49,7 +49,7 @@ def test_points_of_the_grids_make_their_laws(one_graph):
         law = regal_choices._law(one_graph, spectral_law, point, seen)
         assert law.alpha[-1] == 1 + point["transfers"] and law.alpha[60:90].max() > 10
     variants = regal_choices.VARIANT_GRID
-    assert [variant_from(variant_to(each)) for each in variants] == variants
+    assert [variant_from(variant_to(item)) for item in variants] == variants
     assert len(set(variants)) == len(variants)
 
 
@@ -73,9 +73,9 @@ def test_a_final_ranks_by_runs_that_the_grid_has_not_seen(one_graph, monkeypatch
     rows = regal_choices.grid(points, [memory], best, make(1.0), range(2))
     assert [row["gap_percent"] for row in rows] == [0.0, 100.0, 800.0]
     seen.clear()
-    found = regal_choices.finals(rows, [memory], best, [make(1.0), make(1.2)], 2)
-    assert found["chosen"] == {"name": "good"} and found["grid"] == rows
-    assert [row["gap_percent"] for row in found["finalists"]] == pytest.approx([200.0, 120.0])
+    actual = regal_choices.finals(rows, [memory], best, [make(1.0), make(1.2)], 2)
+    assert actual["chosen"] == {"name": "good"} and actual["grid"] == rows
+    assert [row["gap_percent"] for row in actual["finalists"]] == pytest.approx([200.0, 120.0])
     assert {seed for _, _, seed in seen} == set(range(2, 2 + regal_choices.FINAL_SEEDS))
     assert {(name, network) for name, network, _ in seen} == {(n, w) for n in ("lucky", "good") for w in (1.0, 1.2)}
     assert regal_choices.finals(rows, [one_graph], best, [make(1.0)], 2)["chosen"] == {"name": "lucky"}

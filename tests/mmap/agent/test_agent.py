@@ -64,8 +64,8 @@ def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> No
     assert first >= config.patience // SMALL.updates and not any(alike[first:])
     best = [row["best"] for row in whole.log if row["best"] is not None]
     assert best == sorted(best) and best[-1] == pytest.approx(whole.metrics["return"])
-    found = [row["best_found"] for row in whole.log]
-    assert min(np.diff(found)) < 0.0 and whole.metrics["best_found"] == max(found)
+    actual = [row["best_found"] for row in whole.log]
+    assert min(np.diff(actual)) < 0.0 and whole.metrics["best_found"] == max(actual)
     in_windows = [row["updates"] for row in whole.log if row["equal"] > 0.0]
     assert min(np.diff(in_windows)) == round_config(config, 2).updates > SMALL.updates
     for stop in range(first, 24, 8):
@@ -82,13 +82,13 @@ def test_it_learns() -> None:
     """Whole games of the agent after training are better than random games, by more than the spread of their mean."""
     program = hard_program(3, 40)
     values = random_returns(program, 500)
-    found = solve(program, 0, config=dataclasses.replace(SMALL, iterations=60))
-    assert found.metrics["updates"] == 480
-    assert found.metrics["own_return"] > values.mean() + 2.0 * values.std()
-    assert found.metrics["best_found"] >= found.metrics["return"] >= found.metrics["own_return"] - 1e-9
-    numbers, returns, *_ = zip(*found.stages)
-    assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= found.samples
-    assert max(returns) <= found.metrics["return"] and returns[-1] > returns[0]
+    actual = solve(program, 0, config=dataclasses.replace(SMALL, iterations=60))
+    assert actual.metrics["updates"] == 480
+    assert actual.metrics["own_return"] > values.mean() + 2.0 * values.std()
+    assert actual.metrics["best_found"] >= actual.metrics["return"] >= actual.metrics["own_return"] - 1e-9
+    numbers, returns, *_ = zip(*actual.stages)
+    assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= actual.samples
+    assert max(returns) <= actual.metrics["return"] and returns[-1] > returns[0]
 
 
 def test_whole_games_beside_windows_keep_pace() -> None:
@@ -138,10 +138,10 @@ def test_a_policy_improves_without_a_search() -> None:
         worth.append(decode(reward) + config.discount * decode(networks.predict(parameters, after).value))
     gain = np.clip(config.value_scale * (np.stack(worth, 1) - np.asarray(value)[:, None]), -1.0, 1.0)
     expected = jax.nn.softmax(np.where(legal, head.policy + gain, -np.inf))
-    found = make_decide(networks, config)(parameters, seen, ids, legal, 0, 0, np.full(6, 1e-4, np.float32))
-    np.testing.assert_allclose(found.policy, expected, atol=1e-5)
+    actual = make_decide(networks, config)(parameters, seen, ids, legal, 0, 0, np.full(6, 1e-4, np.float32))
+    np.testing.assert_allclose(actual.policy, expected, atol=1e-5)
     assert np.ptp(gain) > 0.0
-    np.testing.assert_array_equal(found.action, np.argmax(np.where(legal, head.policy, -np.inf), axis=1))
+    np.testing.assert_array_equal(actual.action, np.argmax(np.where(legal, head.policy, -np.inf), axis=1))
     program = hard_program(3, 40)
     values = random_returns(program, 500)
     trained = solve(program, 0, config=dataclasses.replace(config, iterations=60))
@@ -158,8 +158,8 @@ def test_both_environments_train_the_same(small, tmp_path) -> None:
     solve(program, 0, config=dataclasses.replace(config, iterations=2), checkpoint=path)
     device = solve(program, 0, config=dataclasses.replace(config, iterations=last), checkpoint=path)
     assert device.samples == kernel.samples > 0
-    for found in ("return", "best_found"):
-        assert device.metrics[found] == pytest.approx(kernel.metrics[found], abs=0.02)
+    for actual in ("return", "best_found"):
+        assert device.metrics[actual] == pytest.approx(kernel.metrics[actual], abs=0.02)
 
 
 @pytest.mark.slow

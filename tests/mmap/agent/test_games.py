@@ -94,7 +94,7 @@ def test_a_dead_end_without_drop_backup_loses_the_game() -> None:
 
 def _memory(game: Game) -> list[tuple[int, int, int]]:
     """(offset, top, last step) of every allocation of the game so far, from its moves alone."""
-    found, of_tensor = [], {}
+    actual, of_tensor = [], {}
     buffers = game.program.buffers
     for b in range(game.cursor):
         move, buffer = game.state.moves[b], buffers[b]
@@ -102,11 +102,11 @@ def _memory(game: Game) -> list[tuple[int, int, int]]:
             continue
         extends = move["action"] == 1 and not buffer["is_output"]
         if extends:
-            found[of_tensor[int(buffer["tensor"])]][2] = int(move["end"])
+            actual[of_tensor[int(buffer["tensor"])]][2] = int(move["end"])
         else:
-            of_tensor[int(buffer["tensor"])] = len(found)
-            found.append([int(move["offset"]), int(move["offset"] + buffer["bytes"]), int(move["end"])])
-    return [tuple(entry) for entry in found]
+            of_tensor[int(buffer["tensor"])] = len(actual)
+            actual.append([int(move["offset"]), int(move["offset"] + buffer["bytes"]), int(move["end"])])
+    return [tuple(entry) for entry in actual]
 
 
 @pytest.mark.parametrize("seed", range(4))

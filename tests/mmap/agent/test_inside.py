@@ -22,10 +22,10 @@ SMALL = AgentConfig(
 @pytest.fixture(scope="module")
 def agent() -> MMapAgent:
     program = hard_program(3, 40)
-    made = MMapAgent(program, dataclasses.replace(SMALL, iterations=30), 0)
-    made.start(AgentBudget(samples=10_000))
-    train(made, made.budget.spent, log=Log(None))
-    return made
+    result = MMapAgent(program, dataclasses.replace(SMALL, iterations=30), 0)
+    result.start(AgentBudget(samples=10_000))
+    train(result, result.budget.spent, log=Log(None))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +35,19 @@ def along(agent) -> inside.Along:
 
 def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, along):
     """Would catch a deviation at another buffer, units taken for shares, and the best game's own action listed."""
-    found = inside.outcomes(agent, along)
+    actual = inside.outcomes(agent, along)
     other = Guide(agent.program)
-    assert len(found) > 20 and len({(each["buffer"], each["action"]) for each in found}) == len(found)
-    for each in found:
+    assert len(actual) > 20 and len({(item["buffer"], item["action"]) for item in actual}) == len(actual)
+    for item in actual:
         actions = along.guide.actions.copy()
-        assert actions[each["buffer"]] != each["action"]
-        actions[each["buffer"]] = each["action"]
+        assert actions[item["buffer"]] != item["action"]
+        actions[item["buffer"]] = item["action"]
         value, _ = other.value_of(actions)
-        assert each["exact"] == pytest.approx(agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6)
-    told = inside.compared(found)
-    assert told["alternatives"] == len(found)
+        assert item["exact"] == pytest.approx(agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6)
+    told = inside.compared(actual)
+    assert told["alternatives"] == len(actual)
     assert sum(told[f"share_{name}"] for name in ("gain", "same", "cost")) == pytest.approx(1.0)
-    perfect = inside.compared([{**each, "q": each["exact"], "logit": -each["exact"]} for each in found])
+    perfect = inside.compared([{**item, "q": item["exact"], "logit": -item["exact"]} for item in actual])
     assert perfect["rank_correlation"] == pytest.approx(1.0) == -perfect["logit_rank_correlation"]
     assert perfect["scatter"] == pytest.approx(0.0, abs=1e-9)
 
@@ -55,11 +55,11 @@ def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, alo
 def test_imagined_rewards_stand_beside_those_of_the_game(agent, along):
     steps = inside.unroll(agent, along, 3)
     reward = along.game.fields["reward"]
-    for k, each in enumerate(steps):
-        true = np.array(each["pairs"])[:, 0]
+    for k, item in enumerate(steps):
+        true = np.array(item["pairs"])[:, 0]
         assert true == pytest.approx(reward[along.rows[: len(true)] + k], abs=1e-4)
-        assert len(true) == len(along.rows) - k and each["step"] == k + 1
-        assert each["error"] == pytest.approx(np.abs(np.diff(np.array(each["pairs"]), axis=1)).mean(), abs=1e-4)
+        assert len(true) == len(along.rows) - k and item["step"] == k + 1
+        assert item["error"] == pytest.approx(np.abs(np.diff(np.array(item["pairs"]), axis=1)).mean(), abs=1e-4)
     assert steps[0]["error"] < steps[0]["size"]  # It has learned something.
 
 
@@ -78,8 +78,8 @@ def test_the_tree_is_that_of_one_search(agent, along):
 
 @pytest.mark.slow
 def test_whole_games_with_the_search_and_without(agent):
-    found, actions = inside.played(agent, 6, 0.25)
-    assert {name: len(values) for name, values in found.items()} == {"search": 6, "more": 6, "head": 6}
-    assert len({tuple(values) for values in found.values()}) == 3 and max(map(max, found.values())) <= 1.0
-    assert found == inside.played(agent, 6, 0.25)[0]
-    assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(found["head"][0])
+    actual, actions = inside.played(agent, 6, 0.25)
+    assert {name: len(values) for name, values in actual.items()} == {"search": 6, "more": 6, "head": 6}
+    assert len({tuple(values) for values in actual.values()}) == 3 and max(map(max, actual.values())) <= 1.0
+    assert actual == inside.played(agent, 6, 0.25)[0]
+    assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(actual["head"][0])

@@ -75,10 +75,10 @@ def test_its_loss_falls_and_its_search_is_legal() -> None:
     losses = [float(sum(jax.device_get(learner.step(batch)).values())) for _ in range(100)]
     assert losses[-1] < 0.7 * losses[0], losses[::20]
     ones = np.ones(TINY.batch, np.float32)
-    found = make_decide(networks, TINY)(learner.parameters, games.vector, games.ids, games.legal, 0, 0, ones)
-    assert games.legal[np.arange(TINY.batch), np.asarray(found.action)].all()
-    np.testing.assert_allclose(np.asarray(found.policy).sum(axis=1), 1.0, rtol=1e-5)
-    assert not np.asarray(found.policy)[~games.legal].any()
+    actual = make_decide(networks, TINY)(learner.parameters, games.vector, games.ids, games.legal, 0, 0, ones)
+    assert games.legal[np.arange(TINY.batch), np.asarray(actual.action)].all()
+    np.testing.assert_allclose(np.asarray(actual.policy).sum(axis=1), 1.0, rtol=1e-5)
+    assert not np.asarray(actual.policy)[~games.legal].any()
 
 
 @pytest.mark.slow

@@ -37,8 +37,8 @@ def test_its_best_game_is_what_it_says():
 @pytest.mark.slow
 def test_a_run_counts_its_updates():
     """Catches a record that cannot say whether anything was learned."""
-    found = solve(hard_program(3, 60), "ppo", seed=0, samples=300)
-    assert found.metrics["updates"] >= 1 and validate(hard_program(3, 60), found.solution, exact=True).valid
+    actual = solve(hard_program(3, 60), "ppo", seed=0, samples=300)
+    assert actual.metrics["updates"] >= 1 and validate(hard_program(3, 60), actual.solution, exact=True).valid
 
 
 @pytest.mark.slow

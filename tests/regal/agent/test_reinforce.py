@@ -60,13 +60,13 @@ def test_gradient_is_reinforces(instances):
     choices = [sample(p[:12], 5, rng), sample(p[12:28], 5, rng)]
     advantages = rng.standard_normal((2, 5))
     weights = score_weights(choices, advantages, len(p), len(BINS))
-    found = jax.grad(lambda z: policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
+    actual = jax.grad(lambda z: policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
     wanted = np.zeros_like(raw)
     for first, n, bins, advantage in zip((0, 12), (12, 16), choices, advantages):
         for chosen, a in zip(bins, advantage):
             score = np.eye(len(BINS))[chosen] - p[first : first + n]
             wanted[first : first + n] -= a * score / (2 * 5 * np.sqrt(n) * 10)
-    np.testing.assert_allclose(found, wanted, atol=1e-7)
+    np.testing.assert_allclose(actual, wanted, atol=1e-7)
 
 
 def test_samples_follow_the_probabilities():
@@ -149,11 +149,11 @@ def test_policies_are_stored(instances, tmp_path):
     parameters = jax.tree.map(np.asarray, random_parameters(batch, np.random.default_rng(2))[0])
     path = tmp_path / "reinforce-x.npz"
     write_policy(path, Policy(parameters, "runtime", "x", 2), {"updates": 5})
-    found, header = read_policy(path)
-    assert header["updates"] == 5 and (found.objective, found.seed) == ("runtime", 2)
-    own = found.probabilities(instances[0])
+    actual, header = read_policy(path)
+    assert header["updates"] == 5 and (actual.objective, actual.seed) == ("runtime", 2)
+    own = actual.probabilities(instances[0])
     np.testing.assert_allclose(own, probabilities(parameters, batch)[:12], atol=1e-4)
-    law = found.law(instances[0], np.random.default_rng(0))
+    law = actual.law(instances[0], np.random.default_rng(0))
     assert not law.in_initial and set(law.alpha) <= set(BINS) and len(law.alpha) == 36
     arrays, header = read_checkpoint(path)
     arrays["head_0_a/mlp_out:w"] = arrays["head_0_a/mlp_out:w"][:, :4].copy()

@@ -36,8 +36,8 @@ def test_a_rollout_is_brkga(instance, objective):
     alone, to the last bit: catches another evolution, another order of the law's entries, another count of
     generations, and random numbers that run on from one law to the next."""
     own, laws = Instance(instance.graph, objective=objective), some_laws(instance, 2)
-    found = rollouts(own.arrays, laws, BINS, np.random.default_rng(5), 900, dtype=float)
-    for law, cost in zip(laws, found):
+    actual = rollouts(own.arrays, laws, BINS, np.random.default_rng(5), 900, dtype=float)
+    for law, cost in zip(laws, actual):
         budget = Budget(samples=900)
         brkga(own, np.random.default_rng(5), budget, law=law_of(np.asarray(BINS)[law], in_initial=False))
         assert cost == budget.best
@@ -86,21 +86,21 @@ def test_environment_is_the_rollouts(instance):
     slow = Instance(random_graph(np.random.default_rng(4), "layered", 18))
     both = [instance, slow]
     with env.exact():
-        graphs = env.env_graphs(both, [features(each) for each in both])
+        graphs = env.env_graphs(both, [features(item) for item in both])
         pair = DevicePair()
         reset = jax.jit(jax.vmap(lambda g: env.reset(g, pair, 7, 300)))
         states, seen = reset(graphs)
         assert seen.nodes.shape[:2] == (2, 25) and not states.done.any()
-        for number, each in enumerate(both):
-            assert states.uniform_cost[number] == uniform_cost(each.arrays, (7,), 300, env.UNIFORM_RUNS)
+        for number, item in enumerate(both):
+            assert states.uniform_cost[number] == uniform_cost(item.arrays, (7,), 300, env.UNIFORM_RUNS)
         laws = np.zeros((2, 3, 24, 3, 2), np.int8)
         laws[0] = some_laws(instance, 3)
         laws[1, :, :18] = some_laws(slow, 3)
         step = jax.jit(jax.vmap(lambda s, c: env.step(s, c, 9, BINS)))
         after, rewards = step(states, jnp.asarray(laws))
         assert after.done.all()
-        for number, each in enumerate(both):
-            costs = rollouts(each.arrays, laws[number, :, : each.graph.num_ops], BINS, stream(9), 300)
+        for number, item in enumerate(both):
+            costs = rollouts(item.arrays, laws[number, :, : item.graph.num_ops], BINS, stream(9), 300)
             np.testing.assert_array_equal(rewards[number], -costs / states.uniform_cost[number])
         one = jax.tree.map(lambda leaf: leaf[0], states)
         single = jax.vmap(lambda c: env.step(one, c, 9, BINS)[1])(jnp.asarray(laws[0]))

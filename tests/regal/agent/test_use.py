@@ -66,10 +66,10 @@ def test_the_average_law_sees_no_graph():
     instance = Instance(random_graph(np.random.default_rng(7), "layered", 10))
     policy, rng = untrained(instance), np.random.default_rng(0)
     drawn = np.array([policy.choices(instance, rng, average=True) for _ in range(1200)])
-    found = np.array([(drawn == b).mean(axis=0) for b in range(len(BINS))])
+    actual = np.array([(drawn == b).mean(axis=0) for b in range(len(BINS))])
     assert np.allclose(policy.probabilities(instance).sum(axis=-1), 1.0)
     expected = np.moveaxis(policy.probabilities(instance).mean(axis=0), -1, 0)
-    assert np.abs(found - expected[:, None]).max() < 0.05
+    assert np.abs(actual - expected[:, None]).max() < 0.05
     assert np.ptp(policy.probabilities(instance), axis=0).max() > 0.1
 
 
