@@ -1,4 +1,4 @@
-"""How long a search may go on: by time, by samples, or both; and the curve of its best value so far."""
+"""The limits of a search, in time, in samples, or both; and the curve of its best value so far."""
 
 import time
 from collections.abc import Callable

@@ -67,7 +67,7 @@ _factor = 1.0
 
 
 def count_at(factor: float) -> None:
-    """From now on `cpu_seconds` counts so many seconds for a CPU second of this process; 1 unless this is called."""
+    """Sets how many seconds `cpu_seconds` counts for a CPU second of this process; 1 unless this is called."""
     global _factor
     _factor = factor
 

@@ -1,4 +1,4 @@
-"""Where data and results are, and where numba keeps compiled code: a folder per state of the compiled functions.
+"""Folders of data, of results, and of numba's compiled code: one per state of the compiled functions.
 
 Numba compiles a function anew when its own file changes, not when a function it calls in another file does. So its
 folder is named after a digest of every file that holds compiled functions; code of an earlier state never runs.

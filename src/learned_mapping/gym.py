@@ -49,7 +49,7 @@ PATIENCE = 4
 
 
 class _Mapping(gymnasium.Env):
-    """What the three share: a solution at the end of an episode, and its picture."""
+    """A solution at the end of an episode, and its picture: what the three share."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 1}
 

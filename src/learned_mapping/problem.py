@@ -1,4 +1,4 @@
-"""What the three papers have in common: a problem, its methods, and one call that solves.
+"""The interface of the three papers: a problem, its methods, and one call that solves.
 
 A problem reads instances, knows its methods by name, and has an independent validator. A method takes a task (an
 instance on its hardware), randomness and a budget, and returns a solution.
@@ -63,7 +63,7 @@ class Result:
 
 
 class Problem(ABC):
-    """What differs between the papers. A subclass for each; everything heavy is imported inside its methods."""
+    """A problem of one of the papers, a subclass each; everything heavy is imported inside its methods."""
 
     name: str  # As on the command line.
     seconds: float | None = None
@@ -87,7 +87,7 @@ class Problem(ABC):
 
     @abstractmethod
     def task(self, instance: Any, **options: Any) -> Any:
-        """What methods work on: the instance, with hardware and objective. Raises `InputError` for bad options."""
+        """The task of methods: the instance, with hardware and objective. Raises `InputError` for bad options."""
 
     def toy(self) -> Any:
         """A task of a few operations, on which rules and searches compile their kernels before their time begins; None
@@ -100,11 +100,11 @@ class Problem(ABC):
 
     @abstractmethod
     def metrics(self, task: Any, solution: Any) -> dict[str, float]:
-        """What is measured of every solution, by the code the methods use."""
+        """The measurements of every solution, by the code the methods use."""
 
     @abstractmethod
     def value(self, task: Any, solution: Any) -> float:
-        """What a solution is worth: more is better, and what searches look for."""
+        """The value of a solution: more is better, and what searches look for."""
 
     @abstractmethod
     def validate(self, task: Any, solution: Any, listed: int | None = LISTED) -> Verdict:
@@ -123,11 +123,12 @@ class Problem(ABC):
         return None
 
     def use_of(self, method: str) -> str:
-        """In words how a method uses its network, such as ``, its laws sampled once``; empty where there is one way."""
+        """The use of a network by a method, in words such as ``, its laws sampled once``; empty where only one
+        exists."""
         return ""
 
     def note_of(self, method: str) -> str:
-        """What else a user has to know before choosing a method, after its description; may be empty."""
+        """A note for the user who chooses a method, after its description; may be empty."""
         return ""
 
     def hints(self, task: Any, solution: Any) -> list[str]:
@@ -135,7 +136,7 @@ class Problem(ABC):
         return []
 
     def beside(self, task: Any) -> tuple[str, dict[str, float]]:
-        """What a solution is to be seen beside: the name of a cost, and that cost of a simple method or of a bound."""
+        """The name of a cost, and that cost of a simple method or of a bound, beside which a solution is to be seen."""
         return "", {}
 
 
@@ -226,7 +227,7 @@ def solve(
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
 STABLEHLO_ENDINGS = (".mlir", ".mlir.gz", ".mlirbc", ".mlirbc.gz")
 GRAPH_ENDINGS = COSTGRAPH_ENDINGS + STABLEHLO_ENDINGS
-"""Of graphs that are no JSON."""
+"""Endings of graphs that are no JSON."""
 
 
 def read_graph_file(path: str) -> Any:

@@ -1,4 +1,4 @@
-"""What an independent validator says of a solution: the costs, and every rule broken with its culprits."""
+"""The verdict of an independent validator on a solution: the costs, and every rule broken with its culprits."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from learned_mapping.errors import shown
 
 LISTED = 20
-"""At most so many violations of one rule are listed, and so many culprits of each, unless all are asked for."""
+"""Violations of one rule that are listed, and culprits of each, at most, unless all are asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Violations:
             self._violations.append(Violation(rule, names[: self.listed] + more, detail))
 
     def all(self) -> tuple[Violation, ...]:
-        """What is listed, and for each rule with more of it a last one that says so."""
+        """The listed violations, and for each rule with more of it a last one that says so."""
         cut = [rule for rule in self._count if self.listed is not None and self._count[rule] > self.listed]
         return (*self._violations, *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut))
 

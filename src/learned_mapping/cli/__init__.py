@@ -116,7 +116,7 @@ def _options(arguments: Sequence[str] | None) -> Any:
 
 
 def _discard(stream: Any) -> None:
-    """From here on a stream ends in nothing, so that the interpreter's end has nothing to complain of."""
+    """A stream's last write: from here on it goes nowhere, so that the interpreter's end has nothing to complain of."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError, AttributeError):

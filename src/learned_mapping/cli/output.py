@@ -1,4 +1,4 @@
-"""What the commands print and where they write."""
+"""The output of the commands: what they print and where they write."""
 
 import json
 import math

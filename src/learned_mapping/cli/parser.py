@@ -20,7 +20,7 @@ TRUST = (
     "you would not run. `make --cluster` sends code to a Ray cluster, which asks nobody for a password: keep its "
     "ports to yourself. The book's page on trust says more."
 )
-"""What a user has to know before files and machines of others come into it."""
+"""The warning that a user needs before files and machines of others come into it."""
 
 
 class _MethodsHelp(argparse.Action):
@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse, which takes the value of ``--seconds=--`` for an empty list."""
+        """The arguments as argparse reads them; it takes the value of ``--seconds=--`` for an empty list."""
         args = sys.argv[1:] if args is None else list(args)
         for argument in args:
             if argument.startswith("--") and argument.endswith("=--"):

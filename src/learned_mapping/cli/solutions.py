@@ -30,7 +30,7 @@ OPTIONS = {
     "mcm": ("chips", "package", "fold", "start", "repair", "iterations", "hardware"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
 }
-"""What a paper's problem takes; an option of another paper is refused."""
+"""Options of each paper's problem; an option of another paper is refused."""
 
 
 def _problem(options: Any) -> Problem:
@@ -72,7 +72,7 @@ def _folded(graph: Any) -> Any:
 
 @contextmanager
 def _of_file(instance: Any, path: str) -> Iterator[None]:
-    """What is wrong with an instance is said of its file."""
+    """A context in which what is wrong with an instance is said of its file."""
     try:
         yield
     except InputError as error:
@@ -192,7 +192,7 @@ def solve(options: Any) -> int:
 
 
 def _proved(gap: float | None, chain_gap: float | None) -> str:
-    """Of which optimum a solution is, or how far above which, in one sentence; empty where nothing was proved.
+    """The optimum that a solution is, or how far it is above one, in a sentence; empty where nothing was proved.
 
     Args:
       gap: share above what no solution is below.
@@ -210,7 +210,7 @@ def _proved(gap: float | None, chain_gap: float | None) -> str:
 
 
 def _gap(value: float | None, proven: float | None, *others: float) -> float | None:
-    """By which share of the least cost that may be possible a cost is above it; None where nothing was proved.
+    """The share of the least cost that may be possible by which a cost is above it; None where nothing was proved.
 
     Args:
       value: the cost of the solution.
@@ -296,7 +296,7 @@ HARDWARE: dict[str, Callable[[Any], tuple]] = {
     "mcm": lambda task: (task.model.package,),
     "regal": lambda task: (task.pair,),
 }
-"""What a picture shows a solution on, by problem."""
+"""The hardware that a picture shows a solution on, by problem."""
 
 
 def _judged_task(
@@ -322,7 +322,7 @@ def _named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:
-    """Which problem the files belong to, by their schemas; a graph alone is drawn as paper 3 draws it.
+    """The problem that files belong to, by their schemas; a graph alone is drawn as paper 3 draws it.
 
     Raises:
       InputError: the file is no solution.
@@ -347,7 +347,7 @@ READERS: dict[str, tuple[Any, ...]] = {
     "transfers": ("choice", "rendezvous", "free"), "memory_gib": ("number", 1e-300, 1e6), "fold": ("boolean",),
     **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
 }  # fmt: skip
-"""How an option in a solution's file is read, if not as a string."""
+"""Readers of the options in a solution's file, for those that are no strings."""
 JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
 """Options that decide what a solution costs or whether it is valid."""
 

@@ -1,4 +1,4 @@
-"""What the tables and figures are made of: keyed runs, and artifacts assembled from their records.
+"""The parts of the tables and figures: keyed runs, and artifacts assembled from their records.
 
 `TABLE` lists every artifact and `TASKS` what a run can be, from ``artifacts.yml``.
 """
@@ -28,7 +28,7 @@ def read_table(name: str) -> dict[str, Any]:
 
 
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]
-"""What a run does -> the function that does it. A name here stays when its function moves."""
+"""The function that does each task. A name here stays when its function moves."""
 TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
     (name, each["title"], each["module"], tuple(each.get("parts", ())))
     for name, each in read_table("artifacts.yml")["artifacts"].items()
@@ -109,7 +109,7 @@ def find_artifact(artifact_id: str) -> Artifact:
 
 
 def reported(artifact_id: str) -> list[dict[str, Any]]:
-    """What the paper reports: rows that stand beside an artifact's own, from ``papers.yml``."""
+    """The rows that the paper reports, which stand beside an artifact's own; from ``papers.yml``."""
     return [
         {name: cell for name, cell in entry.items() if name not in ("over", "values")}
         | {entry["over"]: key, "value": value}

@@ -58,14 +58,14 @@ OVER: dict[str, Callable[[list[float]], float]] = {
     "median": median,
     "geomean": lambda values: float(statistics.geometric_mean(values)),
 }
-"""How the values of several instances become one."""
+"""Functions by which the values of several instances become one."""
 MAX_CLAIMS = 1000
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What number decides a claim.
+    """The number that decides a claim.
 
     ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them, instance by instance, with
     the rows that match once the keys of `against` replace theirs; ``share_better`` is the share of instances in which
@@ -80,7 +80,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a rule measures: the number, and its 95% interval where the rows have one (else the number twice)."""
+    """The number that a rule measures, and its 95% interval where the rows have one (else the number twice)."""
 
     value: float
     low: float
@@ -103,9 +103,9 @@ class Claim:
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
     instances: int = 1
-    """How many instances the claim is about, also where a row over all decides: with fewer it is not yet run."""
+    """Instances that the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
-    """What takes the paper's method's place when our own method is measured by the same rule; empty for none."""
+    """The keys that replace the paper's method when our own is measured by the same rule; empty for none."""
     decided_by: str = ""  # In words, who stands in for the paper's method, and why; empty where that one itself runs.
     printed: str = ""
     """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
@@ -210,7 +210,7 @@ READERS: dict[str, Callable[[Node], Any]] = {
     "printed": _printed,
     "ours": _words,
 }
-"""What reads a field of a claim; all others are words."""
+"""Readers of a claim's fields; all others are words."""
 
 
 def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
@@ -321,7 +321,7 @@ def count_verdicts(judged: list[Judged]) -> dict[str, int]:
 
 
 def verdict_counts(judged: list[Judged]) -> Html:
-    """How many claims have which verdict, paper by paper."""
+    """The number of claims with each verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
     counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
     head = head_row(["verdict", *(f"paper {paper}" for paper in papers), "all"])

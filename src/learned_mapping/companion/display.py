@@ -60,7 +60,7 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
 
 
 def _rates(machine: dict[str, Any]) -> str:
-    """How fast the cores were that performed the runs, in units of the reference core; empty where no run says it."""
+    """The speed of the cores that performed the runs, in units of the reference core; empty where no run says it."""
     if "rates" not in machine:
         return ""
     least, most = (f"{rate:.2f}" for rate in machine["rates"])
@@ -161,8 +161,8 @@ def crossed_rows(
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
-    """What a method gains over each of its baselines: a row a baseline, a column an instance, with
-    intervals; the title may say ``{method}``."""
+    """The gains of a method over each of its baselines: a row a baseline, a column an instance, with intervals; the
+    title may say ``{method}``."""
     rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
     return crossed(
         title.format(method=method),

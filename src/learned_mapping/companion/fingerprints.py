@@ -1,4 +1,4 @@
-"""What every method does on small frozen instances: a result is fresh while its methods still do the same.
+"""The behaviour of every method on small frozen instances: a result is fresh while its methods still do the same.
 
 A fingerprint is what a method ends with on the frozen instances of ``data/fingerprints``, with a fixed seed and a fixed
 number of samples: the costs by the independent validator, to six digits. Its digest also covers the method's `version`
@@ -32,7 +32,7 @@ SAME_CODE: dict[str, str] = _TABLE["same_code"]
 PROBES: dict[str, tuple[str, str, dict[str, Any]]] = _TABLE["probes"]
 """Other tasks -> a small run of theirs, (method, instance, config), which is their fingerprint."""
 CLOCKS = ("seconds", "x", "rate", "peak_bytes")
-"""What a run measures with a clock: never part of a fingerprint, nor of a comparison."""
+"""Numbers that a run measures with a clock: never part of a fingerprint, nor of a comparison."""
 
 
 def path() -> Path:
@@ -41,7 +41,7 @@ def path() -> Path:
 
 
 def key_of(run: Run) -> str:
-    """What a run's fingerprint is stored under: the problem and the method, or the task."""
+    """The key of a run's fingerprint: the problem and the method, or the task."""
     problem = _TABLE["solves"].get(run.task)
     if problem is None:
         return run.task
@@ -55,7 +55,7 @@ def turns_on_last_bits(run: Run) -> bool:
 
 
 def instances_of(key: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a method plays: entries of `INSTANCES`."""
+    """The instances that a method plays: entries of `INSTANCES`."""
     instances = INSTANCES[key.partition("/")[0]]
     return [instances[_TABLE["only"][key]]] if key in _TABLE["only"] else instances
 

@@ -1,4 +1,4 @@
-"""What cells of the book's pages import from here: an artifact as its page shows it, and helpers by their names.
+"""Names that cells of the book's pages import: an artifact as its page shows it, and helpers.
 
 >>> from learned_mapping.companion.pages import show
 >>> show("mcm.fig5")
@@ -21,7 +21,7 @@ __getattr__, __dir__ = lazily(PACKAGE, **NAMES)
 
 
 def provenance(artifact_id: str) -> Html:
-    """Where an artifact's stored result comes from, and whether it is fresh."""
+    """The origin of an artifact's stored result, and whether it is fresh."""
     return provenance_line(results.load(artifact_id))
 
 
@@ -59,4 +59,4 @@ PARTS = {
     "bounds": lambda result: import_module(f"{PACKAGE}.mmap.tables").proven(),
     "tree": lambda result: import_module(f"{PACKAGE}.figures.mmap_inside").most_changed(result["rows"]),
 }
-"""What a parameter of this name stands for in a function of ``shown.yml``."""
+"""The value of a parameter of this name in a function of ``shown.yml``."""

@@ -72,7 +72,7 @@ def _read(path: Path, *state: int) -> dict[str, Record]:
 
 
 def faults(path: str | os.PathLike) -> Iterator[InputError]:
-    """What is wrong with the lines of a file."""
+    """The faults of a file's lines."""
     for number, line in enumerate(read_bytes(path).splitlines(), 1):
         try:
             parse_record(line, path)

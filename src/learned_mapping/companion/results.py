@@ -30,7 +30,7 @@ class InvalidSolutionsError(LearnedMappingError):
 
 
 def results_folder(profile: str) -> Path:
-    """Where the results of a profile are; the ``full`` ones are part of the project. Raises `InputError` for none."""
+    """The folder of a profile's results; the ``full`` ones are part of the project. Raises `InputError` for none."""
     if profile not in PROFILES:
         raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
     return (data_folder() if profile == "full" else build_folder() / profile) / "results"
@@ -206,7 +206,7 @@ def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
 
 
 def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
-    """As `load`, but None where nothing is stored."""
+    """The result that `load` returns, or None where nothing is stored."""
     return load(artifact_id, profile) if result_path(artifact_id, profile).exists() else None
 
 

@@ -36,7 +36,7 @@ class RunsFailedError(LearnedMappingError):
 
 
 class RunsMissingError(UnfinishedError):
-    """Not all runs were to be performed, or not all had the time; the records of `done` of `total` are stored."""
+    """Missing runs: not all were to be performed or had the time; the records of `done` of `total` are stored."""
 
     def __init__(self, label: str, done: int, total: int):
         self.done, self.total = done, total

@@ -66,7 +66,7 @@ def searches() -> Html:
 
 
 def laws() -> Html:
-    """How the search uses each network's laws, as printed and as validation graphs chose."""
+    """The use of each network's laws by the search, as printed and as validation graphs chose."""
     rows = []
     for name, entry in chosen()["variants"].items():
         gaps = {variant_from({key: row[key] for key in row if key != GAP}): row[GAP] for row in entry["grid"]}

@@ -117,7 +117,7 @@ def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) ->
 def ratio_over_families(
     scores: Scores, baseline: Scores, families: Mapping[str, str]
 ) -> tuple[float, float, float] | None:
-    """As `mean_ratio` over tasks, with families, which tasks are given, drawn anew first, then
+    """The mean ratio over tasks, with families, which tasks are given, drawn anew first, then
     tasks of each family, then runs of each task."""
     ratio = mean_ratio(scores, baseline)
     if ratio is None:
@@ -138,7 +138,7 @@ def ratio_over_families(
 
 
 def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
-    """As `mean_ratio`, but never None, of one mean minus the other, averaged over tasks."""
+    """The difference of two means, averaged over tasks, with its interval as `mean_ratio` has it, but never None."""
     return _contrast(lambda mean: mean, scores, baseline, over_tasks)
 
 

@@ -98,14 +98,14 @@ def summaries(instance: str, method: str, columns: Mapping[str, Sequence[float]]
 
 
 def mean_row(instance: str, method: str, metric: str, values: Sequence[float] | Scores, **more: Any) -> Row:
-    """As `summary_row`, of the mean."""
+    """The row of a mean, as `summary_row` has it."""
     return summary_row(instance, method, metric, values, statistic=np.mean, **more)
 
 
 def gap_row(
     instance: str, method: str, metric: str, ratios: Sequence[float] | Scores, *, below: bool = False, **more: Any
 ) -> Row:
-    """By how many percent the geometric mean of ratios is above 1, or with `below` under it, and its interval."""
+    """The row of the percent by which the geometric mean of ratios is above 1, or with `below` under it."""
     pooled = np.concatenate([*map(np.asarray, ratios.values())]) if isinstance(ratios, Mapping) else ratios
     ends = (float(geometric_mean(pooled)), *bootstrap_interval(ratios, geometric_mean))
     value, low, high = (100 * (1 - end) if below else 100 * (end - 1) for end in ends)
@@ -135,11 +135,11 @@ def ratio_rows(
 
 
 def assembled(entries: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
-    """What an assemble function returns: its rows, and how many solutions were judged and are invalid."""
+    """The result of an assemble function: its rows, and how many solutions were judged and are invalid."""
     judged = [bool(verdict) for verdict in valid]
     return {"rows": list(entries), "validated": len(judged), "invalid": judged.count(False)}
 
 
 def from_part(part: Record, entries: Iterable[Row]) -> Record:
-    """As `assembled`, of an artifact made from another's rows: the solutions are that one's."""
+    """The result of an artifact made from another's rows: the solutions are that one's."""
     return {"rows": list(entries), "validated": part["validated"], "invalid": part["invalid"]}

@@ -1,4 +1,4 @@
-"""What a process that performs runs does: one thread, one run at a time, JSON in, JSON out."""
+"""A process that performs runs: one thread, one run at a time, JSON in, JSON out."""
 
 import json
 import multiprocessing
@@ -76,7 +76,7 @@ def _peak_bytes() -> int:
 
 
 def begin() -> None:
-    """What a worker does first: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
+    """The first step of a worker: it ends with its parent, leaves Ctrl-C to it, prints nothing."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -81,7 +81,7 @@ def check_package(package: ChipPackage) -> None:
 
 
 class GraphWork(NamedTuple):
-    """What the model needs to know of a graph: N ops, M tensors, E uses. A pytree of arrays."""
+    """The work of a graph, as the model needs it: N ops, M tensors, E uses. A pytree of arrays."""
 
     flop: np.ndarray  # [N] float64.
     activation_bytes: np.ndarray  # [N] float64, bytes of its tensors that each op reads and writes.

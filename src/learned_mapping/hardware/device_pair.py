@@ -41,7 +41,7 @@ class DevicePair:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What running a schedule costs, and how it went. S steps, d devices."""
+    """The costs of running a schedule, and its course. S steps, d devices."""
 
     makespan_s: float  # Seconds until the last device is done.
     peak_bytes: int  # The most bytes any device holds at any time.

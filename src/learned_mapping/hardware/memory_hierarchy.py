@@ -18,7 +18,7 @@ COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, sec
 
 
 class MappingLike(Protocol):
-    """What the latency models read of a mapping; `learned_mapping.mmap.mapping.Mapping` has it."""
+    """The part of a mapping that the latency models read; `learned_mapping.mmap.mapping.Mapping` has it."""
 
     @property
     def action(self) -> np.ndarray: ...
@@ -32,7 +32,7 @@ class MappingLike(Protocol):
 
 @dataclass(frozen=True)
 class LatencyBreakdown:
-    """Where the time of a mapped program goes. The parts add up to `total_s`. All in seconds."""
+    """The parts of a mapped program's time, which add up to `total_s`. All in seconds."""
 
     total_s: float  # From the start of the first instruction to the end of the last instruction, copy or write-back.
     compute_s: float  # Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``.

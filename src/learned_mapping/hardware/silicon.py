@@ -50,7 +50,7 @@ LOOKUPS = frozenset({"gather", "dynamic_slice"})  # Kinds of ops that read some 
 
 @dataclass(frozen=True)
 class SiliconParameters:
-    """How chips differ from the analytical model.
+    """The differences of chips from the analytical model.
 
     Chosen by `builders.mcm_tuning`; `data/mcm/silicon.json` is the record.
     """
@@ -95,7 +95,7 @@ def check_parameters(parameters: SiliconParameters) -> None:
 
 
 class Stages(NamedTuple):
-    """What one result costs, stage by stage, without noise."""
+    """The cost of one result, stage by stage, without noise."""
 
     chip_s: np.ndarray  # [C] float64, t_d.
     link_s: np.ndarray  # [C] float64, b_d.

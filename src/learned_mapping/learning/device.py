@@ -1,4 +1,4 @@
-"""Where JAX computes: its own choice, or the platform that somebody names."""
+"""The device that JAX computes on: its own choice, or the platform that somebody names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

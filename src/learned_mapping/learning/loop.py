@@ -26,7 +26,7 @@ LONGEST_S = 60.0
 
 
 class Agent(Protocol):
-    """What the loop needs to know of an agent."""
+    """The part of an agent that the loop needs."""
 
     iterations: int  # Finished.
 

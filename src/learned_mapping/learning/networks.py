@@ -62,5 +62,5 @@ def _draw(name: str, entry: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def count_parameters(parameters: Any) -> int:
-    """How many numbers a pytree of arrays holds."""
+    """The number of entries of a pytree of arrays."""
     return int(sum(np.size(leaf) for leaf in jax.tree_util.tree_leaves(parameters)))

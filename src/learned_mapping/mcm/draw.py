@@ -52,7 +52,7 @@ def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage 
 
 
 def _legend(figure: Figure, graph: ComputationGraph) -> None:
-    """What dots and lines stand for."""
+    """The legend of dots and lines."""
     many = graph.num_ops > SINGLE_OPS
     dot = f"ops of one chip and depth, {graph.num_ops:,} in all; area: how many" if many else "op; its chip's colour"
     within = [] if many else [("within a chip", "#B0B0B0")]

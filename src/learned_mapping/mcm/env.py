@@ -71,7 +71,7 @@ class PartitionEnv:
 
     @cached_property
     def features(self) -> GraphFeatures:
-        """What is seen of the graph on the model's own package; NumPy arrays."""
+        """The features of the graph on the model's own package; NumPy arrays."""
         return graph_features(self.graph, self.model.work, self.model.package)
 
     @cached_property
@@ -91,7 +91,7 @@ class PartitionEnv:
         return PackageState(self.model.work, package, jnp.full(self.num_ops, -1, jnp.int32))
 
     def observe(self, state: PackageState) -> GraphFeatures:
-        """What a policy sees: every op relative to an even share of the package, the edges; all but `ops` constant."""
+        """The observation of a policy: every op relative to an even share of the package, the edges; `ops` varies."""
         return graph_features(self.graph, state.work, state.package, jnp)
 
     def step(self, state: PackageState, action: jax.Array, key: jax.Array) -> tuple[PackageState, jax.Array]:
@@ -122,8 +122,8 @@ class PartitionEnv:
     def rollout(
         self, actions: np.ndarray, rng: np.random.Generator, count: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of a batch of actions [B, N] int32 valid partitions, [B] float64 throughput as the model judges it, and
-        [B, C] float64 seconds of each chip.
+        """Partitions [B, N] int32, valid ones, of a batch of actions; [B] float64 their throughput as the model judges
+        it; [B, C] float64 seconds of each chip.
 
         Args:
           actions: [B, N] candidates, or [B, N, C] distributions.

@@ -234,7 +234,7 @@ METHODS: dict[str, Method] = {
         searched(lambda task, rng, budget: stochastic.unconstrained_search(task.model, rng, budget)),
     ),
 }
-"""By name, in the order of the tables, but for those of `all_methods`."""
+"""The methods by name, in the order of the tables, but for those of `all_methods`."""
 LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
     "rl": ("the paper's policy over chips, PPO from scratch, a credit for each op", SCRATCH, False, {}),
     "rl-sample-credit": ("the same with one advantage for all ops of a sample", SCRATCH, False, {"credit": "sample"}),

@@ -30,7 +30,7 @@ EXTRA_METHODS: dict[str, Method] = {
         searched(lambda task, rng, budget: class_search(task.model, task.arrays, rng, budget)),
     ),
 }
-"""By name, what is for silicon alone."""
+"""The methods for silicon alone, by name."""
 
 
 class SiliconTask(Task):

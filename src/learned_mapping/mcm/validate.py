@@ -171,7 +171,7 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
 
 
 def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
-    """Of each op: bytes of tensors it touches, bytes of those it makes, bytes of weights it reads."""
+    """Bytes of each op: those of tensors it touches, of those it makes, of weights it reads."""
     touched, written, weights = [0] * graph.num_ops, [0] * graph.num_ops, graph.op_weight_bytes.tolist()
     for tensor, producer in enumerate(graph.tensor_producer.tolist()):
         size = int(graph.tensor_bytes[tensor])
@@ -271,7 +271,7 @@ def stages_by_definition(
 def _op_seconds(
     graph: ComputationGraph, names: list[str], package: ChipPackage, parameters: SiliconParameters
 ) -> list[float]:
-    """Of each op by the name of its class; that of an input counts only where the graph brings times."""
+    """Seconds of each op by the name of its class; an input's count only where the graph brings times."""
     seconds = []
     for op, (touched, writes, weights) in enumerate(bytes_of_ops(graph)):
         if graph.op_seconds is not None:

@@ -1,4 +1,4 @@
-"""What the agent sees of a position, on the JAX environment: `observation.observe` as a pure function of one game."""
+"""The agent's view of a position on the JAX environment: `observation.observe` as a pure function of one game."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +34,7 @@ class ObservationTables(NamedTuple):
 
 
 def observation_tables(program: Program | ProgramArrays) -> ObservationTables:
-    """What `observe` needs of a program besides `EnvProgram`."""
+    """The tables that `observe` needs of a program besides `EnvProgram`."""
     arrays = program_arrays(program)
     return ObservationTables(*map(jnp.asarray, (*tables_of(arrays), arrays.num_instructions)))
 

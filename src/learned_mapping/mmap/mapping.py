@@ -80,7 +80,7 @@ def all_dropped(program: Program) -> Mapping:
 
 
 def claimed_share(program: Program, mapping: Mapping) -> float:
-    """What the instructions save if every placed buffer is in fast memory when they run, valid or not: the sum of
+    """The saving of the instructions if every placed buffer is in fast memory when they run, valid or not: the sum of
     L_I({}) - L_I(S) as a share of the possible saving."""
     possible = program.possible_saving_s
     saving = float(program.slow_s.sum() - placed_latency_s(program, mapping.placed).sum())

@@ -44,7 +44,7 @@ SECONDS = 10.0  # Every search gets this much unless told otherwise.
 BOUNDED, RULE_GAMES = 4000, 100
 """Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen beside."""
 GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
-"""What goes on from a learner's best game where rules are allowed beside it -> its share of the budget."""
+"""Methods that go on from a learner's best game where rules are allowed beside it -> their share of the budget."""
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
 two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
@@ -192,7 +192,7 @@ METHODS: dict[str, Method] = {
     "imitation": _learner("a policy that imitates its best game, without search or learned model", SEARCH,
                           simulations=0, unroll=0, imitation=1.0),
 }  # fmt: skip
-"""By name, in the order of the tables; learners in the light size."""
+"""The methods by name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
 PAPER_METHODS = {
     name: _learner(method.description, method.kind, **method.run.args[0] | IN_PAPER_SIZE)

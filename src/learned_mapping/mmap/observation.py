@@ -1,4 +1,4 @@
-"""What the agent sees of a position (section 4.2, Table 1), from what is live: its cost does not grow with the game.
+"""The agent's view of a position (section 4.2, Table 1), from what is live: its cost does not grow with the game.
 
 The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) go apart, for the network to embed.
 Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds relative to the program's means.
@@ -20,7 +20,7 @@ LIVE, LIVE_NUMBERS = 8, 5
 AHEAD = np.array([0, 1, 2, 4, 8, 16, 32, 64])
 """Steps after target_time at which the memory is drawn."""
 CELLS = 16
-"""Of the memory at each of these steps; the share of the cell that is taken."""
+"""Cells of the memory at each of these steps; a number is the share of a cell that is taken."""
 PROFILE = 64
 """Cells of the memory at target_time."""
 SUPPLY = 16
@@ -44,7 +44,7 @@ _LIVE, _BYTES, _GAP, _MAP, _PROFILE, _SUPPLY, _ACTIONS, _GLOBALS = (int(start) f
 
 
 class Tables(NamedTuple):
-    """What an observation needs of a program besides its arrays."""
+    """The tables that an observation needs of a program besides its arrays."""
 
     static: np.ndarray  # [B, STATIC] float32: what never changes about a buffer.
     next_of_tensor: np.ndarray  # [B] int64: the next buffer of the same tensor, or -1.

@@ -261,7 +261,7 @@ class _Judge:
         return rivals
 
     def check_lowest(self, new: _Allocation) -> None:
-        """With ``exact``: the offset is the group's if it has one, else the lowest free one (rule 7)."""
+        """The offset, with ``exact``, is the group's if it has one, else the lowest free one (rule 7)."""
         group = int(self.program.buffer_alias[new.buffer])
         if group in self.group_offset:
             return  # Eq. 4 is judged for the whole group at the end

@@ -130,7 +130,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
             fail(op, "compute_cost", fault)
     tensors: list[tuple[str, int, int, bool]] = []  # name, producer, bytes, is output
     tensor_of: dict[tuple[int, int | str], int] = {}
-    """By its producer and port, or the control edges of a producer."""
+    """Tensors by producer and port, or the control edges of a producer."""
 
     def tensor(op: int, port: int | str, size: int = 0, final: bool = False) -> int:
         if (op, port) not in tensor_of:

@@ -1,4 +1,4 @@
-"""What a program asks of the fast memory as a picture, and the depths by which pictures of graphs are laid out."""
+"""The picture of a program's demand for fast memory, and the depths by which pictures of graphs are laid out."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ def live_bytes(program: Program) -> np.ndarray:
 
 
 def picture(program: Program) -> Figure:
-    """What competes for the fast memory: bytes alive and bytes touched at each step, against the capacity."""
+    """The demand for the fast memory: bytes alive and bytes touched at each step, against the capacity."""
     scale, unit = byte_unit(program.fast_bytes)
     figure, axes = new_figure(height=2.8)
     steps = np.arange(program.num_instructions + 1)

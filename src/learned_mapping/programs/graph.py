@@ -69,7 +69,7 @@ class ComputationGraph:
     edge_tensor: np.ndarray  # [E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct.
     edge_consumer: np.ndarray  # [E] int32, the op that uses it.
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Where the graph comes from; free form, no part of the digest."""
+    """The origin of the graph; free form, no part of the digest."""
     op_untouched_bytes: np.ndarray | None = None
     """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes, such as what a slice
     leaves out; None where every op touches them whole."""

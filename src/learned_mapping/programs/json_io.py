@@ -127,7 +127,7 @@ class Node:
 
 
 def _depth(value: Any, limit: int) -> int:
-    """How deeply lists and objects nest; counts no further than `limit` + 1."""
+    """The depth to which lists and objects nest; counts no further than `limit` + 1."""
     if not isinstance(value, dict | list) or limit < 0:
         return 0
     return 1 + max((_depth(v, limit - 1) for v in (value.values() if isinstance(value, dict) else value)), default=0)
@@ -191,11 +191,11 @@ DOORS = (
         "protobuf, such as ONNX, HloProto or GraphDef: `lmap trace` takes a function, and .mlir files are StableHLO",
     ),
 )
-"""How a file begins that is not ours, and what may be done with it."""
+"""Beginnings of files that are not ours, and what may be done with them."""
 
 
 def other_door(data: bytes) -> str:
-    """What bytes that are no JSON were recognised as, and where to go with them; empty where they were not."""
+    """The kind of bytes that are no JSON, and where to go with them; empty where they were not recognised."""
     door = next((text for pattern, text in DOORS if re.match(pattern, data[:4000])), "")
     return f"but {door}" if door else ""
 
@@ -291,7 +291,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def schema_name(node: Node) -> str:
-    """What kind of file this is: the NAME of ``learned-mapping/NAME/1``."""
+    """The kind of a file: the NAME of ``learned-mapping/NAME/1``."""
     if not isinstance(node.value, dict):
         node.fail("expected a JSON object with a 'schema' field")
     if "schema" not in node.value:

@@ -53,7 +53,7 @@ class Program(Drawn):
     latency_s: np.ndarray
     """float64, seconds: the tables L_I(S) one after another; entry number sum(2^bit(b) for b in S)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Where the program comes from; free form, no part of the digest."""
+    """The origin of the program; free form, no part of the digest."""
 
     @property
     def num_instructions(self) -> int:

@@ -262,7 +262,7 @@ METHODS: dict[str, Method] = {
         lawful(functools.partial(_chosen_law, "priority-law")),
     ),
 } | {name: _learned(name) for name in LEARNED}
-"""By name, in the order of the tables. Those of `LEARNED` exist for one network too: ``regal-imitation:NETWORK``."""
+"""The methods by name, in the tables' order. Those of `LEARNED` exist for one network too: ``regal-imitation:NAME``."""
 
 
 def network_file(objective: str, method: str) -> Path | None:
@@ -326,7 +326,7 @@ class Scheduling(Problem):
         return network_file(task.objective, method)
 
     def note_of(self, method: str) -> str:
-        """For which objectives a method that asks a network has one."""
+        """The objectives for which a method that asks a network has one."""
         files = {objective: network_file(objective, method) for objective in NETWORKS}
         has = [objective for objective, file in files.items() if file is not None and file.exists()]
         lacks = "".join(f", none for {objective}" for objective in files if objective not in has)
@@ -360,8 +360,8 @@ def solve(instance: Instance | ComputationGraph, method: str, *, objective: str 
 
 
 def floor(instance: Instance) -> float:
-    """What no schedule can beat: half the work or the longest path, in seconds; or, in bytes, what one op holds at once
-    or half of all weights."""
+    """The cost that no schedule can beat: half the work or the longest path, in seconds; or, in bytes, what one op
+    holds at once or half of all weights."""
     if instance.objective == "runtime":
         work = instance.arrays.seconds.sum() / instance.pair.devices
         return float(max(work, upward_rank(instance).max()))
@@ -377,6 +377,6 @@ def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:
 
 
 def schedule_fitness(instance: Instance, schedule: Schedule) -> float:
-    """What the searches minimise, as `Instance.fitness`, of a schedule."""
+    """The number that the searches minimise, as `Instance.fitness`, of a schedule."""
     simulation = instance.simulate(schedule)
     return instance.fitness(simulation.makespan_s, simulation.peak_bytes)

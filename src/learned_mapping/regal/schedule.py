@@ -17,7 +17,7 @@ RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tenso
 
 @dataclass(frozen=True, eq=False)
 class Schedule(DrawnOn):
-    """Where each of N ops runs, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
+    """The place of each of N ops, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
 
     placement: np.ndarray  # [N] int32, device of each op.
     order: np.ndarray
@@ -27,7 +27,7 @@ class Schedule(DrawnOn):
 
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Self:
-        """From anything array-like; copies."""
+        """A schedule from anything array-like; copies."""
         return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
 
 

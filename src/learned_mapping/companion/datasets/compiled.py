@@ -12,11 +12,11 @@ from learned_mapping.programs.json_io import expect_schema, read_json
 from learned_mapping.programs.program import Program
 
 CHECKS = "checks.json"
-"""How far the set can be trusted: what ``builders.compiled_checks`` writes of each program."""
+"""The file that says how far the set can be trusted: what ``builders.compiled_checks`` writes of each program."""
 
 
 def manifest() -> Manifest:
-    """What is in the set; raises `InputError` where it is missing or damaged."""
+    """The manifest of the set; raises `InputError` where it is missing or damaged."""
     return stored_manifest("compiled")
 
 

@@ -1,4 +1,4 @@
-"""What is in a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
+"""The manifest of a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
 
 import hashlib
 import os

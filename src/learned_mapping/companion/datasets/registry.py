@@ -66,7 +66,7 @@ SETS: Mapping[str, DataSet] = MappingProxyType({
     name: DataSet(name, **fields | {"records": tuple(fields.get("records", ()))})
     for name, fields in read_yaml(Path(__file__).with_name("sets.yml")).items()
 })  # fmt: skip
-"""By name, in the order of the papers."""
+"""The sets by name, in the order of the papers."""
 
 
 def find_set(name: str) -> DataSet:
@@ -87,7 +87,7 @@ def stored_manifests() -> dict[str, Manifest]:
 
 
 def stored_manifest(name: str) -> Manifest:
-    """What is in a stored set; raises `InputError` where it is missing or damaged."""
+    """The manifest of a stored set; raises `InputError` where it is missing or damaged."""
     return _read(find_set(name).path / FILE_NAME)
 
 

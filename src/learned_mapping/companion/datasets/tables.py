@@ -11,7 +11,7 @@ from learned_mapping.programs.json_io import read_json
 
 
 def sets_table() -> Html:
-    """What is stored: a row per set, with its splits, size and digest."""
+    """The stored sets: a row each, with splits, size and digest."""
     rows = [
         [
             f"<code>{name}</code>", SETS[name].about,
@@ -24,7 +24,7 @@ def sets_table() -> Html:
 
 
 def sizes(name: str) -> Figure:
-    """How large the graphs of a set are, by split."""
+    """The sizes of the graphs of a set, by split."""
     return sizes_figure(by_split(stored_manifests()[name], "ops"))
 
 
@@ -47,7 +47,7 @@ def family_table(name: str) -> Html:
 
 
 def chips_table(name: str = "mcm-graphs") -> Html:
-    """By split: the chips of its graphs, and medians of the greedy rules' gaps to the optimum."""
+    """The chips of the graphs of each split, and medians of the greedy rules' gaps to the optimum."""
     manifest, rows = stored_manifests()[name], []
     for split, items in items_by_split(manifest).items():
         facts = [item.facts for item in items]
@@ -61,7 +61,7 @@ def chips_table(name: str = "mcm-graphs") -> Html:
 
 
 def careful_table(name: str) -> Html:
-    """By kind of graph: graphs, ops, chips, and the throughput of the optimum over the careful greedy's."""
+    """Graphs, ops, chips and the throughput of the optimum over the careful greedy's, a row for each kind of graph."""
     manifest, rows = stored_manifests()[name], []
     for kind in dict.fromkeys(item.facts["kind"] for item in manifest.items):
         facts = [item.facts for item in manifest.items if item.facts["kind"] == kind]
@@ -79,14 +79,14 @@ def noise_table(name: str = "regal-traced") -> Html:
 
 
 def filter_table(name: str = "regal-synthetic") -> Html:
-    """What the filter kept of the candidates, by family."""
+    """The candidates that the filter kept, by family."""
     table = stored_manifests()[name].facts["candidates_by_family"]
     rows = [[family, number(row["candidates"]), f"{row['kept_percent']:.1f}"] for family, row in table.items()]
     return listing(f"{name}: the filter", ["family", "candidates", "kept, %"], rows)
 
 
 def broken_rules_table(name: str = "compiled") -> Html:
-    """By rule of the game: in how many programs the compiler's mapping breaks it, and how often."""
+    """The programs in which the compiler's mapping breaks each rule of the game, and how often."""
     items = [item.facts for item in stored_manifests()[name].items]
     placed, rows = sum(entry["compiler_buffers_in_cmem"] for entry in items), []
     for rule in sorted({rule for entry in items for rule in entry["broken_rules"]}):

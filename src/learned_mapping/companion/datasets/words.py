@@ -1,4 +1,4 @@
-"""What the page on data says in words about the stored sets; every number is read from a manifest or a result."""
+"""Words of the page on data about the stored sets; every number is read from a manifest or a result."""
 
 import numpy as np
 
@@ -14,14 +14,14 @@ def paragraph(words: str) -> Html:
 
 
 def totals() -> Html:
-    """How many items, sets and megabytes are stored."""
+    """The number of items, sets and megabytes that are stored."""
     manifests = stored_manifests()
     items, megabytes = sum(len(m.items) for m in manifests.values()), sum(map(stored_bytes, manifests)) / 1e6
     return paragraph(f"That is {items:,} items in {len(manifests)} sets, {megabytes:.1f} MB.")
 
 
 def fast_memory() -> Html:
-    """How much of the programs' bytes the compiler puts into CMEM."""
+    """The share of the programs' bytes that the compiler puts into CMEM."""
     record = read_json(data_folder() / "workloads" / "compiled.json", "compiled-workloads").value
     share = {row["name"]: 100 * row["cmem_fraction"] for row in record["workloads"]}
     used = np.median([row["high_water_mb"] for row in record["workloads"]]) * 1e6 / 2**20
@@ -34,7 +34,7 @@ def fast_memory() -> Html:
 
 
 def compiler_saving() -> Html:
-    """What the compiler's mapping saves, by its own estimates."""
+    """The saving by the compiler's mapping, by its own estimates."""
     items = stored_manifests()["compiled"].items
     saved = {item.name: 100 * item.facts["compiler_saving_share"] for item in items}
     least, most = min(saved, key=saved.get), max(saved, key=saved.get)
@@ -47,7 +47,7 @@ def compiler_saving() -> Html:
 
 
 def checks() -> Html:
-    """How far the stored latencies are from the compiler's on placements that they were not made from."""
+    """The error of the stored latencies against the compiler's, on placements that they were not made from."""
     record = read_json(SETS["compiled"].path / "checks.json", "checks").value["programs"]
     asked = {name: entry for name, entry in record.items() if entry.get("savings_correlation") is not None}
     errors, alike = ({n: e[key] for n, e in asked.items()} for key in ("weighted_error", "savings_correlation"))
@@ -71,7 +71,7 @@ def bert() -> Html:
 
 
 def benchmark() -> Html:
-    """How many buffers the sixty programs have, beside the paper's known sizes."""
+    """The number of buffers of the sixty programs, beside the paper's known sizes."""
     figure = results.load("mmap.fig9")
     counts = {row["instance"]: row["value"] for row in figure["rows"]}
     kinds = [item.facts["kind"] for item in stored_manifests()["compiled"].items]

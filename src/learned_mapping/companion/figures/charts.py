@@ -1,4 +1,4 @@
-"""What charts share: a colour per method, panels, bars and curves with intervals."""
+"""Parts that charts share: a colour per method, panels, bars and curves with intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

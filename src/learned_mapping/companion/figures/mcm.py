@@ -43,7 +43,7 @@ def broken_example(result: Mapping[str, Any]) -> Figure:
 
 
 def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> Figure:
-    """How much longer a result takes than at the optimum, by instance and method, on a logarithmic axis from 1."""
+    """The time of a result over that of the optimum, by instance and method, on a logarithmic axis from 1."""
     rows = [
         {**row, **{end: 1 + row[end] / 100 for end in ("value", "low", "high")}}
         for row in result["rows"]

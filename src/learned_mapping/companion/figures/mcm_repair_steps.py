@@ -74,7 +74,7 @@ class _Grid:
         self.height = round(self.top + chips * CELL + (24 if self.upright else NAMES))
 
     def rise(self, u: int, v: int) -> float:
-        """How high the handle of an edge's arc is; the arc goes half as high."""
+        """The height of the handle of an edge's arc; the arc goes half as high."""
         return min(10.0 + 7 * (self.column[v] - self.column[u]), 2 * (MOST_ARCS - 12))
 
     def x(self, op: int) -> float:
@@ -188,7 +188,7 @@ def scattered(graph: ComputationGraph, chips: int, share: float, rng: np.random.
 
 
 def summary(steps: Sequence[Step]) -> Mapping[str, int]:
-    """How many candidates were kept, how many not, how many chips were drawn from several, and decisions taken back."""
+    """The number of candidates kept and not kept, of chips drawn from several, and of decisions taken back."""
     return {
         "kept": len({s.op for s in steps if s.kind == KEPT and not s.undone}),
         "left": len({s.op for s in steps if s.kind == LEFT}),
@@ -198,7 +198,7 @@ def summary(steps: Sequence[Step]) -> Mapping[str, int]:
 
 
 def repair_table(graph: ComputationGraph, chips: int, candidate: Sequence[int], steps: Sequence[Step]) -> Html:
-    """What came of a repair, and what the validator says before and after it."""
+    """The outcome of a repair, and the validator's verdicts before and after it."""
 
     def verdict(assignment: Sequence[int]) -> str:
         judged = validate(graph, make_partition(assignment, chips))

@@ -1,4 +1,4 @@
-"""What the agent's network knows, as figures: a search tree, imagined rewards, the value error."""
+"""Figures of what the agent's network knows: a search tree, imagined rewards, the value error."""
 
 from collections.abc import Mapping
 
@@ -125,7 +125,7 @@ def most_changed(rows: Rows) -> Row:
 
 
 def tree_words(tree: Row) -> Markdown:
-    """What a search changed at a decision, and whether that was right: the actions were played out exactly."""
+    """The change that a search made at a decision, and whether it was right: the actions were played out exactly."""
     after, head, exact = tree["policy"], tree["head"], tree["exact"]
     true = ", ".join(f"{name} {value:+.2f}" for name, value in zip(ACTION_NAMES, exact) if value is not None)
     most = max(range(3), key=lambda a: abs(after[a] - head[a]))

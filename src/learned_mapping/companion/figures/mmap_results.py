@@ -22,7 +22,7 @@ RETURN = "return (share of the possible saving)"
 ROOM = 0.2
 """Return from which on a bar has room for its number."""
 LUMINANCE, PALE = (0.299, 0.587, 0.114), 0.6
-"""Of red, green and blue; and from where on a bar's number is dark."""
+"""The luminance of red, green and blue, and the one from which on a bar's number is dark."""
 STAGES = colormaps["Blues"]  # From the first games of a training to its last.
 GROUP_COLOURS = {"best": PALETTE[0], "worst": PALETTE[1]}
 
@@ -245,7 +245,7 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
 
 
 def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
-    """How large the members of a set are, by label -> [members] sizes in ops: for each size the share no larger."""
+    """The sizes of the members of a set, by label -> [members] sizes in ops: for each size the share no larger."""
     figure, axes = new_figure(height=2.6)
     for i, (label, sizes) in enumerate(groups.items()):
         ordered = np.sort(np.asarray(sizes, dtype=float))
@@ -267,7 +267,7 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
 
 
 def bench_gaps(table: Mapping[str, Standing]) -> Figure:
-    """How far the best mapping known of each program is below its bound, in percent of the bound, smallest first."""
+    """The gap of the best mapping known of each program to its bound, in percent of the bound, smallest first."""
     gaps = sorted((100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items())
     figure, axes = new_figure(width=0.9 * PHONE_INCHES, height=2.6)
     values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)

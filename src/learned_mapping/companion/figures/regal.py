@@ -70,7 +70,7 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
 
 
 LEARNERS = ("regal", "regal-cloned", "regal-imitation", "spectral-law")
-"""Which have a panel or dots of their own; spectral-law has learned nothing."""
+"""Methods that have a panel or dots of their own; spectral-law has learned nothing."""
 
 
 def gains_by_distance(result: dict[str, Any]) -> Figure:
@@ -167,7 +167,7 @@ LAW_COLOURS = {
 
 
 def effect_and_noise(result: dict[str, Any]) -> Figure:
-    """What a law saves of the cost of uniform mutants, by the length of a run; grey: how runs differ at random."""
+    """The effect of a law on the cost of uniform mutants, by the length of a run; grey: how runs differ at random."""
     noise = by(of(result["rows"], "noise_percent"), "instance")
     effect = by(of(result["rows"], "effect_percent"), "instance")
     panels = {title: (effect[d], noise[d]) for d, title in DATASET_TITLES.items() if d in effect}

@@ -12,7 +12,7 @@ from learned_mapping.programs.json_io import read_yaml
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 
 COLOURS = dict(zip(("learned", "judged", "solved", "given", "drawn"), (PALETTE[i] for i in (0, 1, 2, 7, 4))))
-"""What a box stands for -> its colour: it learns, judges, solves, is given, or a distribution."""
+"""The colour of a box, by its kind: it learns, judges, solves, is given, or a distribution."""
 CENTRED = {"ha": "center", "va": "center"}
 FONT = 7.8  # Points.
 

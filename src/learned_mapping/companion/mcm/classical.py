@@ -34,8 +34,8 @@ UNCONSTRAINED_GRAPHS = {
     ),
 }  # fmt: skip
 CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
-"""Of the CNN: where an equal share of its time is at least twice its longest op. With less, that op
-decides the outcome and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
+"""Chips of the CNN, on which an equal share of its time is at least twice its longest op. With fewer operations a chip,
+that op decides the outcome and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
 SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}
@@ -53,7 +53,7 @@ REDRAWN = 0.2  # Share of the ops whose chip is redrawn in a *near* candidate.
 VALIDATED = 10  # Of so many repairs per run the independent validator judges; all others pass the fast check.
 UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
 UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
-"""Of a run; five seeds of the profile ``full`` make 20,000."""
+"""Samples of a run; five seeds of the profile ``full`` make 20,000."""
 LARGE_OPS = 1000  # A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
@@ -107,8 +107,8 @@ def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
-    """By graph: samples and valid ones over all seeds; where a policy learned, also per cent of edges that break the
-    chain rule at first and at last."""
+    """Samples and valid ones of each graph over all seeds; where a policy learned, also per cent of edges that break
+    the chain rule at first and at last."""
     table_rows = []
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
@@ -156,7 +156,7 @@ def plan_optimum(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
-    """By graph and number of chips: throughput, its ratio to the naive greedy's and the optimum's, memory used."""
+    """Throughput by graph and number of chips, its ratio to the naive greedy's and the optimum's, memory used."""
     table_rows, table = [], frame(records)
     for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
         name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"

@@ -85,7 +85,7 @@ def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
-    """What repairs keep of candidates, what near ones are worth and take; and what PPO reaches with each."""
+    """The share of candidates that repairs keep, what near ones are worth and take; and what PPO reaches with each."""
     table_rows, table = [], frame(records)
     learns = table.config_samples.notna().rename("learns")
     for (instance, method, learner), runs in table.groupby(["instance", "method", learns], sort=False):

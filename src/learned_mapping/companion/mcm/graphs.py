@@ -17,7 +17,7 @@ PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")
 
 
 def manifest(of: str = PLAIN) -> Manifest:
-    """Of a set; raises `InputError` where it is missing or damaged."""
+    """The manifest of a set; raises `InputError` where it is missing or damaged."""
     return stored_manifest(of)
 
 
@@ -27,7 +27,7 @@ def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
 
 
 def chips(name: str) -> int:
-    """How many chips a graph of a set has, by a rule that looks at the graph alone."""
+    """The number of chips of a graph of a set, by a rule that looks at the graph alone."""
     return int(_facts(name)["chips"])
 
 

@@ -29,7 +29,7 @@ SEARCHES = (
     "finetune", "zeroshot-balanced", "finetune-balanced",
 )  # fmt: skip
 UNTRAINED = tuple(method for method in SEARCHES if not method.startswith(("zeroshot", "finetune")))
-"""Those that start from no policy trained before."""
+"""Methods that start from no policy trained before."""
 SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
 QUICK_GRAPHS = ("gru_writer_1x6",)
 MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}
@@ -62,7 +62,7 @@ CLASSES = {
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """What a run keeps of the trained policy it starts from, if any: another for the first seeds each."""
+    """The trained policy that a run starts from, as its record keeps it, if any: another for the first seeds each."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
@@ -76,7 +76,7 @@ def sweep_of(task: str, method: str, name: str, config: Record, seeds: int) -> l
 
 
 def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Row]:
-    """How much a learner of the paper has learned: updates of PPO in its runs, samples of its pre-training."""
+    """The training of a learner of the paper: updates of PPO in its runs, samples of its pre-training."""
     if method not in LEARNERS or method.endswith("-frozen"):
         return []
     _, kind, balanced, settings = LEARNERS[method]
@@ -95,7 +95,7 @@ def learnt_rows(figure: Record, **keys: str) -> list[Row]:
 
 
 def available(methods: Sequence[str]) -> list[str]:
-    """Those of the methods whose trained policy, where they need one, is there."""
+    """The methods whose trained policy, where they need one, is there."""
     return [method for method in methods if checkpoint_of(method).get("checkpoint", "none") != ""]
 
 
@@ -206,12 +206,12 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
 
 
 def few_graphs(profile: str) -> Sequence[str]:
-    """Of the test graphs one of each family; in ``quick`` the smallest alone."""
+    """One test graph of each family; in ``quick`` the smallest alone."""
     return QUICK_GRAPHS if profile == "quick" else MODE_GRAPHS["full"]
 
 
 def plan_table1(profile: str, seeds: int) -> list[Run]:
-    """What Figure 5 has not: a solver alone."""
+    """The runs that Figure 5 does not have: a solver's."""
     config = {"seconds": table.of_profile(SOLVER_SECONDS, profile)}
     return sweep("mcm.solve", ["cp-sat"], few_graphs(profile), config)
 

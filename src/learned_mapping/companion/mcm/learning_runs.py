@@ -1,4 +1,4 @@
-"""What one run of paper 2's learning experiments does: one method on one graph, judged by the independent validator."""
+"""Runs of paper 2's learning experiments: one method on one graph, judged by the independent validator."""
 
 from functools import lru_cache
 from typing import Any
@@ -23,7 +23,7 @@ def _task(instance: str, pretraining: int = 0) -> Task:
 
 
 def _budget(config: Record) -> Budget:
-    """In samples, CPU time measured; with a limit in seconds, as a solver keeps it, in wall-clock time."""
+    """The budget in samples, CPU time measured; with a limit in seconds, as a solver keeps it, in wall-clock time."""
     return Budget(seconds=config["seconds"]) if "seconds" in config else Budget(samples=config["samples"], cpu=True)
 
 

@@ -41,8 +41,8 @@ def plan_size(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_size(profile: str, records: Sequence[Record]) -> Record:
-    """By graph, and over all but BERT: throughput over the naive greedy and the optimum, after
-    `FEWER` samples too, and CPU seconds; the ratio of the two sizes.
+    """Throughput over the naive greedy and the optimum of each graph, and over all but BERT, after `FEWER` samples too,
+    and CPU seconds; the ratio of the two sizes.
 
     On BERT all is measured, so the value after fewer samples is the best measurement, with its noise.
     """

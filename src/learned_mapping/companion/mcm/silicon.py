@@ -141,7 +141,7 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
 
 
 def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]:
-    """Of the valid: Pearson's correlation, and how many of the tenth predicted fastest are slower than the median."""
+    """Pearson's correlation among valid partitions, and how many of the fastest predicted tenth are below median."""
     valid = measured > 0
     x, y = predicted[valid], measured[valid]
     fastest = x <= np.quantile(x, 0.1)

@@ -26,7 +26,7 @@ from learned_mapping.programs.graph import ComputationGraph
 
 
 def rules_table(graph: ComputationGraph, chips: int) -> Html:
-    """How many of all partitions of a small graph obey each rule, counted one by one."""
+    """The number of partitions of a small graph that obey each rule, counted one by one."""
     edges = graph.op_edges
     everything = map(np.array, itertools.product(range(chips), repeat=graph.num_ops))
     ordered = [f for f in everything if obeys_acyclic(f, edges)]
@@ -44,7 +44,7 @@ def rules_table(graph: ComputationGraph, chips: int) -> Html:
 
 
 def chips_table(graph: ComputationGraph, partition: Partition, package: ChipPackage) -> Html:
-    """What each chip of a partition spends on operations and on links, the memory it needs, and the throughput."""
+    """The seconds of each chip of a partition on operations and on links, its memory, and the throughput."""
     model, assignment = ChipModel(graph, package), partition.assignment
     total, links = model.latencies(assignment), model.link_seconds(assignment)
     peak = chip_memory(graph, assignment, package.chips)
@@ -59,7 +59,7 @@ def chips_table(graph: ComputationGraph, partition: Partition, package: ChipPack
 
 
 def verdicts_table(live: Record) -> Html:
-    """What the validator says of the example's partitions, and whether the stored ``mcm.fig2`` says the same."""
+    """The validator's verdicts on the example's partitions, and whether the stored ``mcm.fig2`` says the same."""
     stored = results.load("mcm.fig2")
     rows = [(row["method"], row["value"]) for row in results.select(live, metric="verdict")]
     same = [row["value"] for row in live["rows"]] == [row["value"] for row in stored["rows"]]
@@ -69,7 +69,7 @@ def verdicts_table(live: Record) -> Html:
 
 
 def most_chips_table(names: Sequence[str]) -> Html:
-    """How many chips the chain rule can use on graphs of ``data/graphs``, as traced and with cheap sources folded."""
+    """The most chips that the chain rule can use on graphs of ``data/graphs``, as traced and with sources folded."""
     rows = []
     for name in names:
         raw = read_graph(SETS["graphs"].path / f"{name}.json.gz")
@@ -81,13 +81,13 @@ def most_chips_table(names: Sequence[str]) -> Html:
 
 
 def solved(name: str, methods: Sequence[str], samples: int) -> dict[str, Result]:
-    """What methods find for a graph of a set on its chips, by as many samples each."""
+    """The results of methods on a graph of a set on its chips, by as many samples each."""
     graph, chips = graphs.load_graph(name), graphs.chips(name)
     return {method: solve(graph, method, chips=chips, samples=samples, seed=0, profile="quick") for method in methods}
 
 
 def compared_words(name: str, outcomes: Mapping[str, Result], samples: int) -> Markdown:
-    """What methods reach of the throughput of ``optimum``; it and ``greedy-naive`` are among them."""
+    """The share of the throughput of ``optimum`` that methods reach; it and ``greedy-naive`` are among them."""
     rate = {method: value.metrics["throughput"] for method, value in outcomes.items()}
     reached = {method: f"{100 * value / rate['optimum']:.0f} %" for method, value in rate.items()}
     words = " and ".join(f"{m} reaches {reached[m]}" for m in outcomes if m not in ("greedy-naive", "optimum"))

@@ -32,7 +32,7 @@ TABLE, MAPPING = "table.json", ".mapping.json.gz"
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of a program."""
+    """The state of knowledge on a program."""
 
     program: str
     digest: str  # Of the program.
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Score:
-    """What a mapping reaches on a program."""
+    """The score of a mapping on a program."""
 
     program: str
     valid: bool

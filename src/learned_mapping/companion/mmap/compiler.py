@@ -29,15 +29,15 @@ PROGRAMS = (
     *("autoencoder_train_batch_256", "inference_efficientnet", "rnn_5", "inference_unet", "tcn_train_batch_32"),
     *("inference_gru", "rnn_1", "rnn_3"),
 )
-"""From each family of the sixty, small ones and those of few different instructions, which cost least to price."""
+"""Programs from each family of the sixty: small ones and those of few different instructions, cheap to price."""
 SMALL = PROGRAMS[:3]  # Where a search's candidates are chosen by the compiler's cycles.
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
-"""Where the search plays on the compiler's prices."""
+"""Programs on which the search plays on the compiler's prices."""
 HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"
 EVOLUTION = "evolution-policy"
 ON_PRICES = {"edit-search-priced": SEARCH, "muzero-priced": AGENT}
-"""What plays in rounds -> what plays each: after it the compiler prices the mapping, and the tables take the prices
-over (`refined`)."""
+"""Methods in rounds, and the method of a round: after it the compiler prices the mapping, and the tables take the
+prices over (`refined`)."""
 SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
 PRODS = {SEARCH: "edit-search-prod", AGENT: "prod"} | {method: f"{method}-prod" for method in ON_PRICES}
 """A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's
@@ -83,7 +83,7 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
 
 
 def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
-    """What the agent's run of `mmap.table3` with the same seconds came to; raises `InputError` where there is none."""
+    """The agent's run of `mmap.table3` with the same seconds; raises `InputError` where there is none."""
     return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
 
 
@@ -155,7 +155,7 @@ def capacity(name: str) -> int:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """How many mappings were priced, failed, are not expressed whole, need too much fast memory."""
+    """The number of mappings that were priced, failed, are not expressed whole, need too much fast memory."""
     outcomes = [(record["instance"], record["result"]) for record in records]
     return {
         "mappings": len(outcomes),
@@ -167,8 +167,8 @@ def counts(records: Sequence[Record]) -> dict[str, int]:
 
 
 def agreement_rows(entries: Sequence[Row]) -> list[Row]:
-    """How well the model's speedups over the compiler's mapping, among the rows made, are those by
-    the compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
+    """The agreement of the model's speedups over the compiler's mapping, among the rows made, with those by the
+    compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
     from scipy.stats import rankdata
 
     speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in entries if r["instance"] != "all"}

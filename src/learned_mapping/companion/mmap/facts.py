@@ -1,4 +1,4 @@
-"""What paper 1's programs, game and agent are: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
+"""Facts of paper 1's programs, game and agent: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
 
 Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 4 and Table 6 have
 the agent in both sizes, light and the paper's.
@@ -60,7 +60,7 @@ FAMILIES = {
         "graph_network_train",
     ),
 }  # fmt: skip
-"""What a workload's operations are mostly; all others are `CONVOLUTIONAL`."""
+"""The kind of most of a workload's operations; all others are `CONVOLUTIONAL`."""
 CONVOLUTIONAL = "convolutional"
 
 SETTINGS = {
@@ -68,7 +68,7 @@ SETTINGS = {
     "weight decay": "weight_decay", "replay size": "replay", "share reanalysed": "share_reanalysed",
     "training steps": "training_steps",
 }  # fmt: skip
-"""Of the paper's settings those that `AgentConfig` has too, as a field or a property."""
+"""The paper's settings that `AgentConfig` has too, as a field or a property."""
 NETWORKS = {"network": "light", "paper network": "paper"}
 """Method of figure 4's rows -> size of the agent."""
 
@@ -212,8 +212,8 @@ def family(name: str) -> str:
 
 
 def assemble_fig9(profile: str, records: list[Record]) -> Record:
-    """How many buffers each of the sixty workloads has, the smallest first; raises `InputError`
-    where the manifest is missing or damaged, or lacks a number."""
+    """The number of buffers of each of the sixty workloads, the smallest first; raises `InputError` where the manifest
+    is missing or damaged, or lacks a number."""
     counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
     for name, count in counts.items():
         if not isinstance(count, int):
@@ -273,7 +273,7 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
 
 
 def features_table(result: Record) -> Html:
-    """Of a result of `mmap.table1`: what each feature is, and its spread over the buffers."""
+    """The features of `mmap.table1`: what each is, and its spread over the buffers."""
     spread, cells = ("min", "median", "max"), {}
     for entry in result["rows"]:
         if entry["method"] in spread:
@@ -285,7 +285,7 @@ def features_table(result: Record) -> Html:
 
 
 def hyperparameters_table(result: Record, of_paper: bool = True) -> Html:
-    """Of a result of `mmap.table6`: the settings of the paper's table, or all others."""
+    """The settings of `mmap.table6`: those of the paper's table, or all others."""
     cells = {(row["instance"], row["method"]): number(row["value"]) for row in result["rows"] + result["paper"]}
     sizes = ["paper size", "whole games", "windows"]
     if of_paper:

@@ -21,13 +21,13 @@ SECONDS, SECONDS_LARGE = 300.0, 600.0
 SEEDS = 3  # At most.
 STEPS = 5  # Decisions that are imagined in a row.
 DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
-"""Of whole games with the search and without: about so many decisions, in so many games."""
+"""Decisions of whole games with the search and without, and the least and most games for them."""
 TEMPERATURE = 0.25  # At which these are played.
 QUALITIES = (
     "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
     "share_gain", "share_same", "alternatives",
 )  # fmt: skip
-"""Of `mmap.agent.inside.compared`, a row each."""
+"""Metrics of `mmap.agent.inside.compared`, a row each."""
 
 
 def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:

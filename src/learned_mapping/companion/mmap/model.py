@@ -1,4 +1,4 @@
-"""What the agent is made of: trainings of one round on AlexNet, with one thing changed in each."""
+"""The parts of the agent: trainings of one round on AlexNet, with one thing changed in each."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from learned_mapping.mmap.agent.rounds import IN_WINDOWS
 INSTANCE = "alexnet_train_batch_32"
 SECONDS = 300.0
 SEEDS = 3
-"""At most."""
+"""Seeds of an arm, at most."""
 AGENT = "muzero"
 ARMS: dict[str, dict[str, Any]] = {
     AGENT: {},

@@ -1,4 +1,4 @@
-"""What it brings to decide alike where a program repeats itself: edit-search with and without it, sixty programs."""
+"""The gain by deciding alike where a program repeats itself: edit-search with and without it, sixty programs."""
 
 from learned_mapping.companion import table
 from learned_mapping.companion.artifact import Run

@@ -36,7 +36,7 @@ LEARNED = (
 LEARNING = (
     "updates", "rounds", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s",
 )  # fmt: skip
-"""What a record keeps of a training's metrics, where `mmap.agent.solve` says what each is."""
+"""Metrics of a training that a record keeps; `mmap.agent.solve` says what each is."""
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
@@ -180,7 +180,7 @@ def learning_rows(instance: str, method: str, outcomes: list[Record]) -> list[Ro
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
-    """How many decisions of a game had a choice; of unknown actions, as many as buffers."""
+    """The number of decisions of a game that had a choice; of unknown actions, as many as buffers."""
     return num_buffers(instance) if actions is None else max(len(decision_starts(instance, actions)), 1)
 
 
@@ -200,7 +200,7 @@ def learned(table: Record) -> list[Row]:
 
 
 def counted(records: list[Record]) -> dict[str, int]:
-    """How many mappings were judged, and how many of them are invalid."""
+    """The number of mappings that were judged, and of those that are invalid."""
     valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]
     return {"validated": len(valid), "invalid": valid.count(False)}
 
@@ -209,7 +209,7 @@ SCHEMA = "learned-mapping/mmap-training/1"
 TRAINING = ("program", "seed", "config", "cpu_seconds", "games", "updates", "best_whole", "curve")
 """Fields of a stored training, at least."""
 CURVE_ROWS = 100
-"""Of a learning curve that is stored, at most about."""
+"""Rows of a learning curve that are stored, at most about."""
 MEANS = ("hot", "cold", "dead_ends", "equal", "entropy", "value_error")
 """Columns of a learning curve that are averaged over the rows left out."""
 

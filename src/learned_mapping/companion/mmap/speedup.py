@@ -33,12 +33,12 @@ PRODS = {AGENT: PROD, OURS: OURS_PROD}
 """A search -> the better of its mapping and the compiler's, run for run."""
 SEARCHES = (*PRODS, *PRODS.values())
 RULE, RULE_PROD, NONE = "greedy-tuned", "greedy-tuned-prod", "hbm"
-"""For comparison: the tuned rule, and everything left in HBM, which copies nothing."""
+"""Methods to compare with: the tuned rule, and everything left in HBM, which copies nothing."""
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
 """CPU seconds per program at most of the tuned rule, and in ``quick`` of the edit search."""
 AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
-"""Of the agent, compilation apart, and of the edit search; in ``quick`` there is no agent."""
+"""Seconds of the agent, compilation apart, and of the edit search; in ``quick`` there is no agent."""
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
 """Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions take longer."""
 AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
@@ -91,8 +91,8 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
 
 
 def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
-    """On a program ``latency_s``, ``stall_s``, ``return`` and ``best_found`` of each method's records, and ``speedup``
-    over the compiler's mapping of the methods, of prods and of everything in HBM."""
+    """Rows of a program: ``latency_s``, ``stall_s``, ``return`` and ``best_found`` of each method's records, and
+    ``speedup`` over the compiler's mapping of the methods, of prods and of everything in HBM."""
     entries: list[Row] = []
     (compiler,), extra = groups[XLA], {"program": groups[XLA][0]["config"]["program"]}
     baseline = latency_s(compiler)
@@ -116,8 +116,8 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
 
 
 def agent_rows(entries: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]) -> list[Row]:
-    """Of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest where a
-    program has several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
+    """Rows of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest of a
+    program's several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
     anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search;
     ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``speedup_rest``, its mean where
     the compiler's mapping is faster than none."""
@@ -164,7 +164,7 @@ def over_all(method: str, values: Sequence[float]) -> list[Row]:
 
 
 def latency_s(record: Record) -> float:
-    """Of a record of `mmap.runs.run_method`; an invalid mapping, which stops a table, counts as everything in HBM."""
+    """The latency of a record of `mmap.runs.run_method`; an invalid mapping, which stops a table, is all in HBM."""
     return float(record["result"]["costs"].get("latency_s", record["result"]["slow_s"]))
 
 
@@ -180,7 +180,7 @@ def leading_pair(table: Record) -> tuple[str, str]:
 
 
 def counts_table(result: Record) -> Html:
-    """Of a result of `mmap.table3`: by method how many programs are faster, and the speedups, ours and the paper's."""
+    """The programs of `mmap.table3` on which each method is faster, and the speedups, ours and the paper's."""
     columns = {"improved": "faster", "speedup": "mean speedup", "speedup_max": "largest", "speedup_min": "smallest"}
     cells = {}
     for origin, suffix in (("rows", ""), ("paper", ", the paper")):
@@ -318,5 +318,5 @@ def assemble_fig8(profile: str, records: list[Record]) -> Record:
 
 
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:
-    """How often a tensor is copied into fast memory."""
+    """The number of times that a tensor is copied into fast memory."""
     return sum(stay.loaded for stay in stays(program, mapping, tensor))

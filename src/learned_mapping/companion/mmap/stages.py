@@ -23,7 +23,7 @@ from learned_mapping.errors import InputError
 ENDS = 3  # Programs that gain most, and as many that gain least.
 GAMES = 10
 NEAR = 0.05
-"""Of return: a game is near the best one if it is behind by no more."""
+"""The return by which a game may be behind the best one and still be near it."""
 
 
 def groups(profile: str) -> dict[str, str]:
@@ -80,8 +80,8 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
 
 
 def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
-    """Of (return, cycles, cycles without the wait for late copies) [games, 3]: of the first two, also where the return
-    is within `NEAR` of the largest, and of the first and the last."""
+    """Correlations of points (return, cycles, cycles without the wait for late copies) [games, 3]: of the first two,
+    also where the return is within `NEAR` of the largest, and of the first and the last."""
     from scipy.stats import rankdata
 
     value, cycles, unstalled = points.T

@@ -32,7 +32,7 @@ WORKLOADS = (
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
 BEST_EVOLUTION = "evolution-best"
-"""On each program the variant with the largest mean."""
+"""The variant with the largest mean on each program."""
 MODEL_FREE = "ppo"
 """The control that learns without search or model, for as long as the agent."""
 METHODS = (
@@ -42,18 +42,18 @@ METHODS = (
 IN_WINDOWS = ("muzero-frozen", "learning-only")
 """Besides, where the agent plays windows and merges them into its best game: without learning, and without search."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
-"""What these are compared with:"""
+"""Methods that these are compared with:"""
 CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-repeats")
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
-"""For programs above `LARGE` buffers."""
+"""Seconds on programs above `LARGE` buffers."""
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
-"""What may run by the long clock."""
+"""Methods that may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
-"""What the paper compares: twice the seeds on short programs, where evolution varies most."""
+"""Methods that the paper compares: twice the seeds on short programs, where evolution varies most."""
 EARLY = 0.2
-"""Of a training."""
+"""The share of a training that counts as early."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
@@ -178,7 +178,7 @@ def returns_of(groups: Iterable[Sequence[Record]]) -> Returns:
 
 
 def better(group: Sequence[Record]) -> list[Record]:
-    """Of a method's records on a program those of the clock with the larger mean return."""
+    """The records of a method on a program under the clock with the larger mean return."""
     by_clock: dict[float, list[Record]] = {}
     for record in group:
         by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
@@ -229,8 +229,8 @@ def best_found_rows(instance: str, method: str, outcomes: Sequence[Record]) -> l
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
-    """Of a method and each of `CONTRASTS` that is there, per program and over all, rows ``ratio`` and ``difference`` of
-    mean returns, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
+    """Rows ``ratio`` and ``difference`` of mean returns of a method and each of `CONTRASTS` that is there, per program
+    and over all, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
     entries: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
@@ -261,7 +261,7 @@ def best_evolution(returns: Returns) -> dict[str, list[float]]:
 
 
 def plan_fig5(profile: str, seeds: int) -> list[Run]:
-    """In ``full`` the training that shows where the agent goes after the long clock."""
+    """The training that shows where the agent goes after the long clock, in ``full`` alone."""
     return [plan_run("muzero", LONGER, {"seconds": LONGER_SECONDS})] if profile == "full" else []
 
 

@@ -29,7 +29,7 @@ BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
-"""Where the agent learns with Drop-backup and without: where random play meets most dead ends."""
+"""The program, and seeds, of trainings with and without Drop-backup: random play meets most dead ends there."""
 ARMS = ("muzero", "muzero-no-backup")
 
 

@@ -17,7 +17,7 @@ PARTS = {
     "compute_s": "instructions", "arrival_stall_s": "waiting for data", "overwrite_stall_s": "waiting to overwrite",
     "write_back_s": "write-back", "drain_s": "copies at the end", "total_s": "total",
 }  # fmt: skip
-"""Of a program's latency, in words."""
+"""The parts of a program's latency, in words."""
 
 
 def buffer_name(program: Program, b: int) -> str:
@@ -34,7 +34,7 @@ def buffers_table(program: Program) -> Html:
 
 
 def _outcome(action: int, outcome: Any) -> str:
-    """What an action would do, in words."""
+    """The outcome of an action, in words."""
     if not outcome["legal"] or action == DROP:
         return "saves nothing" if outcome["legal"] else "illegal"
     start, end = outcome["start"], outcome["end"]

@@ -1,4 +1,4 @@
-"""How far REGAL's networks generalise: gains over BRKGA by distance from the graphs they were trained on.
+"""Generalisation of REGAL's networks: gains over BRKGA by distance from the graphs they were trained on.
 
 At the end stand graphs that are not of the project's making: a user brings one of another tool, of
 whose kind no network has seen any. `outside_graphs` of ``data/builders`` makes twenty, in both

@@ -1,4 +1,4 @@
-"""What a law is worth to BRKGA, against the noise of a run: how much a reward can teach, by the length of the run.
+"""The worth of a law to BRKGA, against the noise of a run: how much a reward can teach, by the length of the run.
 
 All laws of a graph start from one population and go on with the same random numbers, as in a
 training. The noise is the spread of laws that say nothing, drawn from a network of random weights.

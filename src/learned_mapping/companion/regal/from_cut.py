@@ -1,4 +1,4 @@
-"""What learning adds to the spectral cut: REINFORCE begun at a policy that has cloned it, effect against noise.
+"""The gain by learning over the spectral cut: REINFORCE begun at a policy that has cloned it, effect against noise.
 
 Laws are drawn from the policy before and after training, and run on the same random numbers as the cut's exact law. How
 far they differ in truth, and how far runs of one law differ, is told apart by running each on several streams.
@@ -94,7 +94,7 @@ def assemble_from_cut(profile: str, records: list[Record]) -> Record:
 
 
 def _variances(costs: np.ndarray) -> tuple[float, float]:
-    """Of log costs [S streams, L laws]: the variance between laws, less what noise makes of it, and the noise's."""
+    """The variance of log costs [S streams, L laws] between laws, less what noise makes of it, and the noise's."""
     centred = costs - costs.mean(axis=1, keepdims=True)
     streams, laws = costs.shape
     means = centred.mean(axis=0)

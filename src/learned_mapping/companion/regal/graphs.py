@@ -74,7 +74,7 @@ def family_of(dataset: str, member: str) -> str:
 
 
 def _family(i: int) -> str:
-    """Of the i-th graph of a synthetic split."""
+    """The family of the i-th graph of a synthetic split."""
     return sorted(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)]
 
 

@@ -1,4 +1,4 @@
-"""What a learner of paper 3 brings to a run besides its name: its network, how that is used, and how it learned."""
+"""The learners of paper 3 in a run: a method's network, how it is used, and how it learned."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,18 +24,18 @@ LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")}
 """Searches with laws that no network makes -> the law."""
 CHOSEN = ("regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
 NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
-"""What asks a network, in the order of the tables; what learns by REINFORCE is not run without its checkpoints."""
+"""Methods that ask a network, in the order of the tables; what learns by REINFORCE is not run without checkpoints."""
 LEARNERS = (*LAWS, *NETWORKS)  # In table 1, in the order of its rows.
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 CLASSICAL = tuple(
     name for name in METHODS if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
 )
-"""What learns nothing, and has no laws."""
+"""Methods that learn nothing, and have no laws."""
 COMPARED = (
     "brkga", "brkga-tuned", "local-search", "constant-law", "spectral-law", "spectral-local-search", "spectral-race",
     "priority-law", *NETWORKS,
 )  # fmt: skip
-"""What learns and what it has to beat, in the order of the page on the learner."""
+"""Methods that learn and those they have to beat, in the order of the page on the learner."""
 TESTED = (
     *COMPARED[:8], "regal-untrained", "regal-average", "regal", "regal-clone", "regal-cloned-average", "regal-cloned",
     "regal-longer", "regal-from-cut", "gas", "idrs", "regal-vector", *CHOSEN,
@@ -47,11 +47,11 @@ DIGEST_LENGTH = 16
 AGAINST = {
     "brkga": "over uniform mutants", "regal-average": "over its average law", "regal-untrained": "over random weights",
 }  # fmt: skip
-"""What a trained network is compared with on validation graphs; its average law knows no graph."""
+"""Methods that a trained network is compared with on validation graphs; its average law knows no graph."""
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
-    """What besides seeds and graphs decides a run of a method on one of `DATASETS`, once for each
+    """The settings besides seeds and graphs of a run of a method on one of `DATASETS`, once for each
     variety of it: nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS` of this
     dataset, as in the paper, of those that there are."""
     if method in LAWS:
@@ -69,7 +69,7 @@ def _path(method: str, network: str) -> Path:
 
 
 def network_named(method: str, name: str) -> dict[str, Any]:
-    """What a run with a network says of it: its name, its digest, and its use where validation graphs chose one."""
+    """The facts of a network in a run: its name, its digest, and its use where validation graphs chose one."""
     path = _path(method, name)
     facts = {"network": name, "weights": _sha256(path)[:DIGEST_LENGTH]}
     return facts | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
@@ -99,7 +99,7 @@ def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str,
 
 
 def updates_rows(records: Iterable[Record]) -> list[Row]:
-    """How many updates the paper's learner had: of each instance the least of its networks, by their headers."""
+    """The updates of the paper's learner: of each instance the least of its networks, by their headers."""
     entries = []
     for (instance, method), networks in _networks_of(records).items():
         if method not in (*CHOSEN, "regal-untrained"):
@@ -137,7 +137,7 @@ def validation_rows(records: list[Record]) -> list[Row]:
 
 
 def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
-    """What a network makes of an instance, used as validation graphs chose."""
+    """The law of a network for an instance, used as validation graphs chose."""
     return imitated_law(instance, np.random.default_rng(seed), network)
 
 

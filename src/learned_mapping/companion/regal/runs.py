@@ -1,4 +1,4 @@
-"""What a run of paper 3 does: schedules some graphs of a set by one method; all are validated."""
+"""Runs of paper 3: some graphs of a set are scheduled by one method; all schedules are validated."""
 
 import time
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.regal.validate import validate
 
 PARTS = ("features", "network", "tables", "search with laws", "search without")
-"""Of a run of REGAL: what a network sees of a graph, its forward pass, tables of its laws, and the search itself."""
+"""The parts of a run of REGAL: what a network sees of a graph, its forward pass, tables of its laws, and the search."""
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
 WARM_STARTS = ("brkga", "local-search", *RULES)  # Whose best CP-SAT starts from.
 

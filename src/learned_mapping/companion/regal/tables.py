@@ -56,7 +56,7 @@ BASELINES = (
     "brkga", "local-search", "spectral-law", "spectral-race", "priority-law", "regal", "regal-average",
     "regal-untrained", "regal-cloned", "regal-cloned-average", "regal-clone",
 )  # fmt: skip
-"""What every method is set against, graph by graph, on the test sets."""
+"""Methods that every other is set against, graph by graph, on the test sets."""
 
 LIMIT_SHARE, LIMITED_SEEDS, LIMITED_DATASET = 0.25, 3, "synthetic-runtime"
 LIMITED_METHODS = (
@@ -346,7 +346,7 @@ def _spread_row(instance: str, method: str, metric: str, values: list[float], **
 
 
 def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
-    """For CP-SAT: on how many graphs it proved the optimum, and how far its bound is below its cost on the others."""
+    """Graphs on which CP-SAT proved the optimum, in percent, and how far its bound is below its cost on the others."""
     solved = table[table.method == "cp-sat"].drop_duplicates("graph")
     if solved.empty:
         return []
@@ -378,7 +378,7 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
 
 
 def assemble_fig2_left(profile: str, records: list[Record]) -> Record:
-    """By how much less memory each untouched graph needs than with BRKGA, in percent; from the rows of `regal.test`."""
+    """The percent of memory that each untouched graph needs less than with BRKGA; from the rows of `regal.test`."""
     table = results.load("regal.test", profile)
     entries = [r for r in results.select(table, instance=MEMORY, metric="updates") if r["method"] in COMPARED]
     about = {entry["method"]: entry["training_seeds"] for entry in entries}

@@ -29,7 +29,7 @@ class AgentConfig:
     ``exact``; else `network`, a distribution over all chips."""
     mode: str = FIX  # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
     credit: str = FLOW
-    """How a reward becomes advantages: ``sample``, one for all ops of y'; ``candidate``, one for all ops of the
+    """The way from a reward to advantages: ``sample``, one for all ops of y'; ``candidate``, one for all ops of the
     policy's own y, much of which is not what was rewarded; ``flow`` and ``exact``, one for each op and each of three
     chips (`credit`), ``flow`` beside that of ``sample``.
 

@@ -1,4 +1,4 @@
-"""What the network sees of a graph on a package: a row per op, the edges, padded to a few sizes.
+"""The network's view of a graph on a package: a row per op, the edges, padded to a few sizes.
 
 Padding keeps the number of compilations small: graphs of one size class share one. A padded graph has at least one op
 too many, which all its padded edges join to itself.
@@ -30,7 +30,7 @@ EIGHT_OPS = GraphFeatures(
     np.zeros((8, NUM_FEATURES), np.float32), np.zeros(8, np.int32), np.zeros(8, np.int32),
     np.ones(8, np.float32), np.float32(2),
 )  # fmt: skip
-"""On two chips: what the shapes of new parameters are read from."""
+"""Eight ops on two chips, from which the shapes of new parameters are read."""
 
 
 def padded_size(count: int) -> int:

@@ -65,7 +65,7 @@ class MovesPolicy:
         return draw_parameters(shapes, rng, zero=("policy_out",))
 
     def context(self, env: PartitionEnv) -> GraphFeatures:
-        """What the compiled functions know of a graph on a package."""
+        """The graph on a package, as the compiled functions take it."""
         return env.features
 
     def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> StartState:
@@ -97,7 +97,7 @@ class MovesPolicy:
     def credits(
         self, env: PartitionEnv, sampled: Moved, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
     ) -> Credits:
-        """What is learned from samples that were repaired to partitions; arguments as in `ChipPolicy.credits`.
+        """The credits learned from samples that were repaired to partitions; arguments as in `ChipPolicy.credits`.
 
         The gains of moves from y' count for the chips that y(0) has beside it; the sample's advantage does not.
         """

@@ -101,7 +101,7 @@ MAX_ENTRIES = 2**25  # Ops times chips of the largest graph this policy takes: i
 
 
 class ChipContext(NamedTuple):
-    """What the compiled functions know of a graph on a package. A pytree."""
+    """The graph on a package, as the compiled functions take it. A pytree."""
 
     graph: GraphFeatures
     reading: np.ndarray
@@ -118,7 +118,7 @@ class Sampled(NamedTuple):
 
 
 class Credits(NamedTuple):
-    """What PPO learns from B samples: for A choices each (ops, of T assignments), K alternatives. A pytree."""
+    """The lessons of PPO from B samples: for A choices each (ops, of T assignments), K alternatives. A pytree."""
 
     state: Any  # What the policy's `log_probabilities` read, [B, ...].
     alternatives: Any  # [B, A, K] int32, indices of what might have been chosen.
@@ -183,7 +183,7 @@ class ChipPolicy:
         return Sampled(jnp.stack(before, 1), jnp.stack(chosen, 1), logs)
 
     def choice(self, env: PartitionEnv, sampled: Sampled) -> np.ndarray:
-        """What `act` sampled as the environment takes it: [B, N] candidates, or [B, N, C] distributions."""
+        """The samples of `act` as the environment takes them: [B, N] candidates, or [B, N, C] distributions."""
         if self.config.mode == FIX:
             return np.asarray(sampled.chosen)[:, -1, : env.num_ops]
         return np.exp(np.asarray(sampled.logs, np.float64)[:, : env.num_ops, : env.chips])
@@ -191,7 +191,7 @@ class ChipPolicy:
     def credits(
         self, env: PartitionEnv, sampled: Sampled, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
     ) -> Credits:
-        """What is learned from samples that were repaired to partitions.
+        """The credits learned from samples that were repaired to partitions.
 
         Args:
           found: [B, N] int, y'.

@@ -38,7 +38,7 @@ LIMIT = 2.5  # Advantages are cut off at so many standard deviations.
 
 
 class Learned(NamedTuple):
-    """What learning changes. A pytree."""
+    """The state that learning changes. A pytree."""
 
     parameters: Any
     optimiser: Any

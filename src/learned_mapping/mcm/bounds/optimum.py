@@ -205,7 +205,7 @@ def _chain(ideals: Ideals, chips: int, target_s: float, stop: Callable[[], bool]
 
 
 STOPPED: list[int] = []
-"""In place of a chain: there was no time to look for one."""
+"""The answer in place of a chain where there was no time to look for one."""
 LOOKS = 20_000_000
 """Steps between ideals, some tenths of a second, between two looks at the clock."""
 

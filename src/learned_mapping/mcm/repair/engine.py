@@ -24,7 +24,7 @@ MAX_REACH_ENTRIES = 20_000_000
 
 
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:
-    """What the repair reads of a graph; computed once, used for every repair.
+    """The arrays of a graph that the repair reads; computed once, used for every repair.
 
     Where ops are fixed to chips, domains begin at what follows from them (`pins.chip_bounds`), and the parts of a graph
     of several are joined first. Bounds are as complete as without.

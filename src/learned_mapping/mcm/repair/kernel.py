@@ -13,7 +13,7 @@ SAMPLE, FIX, NEAREST = 0, 1, 2
 
 
 class Links(NamedTuple):
-    """What follows when the bound of op u rises, without what others imply, for rows k = u and those from N on.
+    """The consequences when the bound of op u rises, without what others imply, for rows k = u and those from N on.
 
     Op u has row u and the rows ``offsets[u]:offsets[u + 1]``; an entry of N stands for no op. Numbers of ops are
     unsigned here and below: an index that can be negative costs the compiled loops half their speed.

@@ -133,7 +133,7 @@ def _draw(domain: Sequence[int], weights: np.ndarray | None, rng: np.random.Gene
 
 
 KEPT, LEFT, DRAWN = "kept", "left", "drawn"
-"""What happens to an op: its candidate chip is taken; that chip is not in its domain, so it waits; a chip is drawn."""
+"""The fates of an op: its candidate chip is taken; that chip is not in its domain, so it waits; a chip is drawn."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Step:
     after: tuple[tuple[int, ...], ...]  # [N] domains after it.
     undone: int  # Decisions taken back, this one included; 0 where it stands.
     blamed: tuple[int, tuple[int, ...]] | None
-    """Where decisions are taken back: the op of the earliest of them, and the chips it can no longer have."""
+    """The earliest op whose decision is taken back, and the chips it can no longer have."""
 
 
 class _TracingSolver(ConstraintSolver):

@@ -69,14 +69,14 @@ def obeys_pins(assignment: np.ndarray, graph: ComputationGraph) -> bool:
 
 
 def group_pairs(graph: ComputationGraph) -> list[tuple[int, int]]:
-    """Of every group its first op with each of the others."""
+    """Pairs of the first op of every group with each of the others."""
     first: dict[str, int] = {}
     pairs = [(first.setdefault(group, op), op) for op, group in enumerate(graph.op_group or ()) if group]
     return [(u, v) for u, v in pairs if u != v]
 
 
 def valid_count(assignments: np.ndarray, op_edges: np.ndarray) -> int:
-    """How many of [B, N] assignments are valid; nearly all random ones fall at Eq. 2, so the batch is cheap."""
+    """The number of valid ones of [B, N] assignments; nearly all random ones fall at Eq. 2, so the batch is cheap."""
     alive = np.arange(len(assignments))
     for start in range(0, len(op_edges), 64):
         part = assignments[alive][:, op_edges[start : start + 64]]

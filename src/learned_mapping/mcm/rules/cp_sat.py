@@ -19,7 +19,7 @@ from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
 PRESOLVE_S = 0.5
-"""For so long the solver's presolve may not look at its clock."""
+"""Seconds for which the solver's presolve may not look at its clock."""
 PRESOLVE_SHARE = 3.0
 """So many times as long as making a model it takes until the solver finds anything: with less it is not asked."""
 
@@ -122,7 +122,7 @@ UNITS = 10**9  # Times are rounded to this part of the graph's total.
 
 
 class CpSatOutcome(NamedTuple):
-    """What the solver found within its limit."""
+    """The answer of the solver within its limit."""
 
     assignment: np.ndarray | None  # [N] int32, or None where it found nothing.
     value: float  # The objective's, in its unit.

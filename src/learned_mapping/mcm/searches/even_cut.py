@@ -100,7 +100,7 @@ def near_balanced(
 
 
 class Start:
-    """Where a policy's samples begin: near-balanced partitions, and the best partition so far.
+    """The start of a policy's samples: near-balanced partitions, and the best partition so far.
 
     Args:
       model, arrays: the graph on a package.

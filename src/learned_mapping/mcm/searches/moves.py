@@ -25,7 +25,7 @@ from learned_mapping.programs.graph import Lists
 POWER = 8.0
 """p: large enough that the busiest chips decide, small enough that the others are heard."""
 LEAST_GAIN = 1e-9
-"""Of V: a smaller one is rounding."""
+"""The least gain in V; a smaller one is rounding."""
 
 
 class MoveArrays(NamedTuple):
@@ -67,7 +67,7 @@ def _offsets_and_entries(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def _change_of_link(arrays, y, op, side):
-    """How much longer the one link that a move crosses is busy: behind the op's chip (side 1) or before it (-1)."""
+    """The time by which the one link that a move crosses is busy longer: behind op's chip (side 1), before it (-1)."""
     link, change = y[op] if side == 1 else y[op] - 1, 0.0
     for k in range(arrays.output_offsets[op], arrays.output_offsets[op + 1]):
         tensor, last = arrays.outputs[k], -1

@@ -64,7 +64,7 @@ class AnnealingParameters:
 
 @dataclass(frozen=True)
 class BalancedParameters:
-    """Of `annealing_from_balance`; chosen on the five validation graphs, with the same record."""
+    """The parameters of `annealing_from_balance`; chosen on the five validation graphs, with the same record."""
 
     redrawn: float = 0.01  # Share of the ops that an iteration moves to a chip beside theirs, at least one.
     moved: float = 3.0  # m of `even_cut`: about how many ops leave their chip before the repair.
@@ -126,7 +126,7 @@ def _anneal(
     start: np.ndarray | None,
     parameters: AnnealingParameters | BalancedParameters,
 ) -> np.ndarray:
-    """From a partition `start` as the first state and sample, or from what ``propose(None)`` gives, a state
+    """Annealing from a partition `start` as the first state and sample, or from what ``propose(None)`` gives, a state
     and the distributions to sample from.
 
     With a start the state is the accepted partition, without one the distributions it was drawn from.

@@ -27,7 +27,7 @@ from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 RANDOM_GAMES = 64
-"""Of uniformly random moves, which the running mean starts from."""
+"""Games of uniformly random moves, which the running mean starts from."""
 MEMORY = 200.0
 """Games over which the running mean of the return to go forgets."""
 RECENT = 500
@@ -70,7 +70,7 @@ class AgentBudget(Budget):
         return passed
 
     def state(self) -> dict[str, Any]:
-        """As JSON."""
+        """The state as JSON."""
         curve = [self.curve_s, self.curve_samples, self.curve_best]
         return {"seconds": self.seconds, "samples": self.samples, "best": self.best, "curve": curve}
 
@@ -102,10 +102,10 @@ class MMapAgent:
         self._build()
 
     def _build(self) -> None:
-        """What a round begins with, by its configuration."""
+        """Builds what a round begins with, by its configuration."""
         program, config = self.program, round_config(self._first, self.rounds.number)
         self.config = config
-        """Of this round."""
+        """The configuration of this round."""
         self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
         """The best game met by whatever means."""
         self.best_here = 0.0
@@ -146,7 +146,7 @@ class MMapAgent:
         return 0 < self._first.iterations <= self.iterations
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
-        """What the agent makes of the positions at temperatures [G]."""
+        """The agent's decisions at positions, by temperatures [G]."""
         seen, seed = (games.vector, games.ids, games.legal), self._key
         if self.config.true_dynamics:
             seed = self.seed  # in 64 bits, as everything there
@@ -210,7 +210,7 @@ class MMapAgent:
         return mean if settled is None else max(mean, settled)
 
     def _follow_best(self) -> None:
-        """What is expected of a game becomes what the best one got."""
+        """Expects of a game from now on what the best one got."""
         if self.config.potential:
             self.play.to_go = self.best.to_go
 

@@ -10,9 +10,9 @@ from learned_mapping.programs.json_io import Node
 LONG = 1000
 """Buffers from which on self-play is in windows."""
 SIZES = LIGHT_SIZE, PAPER_SIZE = ("light", "paper")
-"""Of the agent, and of its network."""
+"""Sizes of the agent and of its network."""
 MOST_WIDE = 65_536
-"""Of any layer."""
+"""The most units of a layer."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class AgentConfig:
     games: int = 64
     """Side by side."""
     windows: int = 0
-    """How many of them start anew in every iteration, at a decision of the best game; the others play whole games."""
+    """Games that start anew in every iteration, at a decision of the best game; the others play whole games."""
     own_windows: int = 0
-    """How many of the windows start at a decision of the agent's own last cold game instead, and end like that."""
+    """Windows that start at a decision of the agent's own last cold game instead, and end like that."""
     moves: int = 64
     """Decisions of every game per iteration; the length of a window."""
     pace: int = 20
@@ -33,9 +33,9 @@ class AgentConfig:
     cold_games: int = 8
     """Whole games at `cold_temperature`, the others at 1."""
     cold_temperature: float = 0.25
-    """What the logits of cold games are divided by."""
+    """The number that divides the logits of cold games."""
     simulations: int = 8
-    """Of the search; 0 plays by the policy head, which improves by single steps of the model (`improves_alone`)."""
+    """Simulations of the search; 0 plays by the policy head, improved by single model steps (`improves_alone`)."""
     value_scale: float = 1.5
     """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than these visits)."""
     discount: float = 0.997
@@ -44,11 +44,11 @@ class AgentConfig:
     network: str = LIGHT_SIZE
     """Perceptrons, or the paper's ResNet and residual perceptrons: `light_network`, `paper_network`."""
     width: int = 192
-    """Of hidden layers."""
+    """Units of hidden layers."""
     latent: int = 96
-    """Of the state."""
+    """Units of the state."""
     id_width: int = 32
-    """Of an id's embedding in the input; in `paper_network` also of what is made of each part of the observation."""
+    """Units of an id's embedding in the input; in `paper_network` also of each part of the observation."""
     ids: bool = True
     """Whether ids are embedded; without, alike positions look alike."""
     channels: int = 32
@@ -64,7 +64,7 @@ class AgentConfig:
     limit: float = 43.0
     """The last atom, in units."""
     atoms: int = 81
-    """Of the distributions that values and rewards are."""
+    """Atoms of the distributions that values and rewards are."""
     unroll: int = 5
     """Decisions after the first that a sample of an update holds."""
     batch: int = 256
@@ -105,7 +105,7 @@ class AgentConfig:
     true_dynamics: bool = False
     """The search asks the game itself instead of the learned model; with `jax_games` only."""
     iterations: int = 0
-    """Where training ends whatever the budget; 0: nowhere."""
+    """Iterations after which training ends whatever the budget; 0: none."""
 
     @property
     def whole_games(self) -> int:
@@ -132,12 +132,12 @@ class AgentConfig:
 
 
 WHOLE = AgentConfig()
-"""For short programs."""
+"""The configuration for short programs."""
 WINDOWS = AgentConfig(
     games=128, windows=120, own_windows=40, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0,
     discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
 )  # fmt: skip
-"""For long ones."""
+"""The configuration for long ones."""
 PAPER = AgentConfig(
     games=128, moves=32, cold_games=16, cold_temperature=0.2, simulations=400, value_scale=1.0, discount=0.9999,
     network=PAPER_SIZE, width=512, latent=256, id_width=64, log_values=True, limit=2980.0, atoms=101, batch=512,
@@ -198,7 +198,7 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
 
 
 def config_to_json(config: AgentConfig) -> dict[str, Any]:
-    """As JSON."""
+    """The configuration as JSON."""
     return dataclasses.asdict(config)
 
 

@@ -28,15 +28,15 @@ def _step_all(program, tables, states, actions):
 
 @jax.jit
 def look(program, tables, states):
-    """What is seen of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far; and whether
-    the slots were too few for any of them."""
+    """The view of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far; and whether the
+    slots were too few for any of them."""
     vector, ids = jax.vmap(env.observe, in_axes=(None, None, 0))(program, tables, states)
     position, overflow = states.position, states.overflow.any()
     return vector, ids, position.legal, position.cursor, position.saved_s, states.resets, position.action, overflow
 
 
 def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
-    """Of G states each the one or the other; which [G] bool."""
+    """The G states, each of the one kind or the other; which [G] bool."""
     return jax.tree.map(lambda a, b: jnp.where(which.reshape(-1, *[1] * (b.ndim - 1)), a, b), yes, no)
 
 
@@ -70,7 +70,7 @@ def _along(program, state, wanted, count: int):
 
 @jax.jit
 def _start_at(program, states, along, wanted, which, starts):
-    """Of G games those that are `which` [G] at the buffers `starts` [G] of the game that `along` is of."""
+    """The G games with those that are `which` [G] at the buffers `starts` [G] of the game that `along` is of."""
 
     def game_at(start):
         nearest = (along.position.cursor <= start).sum() - 1

@@ -261,7 +261,7 @@ class Games:
         return np.append(self.states.moves["saved_s"][g], total) / self.possible_s
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The arrays of a checkpoint."""
         return {f"games.{name}": column for name, column in self.states._asdict().items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], source: object) -> None:

@@ -1,4 +1,4 @@
-"""What a trained agent knows, measured along its own best game, where everything can be played out exactly.
+"""The knowledge of a trained agent, measured along its own best game, where everything can be played out exactly.
 
 The rest of a game after a deviation is played like the best game, so an exact outcome is that of one decision. The
 model's Q is what it expects under its policy, discounted: part of the disagreement is that.
@@ -26,7 +26,7 @@ BATCH = 64
 MORE = 32
 """Simulations of a search that looks further than the one the agent learned with."""
 POINTS = 300
-"""Of them that are drawn."""
+"""Pairs of them that are drawn."""
 SAME = 1e-6
 """Exact outcomes that differ by less, in units, are equal."""
 
@@ -131,9 +131,8 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
 
 
 def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of `outcomes`: rank correlations of Q and logit with the exact outcome, of Q also among those alone that change
-    anything, how Q scatters where nothing changes, and
-    how many alternatives gain, change nothing, cost."""
+    """Rank correlations of Q and logit with the exact outcome of `outcomes`, of Q also among those alone that change
+    anything, how Q scatters where nothing changes, and how many alternatives gain, change nothing, cost."""
     exact, q, logit = (np.array([row[name] for row in alternatives], float) for name in ("exact", "q", "logit"))
     same = np.abs(exact) <= SAME
     shares = {"gain": exact > SAME, "same": same, "cost": exact < -SAME}

@@ -77,7 +77,7 @@ class Learner:
         self._update = update
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The arrays of a checkpoint."""
         return {name: leaf for prefix, tree in self._trees().items() for name, leaf in flatten(tree, prefix).items()}
 
     def restore(self, arrays: dict[str, np.ndarray], updates: int, source: object) -> None:

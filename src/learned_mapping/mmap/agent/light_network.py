@@ -13,7 +13,7 @@ from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 NAMES = ("buffer", "tensor", "group")
-"""Of the ids."""
+"""Names of the ids."""
 
 
 def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array) -> jax.Array:

@@ -20,7 +20,7 @@ from learned_mapping.mmap.rules.actions import DROP
 
 Parameters = dict[str, Any]
 FAINT = 14.0
-"""How far below the middle the logits of values lie at the ends before training: all values start near 0."""
+"""The depth below the middle of the logits of values at the ends before training: all values start near 0."""
 
 
 def squeezed(x: jax.Array) -> jax.Array:
@@ -60,7 +60,7 @@ class Atoms(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What the network says of latent states."""
+    """The network's answer on latent states."""
 
     policy: jax.Array  # [N, 3] logits.
     value: jax.Array  # [N, atoms] logits.

@@ -22,7 +22,7 @@ from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 IMAGE = ("map", "profile")
 """The parts of the observation that the image shows."""
 STAGES = 2
-"""Of the ResNet; each after the first has half as many rows and columns and twice as many channels."""
+"""Stages of the ResNet; each after the first has half as many rows and columns and twice as many channels."""
 
 
 def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array) -> jax.Array:

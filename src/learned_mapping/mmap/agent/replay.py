@@ -18,8 +18,8 @@ FIELDS = {
     "target": ((), np.float32),
     "left": ((), np.int16),
 }
-"""Of a decision: what was seen, done and searched; reward and value target in units; how many
-decisions of its chunk follow."""
+"""Fields of a decision: what was seen, done and searched; reward and value target in units; how many decisions of its
+chunk follow."""
 
 
 class Batch(NamedTuple):
@@ -58,7 +58,7 @@ class Replay:
         return (rng.random(count) * self.size).astype(np.int64)
 
     def batch(self, rows: np.ndarray, steps: int) -> Batch:
-        """What follows these rows."""
+        """The batch of what follows these rows."""
         fields, ahead = self.fields, np.arange(steps + 1)
         left = fields["left"][rows][:, None]
         index = (rows[:, None] + np.minimum(ahead, left)) % self.capacity
@@ -66,7 +66,7 @@ class Replay:
         return Batch(vector=fields["vector"][rows], ids=fields["ids"][rows], inside=ahead <= left, **columns)
 
     def arrays(self, prefix: str) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The arrays of a checkpoint."""
         kept = {f"{prefix}.{name}": store[: self.size] for name, store in self.fields.items()}
         return {**kept, f"{prefix}.end": np.array(self.end)}
 

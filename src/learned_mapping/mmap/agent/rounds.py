@@ -21,18 +21,18 @@ IN_WINDOWS: dict[str, Any] = {
     if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
 }
 ROUNDS = ({}, NEAR_DROP, IN_WINDOWS)
-"""What a round changes in the settings of the first one, in turn: nothing; play begins near "Drop everything"; windows
-as on long programs."""
+"""Changes of a round to the settings of the first one, in turn: nothing; play begins near "Drop everything"; windows as
+on long programs."""
 
 
 def round_config(config: AgentConfig, number: int) -> AgentConfig:
-    """Of a round, from that of the first one, which has number 0."""
+    """The configuration of a round, from that of the first one, which has number 0."""
     return dataclasses.replace(config, **ROUNDS[number % len(ROUNDS)])
 
 
 @dataclass
 class Rounds:
-    """Which round a training is in, and what the earlier ones came to."""
+    """The round that a training is in, and the outcome of the earlier ones."""
 
     number: int = 0
     since: int = 0

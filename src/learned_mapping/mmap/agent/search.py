@@ -17,7 +17,7 @@ from learned_mapping.mmap.agent.network import Networks, Parameters
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 LOWEST_LOGIT = -1e9
-"""Of an illegal action."""
+"""The logit of an illegal action."""
 ADVANTAGE = 1.0
 """Nats by which one update of the policy without a search can move an action, Muesli's clip."""
 VISITS = 50.0
@@ -25,7 +25,7 @@ VISITS = 50.0
 
 
 class Decisions(NamedTuple):
-    """What the agent makes of N positions; a row without a legal action gets a meaningless answer."""
+    """The agent's decisions at N positions; a row without a legal action gets a meaningless answer."""
 
     action: np.ndarray  # [N] int32, drawn at the temperature asked for, from `policy` or else from the head.
     policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is neither search nor model.

@@ -29,7 +29,7 @@ WINDOW_TEMPERATURES = (1.0, 0.5, 0.25)
 COLD = 0.1
 """The temperature of a window after its hot moves."""
 EQUAL_SHARE = 0.4
-"""Of the windows with hot moves, how many shall end like the best game."""
+"""The share of the windows with hot moves that shall end like the best game."""
 QUIET = 1000
 """Buffers without a change after which a window has ended, see `Games.end_like`."""
 TOLERANCE = 1e-12
@@ -47,7 +47,7 @@ class WholeGame(NamedTuple):
 
 
 class WindowResult(NamedTuple):
-    """What a window came to."""
+    """The outcome of a window."""
 
     value: float  # The return of the best game with the window's decisions in it.
     start: int
@@ -56,7 +56,7 @@ class WindowResult(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What an iteration of self-play has brought."""
+    """The yield of an iteration of self-play."""
 
     columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`.
     whole: list[WholeGame]
@@ -67,7 +67,7 @@ class Chunk(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What M moves of G games were."""
+    """The record of M moves of G games."""
 
     rows: dict[str, np.ndarray]  # [M, G, ...] by name.
     bootstrap: np.ndarray  # [G] values of what follows the last move.
@@ -91,7 +91,7 @@ class SelfPlay:
         self.partial = np.zeros(len(games), bool)
         """[whole games]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
-        """Of windows with hot and cold moves, at most."""
+        """The most hot moves of windows that have cold ones too."""
         self.to_go = np.zeros(games.program.num_buffers + 1)
         """[B + 1] the expected return to go before each buffer, 0 at the end."""
 

@@ -22,7 +22,7 @@ from learned_mapping.programs.program import Program
 
 NEVER = 2**62
 SECONDS = 10.0
-"""Of training unless told otherwise."""
+"""Seconds of a training unless said otherwise."""
 
 
 class Stage(NamedTuple):

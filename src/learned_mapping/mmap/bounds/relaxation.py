@@ -266,7 +266,7 @@ class Relaxation:
             linear.at_most([(copied, 1.0), (self.copied[j], 1.0)], 1.0)
 
     def copy_out(self, output: int, after: list[int], size: float) -> None:
-        """What an output holds after its step where no k accounts for it: copied out, or kept to its last use."""
+        """The hold of an output after its step where no k accounts for it: copied out, or kept to its last use."""
         p, copied = self.program, self.copied.get(output)
         t, tensor = int(p.buffer_instruction[output]), int(p.buffer_tensor[output])
         steps = [int(p.buffer_instruction[j]) for j in after]

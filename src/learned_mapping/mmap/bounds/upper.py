@@ -33,7 +33,7 @@ RELATIVE_GAP = 1e-4  # Branch and bound stops when its bound is this close to th
 
 @dataclass(frozen=True)
 class UpperBound:
-    """What no game can exceed."""
+    """The return that no game can exceed."""
 
     value: float  # The return: share of the possible saving.
     saving_s: float  # The same in seconds.

@@ -37,7 +37,7 @@ FEATURES = (
     "is_output",
     "log_tensor_density",  # as log_density, with the initial benefits of the tensor's later buffers added
 )
-"""What `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
+"""Features that `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
 log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
 NUM_FEATURES = len(FEATURES)
 RANDOM, PREFERENCES, LINEAR = 0, 1, 2  # What a compiled game chooses its moves by.
@@ -447,7 +447,7 @@ def rewind(program: ProgramArrays, state: GameState, prefix: int) -> None:
 
 @numba.njit(cache=True)
 def drop_backup(program: ProgramArrays, state: GameState) -> None:
-    """At a dead end: back to the backup, with the offending alias group forced to Drop (section 4.3.2)."""
+    """Drop-backup: a dead end goes back to the backup, the offending alias group is forced to Drop (section 4.3.2)."""
     game = state.game[0]
     group = program.buffers[game.cursor].alias
     state.groups[group].forced = 1

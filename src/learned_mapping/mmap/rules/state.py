@@ -26,7 +26,7 @@ L_I({}) - L_I({b}), and the sum of the latter over the tensor's later buffers.""
 
 
 class ProgramArrays(NamedTuple):
-    """What the game needs to know of a program; never written to."""
+    """The program as the game needs it; never written to."""
 
     buffers: np.ndarray  # [B] `BUFFER`.
     first_buffer: np.ndarray
@@ -114,8 +114,8 @@ RECTANGLE = record("offset top end tensor next previous")
 never matters. `next` and `previous` link those of equal end."""
 LIVE = record("offset top rectangle")
 OUTCOME = record("legal start end offset leftover_s reward_s")
-"""What an action would do: I(b) = [start, end] (empty where end < start), O(b), the supply left at the copy's far step,
-and the reward."""
+"""The outcome of an action: I(b) = [start, end] (empty where end < start), O(b), the supply left at the copy's far
+step, and the reward."""
 MOVE = record(
     "action start end offset reward_s saved_s tensor_end tensor_offset tensor_rectangle in_hbm_from opened_group"
     " open_groups backup num_drained num_rectangles"

@@ -25,7 +25,7 @@ FRAME = np.dtype([(name, np.int64) for name in FIELDS.split()])
 
 
 class Pieces(NamedTuple):
-    """What is to be packed; a section is a stretch of time whose pieces are all held at one step of it."""
+    """The pieces to pack; a section is a stretch of time whose pieces are all held at one step of it."""
 
     size: np.ndarray  # [N] int64, bytes
     keys: np.ndarray  # [4, N] float64: W, A, C and B of `ORDERS`

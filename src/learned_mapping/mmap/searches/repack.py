@@ -99,7 +99,7 @@ def _fits(load: np.ndarray, piece: Piece, limit: float) -> bool:
 
 
 def held_pieces(program: Program, mapping: Mapping) -> list[Piece]:
-    """What a valid mapping holds: allocations that have to stand at one offset are one piece."""
+    """The pieces that a valid mapping holds: allocations that have to stand at one offset are one piece."""
     parent: dict[int, int] = {}  # buffer -> another of its piece; itself at the end
 
     def root(b: int) -> int:

@@ -1,4 +1,4 @@
-"""What a planner that allocates in any order uses up: fast memory over time, and the supply of the copy engine."""
+"""The resources of a planner that allocates in any order: fast memory over time, and the supply of the copy engine."""
 
 import heapq
 from collections import defaultdict

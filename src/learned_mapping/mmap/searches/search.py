@@ -1,4 +1,4 @@
-"""What every search over games of the MMapGame shares: the best game so far, under a budget."""
+"""The part that every search over games of the MMapGame shares: the best game so far, under a budget."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class Search:
         self.game = Game(program)
         self.best: PlayedGame | None = None
         self.metrics: dict[str, float] = {}
-        """What a method says of itself besides its best game, such as ``updates``."""
+        """Numbers that a method says of itself besides its best game, such as ``updates``."""
 
     def finish(self) -> float:
         """Counts the game that has just been played to its end; returns its return."""

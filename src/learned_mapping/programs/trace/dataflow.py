@@ -36,11 +36,11 @@ class Cell(NamedTuple):
 
 
 Atom = int | Cell | jex.Literal
-"""What an equation reads: a value, a reference, or a scalar that stands in the program's text."""
+"""The operand of an equation: a value, a reference, or a scalar that stands in the program's text."""
 
 
 class Value(NamedTuple):
-    """What one operation makes and others use."""
+    """A value that one operation makes and others use."""
 
     name: str
     shape: tuple[int, ...]
@@ -76,13 +76,13 @@ class Dataflow:
     constants: list[int]  # Arrays the function closes over.
     outputs: list[int | None]  # One value per leaf of the result, None for a literal.
     donations: tuple[tuple[tuple[int, ...], tuple[int | None, ...]], ...] = ()
-    """Of each outermost nested `jit` that donates: the arguments that it does, and its results."""
+    """The arguments that each outermost nested `jit` donates, and its results."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Primitives of unknown cost, and how many operations are of each."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the metadata of a graph or a program say of it beyond sizes: the primitives of unknown cost, if any."""
+        """The facts that metadata of a graph or a program say beyond sizes: the primitives of unknown cost, if any."""
         return {"unknown_ops": dict(self.unknown)} if self.unknown else {}
 
     def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
@@ -171,7 +171,7 @@ def static_positions(function: Callable, args: Sequence[Any], name: str) -> tupl
 
 @contextmanager
 def as_input_error(source: str, fault: str, field: str = "") -> Iterator[None]:
-    """What fails within is raised as an `InputError` with the first line of its reason."""
+    """A context that turns what fails within into an `InputError` with the first line of its reason."""
     try:
         yield
     except (InputError, KeyboardInterrupt):
@@ -203,7 +203,7 @@ class _Builder:
     def dataflow(
         self, arguments: list[int], argument_leaves: list[list[int]], results: Sequence[Atom | None]
     ) -> Dataflow:
-        """What is laid out, as far as some result or effect depends on it."""
+        """The dataflow as laid out, as far as some result or effect depends on it."""
         outputs = [v if isinstance(v, int) else None for v in results]
         needed, kept = {v for v in outputs if v is not None}, []
         for operation in reversed(self.operations):
@@ -348,7 +348,7 @@ class _Builder:
         return self.walk(jaxpr, constants, inputs, scope)
 
     def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
-        """What is done to a mutable reference: reading or writing all of it changes hands, a part is an operation."""
+        """The step on a mutable reference: reading or writing all of it changes hands, a part is an operation."""
         kind, params, avals = equation.primitive.name, equation.params, [v.aval for v in equation.invars]
         if kind == "new_ref":
             return [self.cell(inputs[0], avals[0])]
@@ -496,7 +496,7 @@ def work_of(
 
 
 def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
-    """As `work_of`, of an equation within a function that stays one operation."""
+    """The work of an equation within a function that stays one operation, as `work_of` counts it."""
     kind, params = equation.primitive.name, equation.params
     avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
     flop, unknown = work_of(kind, *avals, params)
@@ -514,7 +514,7 @@ def literals(equation: Any) -> list[Any]:
 
 
 def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
-    """How often a `while` runs at most: where its condition, or a part of it joined by *and*, compares a counter with
+    """The most times that a `while` runs: where its condition, or a part of it joined by *and*, compares a counter with
     a number, and its body adds a number to it. `numbers` are the operands' values where the program's text has them."""
     params = equation.params
     condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
@@ -538,8 +538,8 @@ def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
 
 
 def _rounds(sense: str, gap: float, step: float) -> int | None:
-    """How often a counter that is `gap` below its limit passes a comparison with it, going on by `step`; None where
-    that has no end."""
+    """The number of times that a counter which is `gap` below its limit passes a comparison with it, going on by
+    `step`; None where that has no end."""
     if sense in ("gt", "ge"):
         sense, gap, step = SWAPPED[sense], -gap, -step
     if not math.isfinite(gap) or (gap < 0 and sense != "ne") or (gap == 0 and sense != "le"):
@@ -550,7 +550,7 @@ def _rounds(sense: str, gap: float, step: float) -> int | None:
 
 
 def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
-    """What the body adds to its operand at `place`; 0 where it does something else with it."""
+    """The number that the body adds to its operand at `place`; 0 where it does something else with it."""
     known = dict(zip(body.invars, fixed))
     maker = next((e for e in body.eqns if result in e.outvars), None)
     if maker is None or maker.primitive.name not in ("add", "sub") or body.invars[place] not in maker.invars:

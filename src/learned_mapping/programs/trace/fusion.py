@@ -32,7 +32,7 @@ class Instruction:
     reads: dict[int, int]  # Values read from memory and the bytes read of each.
     writes: list[int]  # Values written to memory.
     in_place: tuple[int, int] | None
-    """Of a slice update or scatter: the value that may be overwritten, the bytes that change."""
+    """The value that a slice update or scatter may overwrite, and the bytes that change."""
 
 
 def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:

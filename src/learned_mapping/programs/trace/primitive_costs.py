@@ -16,11 +16,11 @@ from typing import Any
 TRANSCENDENTAL_FLOP = 10
 """Vector operations of one exponential, logarithm, ...: a range reduction and a short polynomial. Our choice."""
 SERIES_FLOP = 200
-"""Of a function that is summed term by term (incomplete gamma and beta, zeta): twenty terms of ten. Our choice."""
+"""FLOP of a function that is summed term by term (incomplete gamma and beta, zeta): twenty terms of ten. Our choice."""
 RANDOM_FLOP = 40
 """Vector operations per 32 random bits of the Threefry generator: 20 rounds of 4 for 2 words."""
 GAMMA_FLOP = 8 * RANDOM_FLOP + 6 * TRANSCENDENTAL_FLOP
-"""Of one draw by Marsaglia and Tsang's rejection, which hardly ever rejects: eight words, six logarithms and roots."""
+"""FLOP of a draw by Marsaglia and Tsang's rejection, which hardly ever rejects: 8 words, 6 logarithms and roots."""
 
 TRANSCENDENTAL = frozenset(
     "exp exp2 expm1 log log1p tanh tan sin cos sinh cosh asin acos atan atan2 asinh acosh atanh logistic erf erfc "
@@ -238,7 +238,7 @@ def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], p
 
 
 def rule_name(name: str) -> str:
-    """In a word how a primitive is charged, ``unknown`` where it is not known."""
+    """The word for how a primitive is charged, ``unknown`` where it is not known."""
     words = {
         "transcendental": TRANSCENDENTAL, "series": SERIES, "element-wise": ELEMENT_WISE, "mark": MARKS,
         "none": SILENT, "movement": MOVEMENT, "reduction": REDUCTIONS, "its function": CALLS,

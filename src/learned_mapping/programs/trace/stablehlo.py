@@ -45,7 +45,7 @@ PRIMITIVES = {
 }  # fmt: skip
 """Operations that have another name as a primitive of JAX."""
 BODIES = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "and", "or": "or", "xor": "xor"}
-"""What a reduction is called by the operation in its body."""
+"""The name of a reduction by the operation in its body."""
 SILENT_CALLS = ("Sharding", "annotate_device_placement", "SPMDFullToShardShape", "SPMDShardToFullShape")
 TYPES = {"i1": "bool", "pred": "bool", "index": "int64", "complex<f32>": "complex64", "complex<f64>": "complex128"}
 
@@ -298,7 +298,7 @@ def _is_splat(op: Any) -> bool:
 
 
 def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:
-    """What the parser's process says of a file: 0 and the graph's JSON, or `FAULT` with field, tab and fault."""
+    """The answer of the parser's process on a file: 0 and the graph's JSON, or `FAULT` with field, tab and fault."""
     try:
         return 0, json.dumps(_main(asked, data), allow_nan=False)
     except InputError as error:

@@ -175,7 +175,7 @@ class _Reader:
 
 
 def _scope(node: Any) -> str:
-    """Where in the module a node was made, such as ``layers.0/self_attn``."""
+    """The place in the module where a node was made, such as ``layers.0/self_attn``."""
     paths = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
     return paths[-1].replace(".", "/") if paths and isinstance(paths[-1], str) else ""
 
@@ -194,7 +194,7 @@ def _counted(node: Any, packet: Any) -> float | None:
 
 
 def _parameters(kind: str, node: Any, avals: Sequence[Any]) -> dict[str, Any]:
-    """What the rules of `primitive_costs` ask of a primitive that has parameters."""
+    """The parameters of a primitive that the rules of `primitive_costs` ask for."""
     if kind in ("sort", "top_k"):
         more = {"k": node.args[1]} if kind == "top_k" else {}
         return {"dimension": len(avals[0].shape) - 1, **more}

@@ -156,7 +156,7 @@ def _load(spec: str) -> Callable:
 
 @contextmanager
 def beside(spec: str) -> Iterator[None]:
-    """As long as this is open, what lies beside a user's module can be imported, as for a program that is run there."""
+    """A context in which what lies beside a user's module can be imported, as for a program that is run there."""
     path = Path(spec.rpartition(":")[0])
     here = str(path.parent if path.suffix == ".py" else Path.cwd())
     sys.path.insert(0, here)

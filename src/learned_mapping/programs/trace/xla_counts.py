@@ -1,4 +1,4 @@
-"""What a function costs by our rules beside XLA's own count of the same program, the differences by name.
+"""The costs of a function by our rules beside XLA's own count of the same program, the differences by name.
 
 XLA counts the program as it is handed over, before anything is fused, on the CPU. It is asked twice: for the whole
 program, and for each of its primitives alone. The primitives together are the whole if nothing was lost on the way and
@@ -161,7 +161,7 @@ def _primitives(
 
 
 def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """What XLA counts for one equation; nothing where it cannot be asked (references)."""
+    """XLA's count of one equation; nothing where it cannot be asked (references)."""
     inputs = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, jex.Literal)))
     results = [v for v in equation.outvars if type(v) is jex.Var]
     single = jex.ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), [])
@@ -176,7 +176,7 @@ def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> 
 
 
 def _analysis(closed: Any) -> tuple[float, float]:
-    """What XLA counts for a closed jaxpr; -1 where it cannot say."""
+    """XLA's count of a closed jaxpr; -1 where it cannot say."""
     avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     counts = jax.jit(jex.jaxpr_as_fun(closed), keep_unused=True).lower(*avals).cost_analysis() or {}
     return float(counts.get("flops", 0.0)), float(counts.get("bytes accessed", 0.0))

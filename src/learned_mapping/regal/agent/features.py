@@ -1,4 +1,4 @@
-"""What a learner sees of a graph: attributes of ops and edges (REGAL, Section 2.1), and where an op lies in the graph.
+"""A learner's view of a graph: attributes of ops and edges (REGAL, Section 2.1), and where an op lies in the graph.
 
 The paper names sizes of tensors and running times of ops; a training by REINFORCE learned as much from these alone
 (`printed_alone`). A network that imitates schedules needs more: two good schedules of one graph agree on devices no

@@ -26,7 +26,7 @@ TWO_OPS = Features(
     np.zeros((2, len(NODE_FEATURES)), np.float32), np.zeros((1, len(EDGE_FEATURES)), np.float32),
     np.array([0], np.int32), np.array([1], np.int32), np.array([0, 1], np.int32), 0,
 )  # fmt: skip
-"""What the arrays of a file are tried on: two ops, one edge."""
+"""The graph that the arrays of a file are tried on: two ops, one edge."""
 
 
 def logits(parameters: Parameters, seen: Features, model: str, rounds: int) -> np.ndarray:

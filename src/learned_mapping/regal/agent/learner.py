@@ -16,7 +16,7 @@ from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law
 
 @dataclass(frozen=True)
 class Variant:
-    """How a law comes from the logits, and which chromosomes it feeds."""
+    """The way from the logits to a law, and the chromosomes it feeds."""
 
     sampled: bool = False  # Whether bins are drawn once for each run, as in the paper, or their mean is taken.
     strength: float = 1.0  # How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn.
@@ -28,7 +28,7 @@ class Variant:
     """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
     `ordered_law`. 0: no rule."""
     transfers: float = 0.0
-    """How far transfers go before ops; see `ordered_law`. 0: their priorities stay uniform, as in the paper."""
+    """The factor by which transfers go before ops; see `ordered_law`. 0: priorities stay uniform, as in the paper."""
 
 
 PAPER = Variant(sampled=True, in_initial=False, priorities=True)

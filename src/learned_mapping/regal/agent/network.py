@@ -151,7 +151,7 @@ def network(model: str, bins: int = len(BINS)) -> hk.Transformed:
 
 
 def model_of(parameters: Mapping[str, Any]) -> str:
-    """Of `MODELS`, by the modules that the weights are for."""
+    """The one of `MODELS` that the weights are for, by their modules."""
     return "gas" if "forward" in parameters else "gnn"
 
 

@@ -116,7 +116,7 @@ def read_policy(path: str | Path) -> tuple[Policy, dict[str, Any]]:
 SERVES = {"runtime": "traced-runtime-0", "memory": "traced-memory-0"}
 """Objective -> the network that serves it unless another is named."""
 OTHERWISE = {"runtime": "regal has networks for it", "memory": "regal-cloned and regal-imitation have networks for it"}
-"""What to ask instead."""
+"""The method to ask instead."""
 
 
 @functools.lru_cache(maxsize=32)
@@ -193,7 +193,7 @@ either training."""
 
 
 def training_of(method: str, objective: str) -> str:
-    """As in `REINFORCED`; laws of ``idrs`` for peak memory come from networks that began at a cloned rule."""
+    """The training of a method, see `REINFORCED`; laws of ``idrs`` for peak memory began at a cloned rule."""
     if method == "idrs":
         return {"runtime": "reinforce", "memory": "cloned"}[objective]
     return REINFORCED[method][0]

@@ -29,12 +29,12 @@ PHASES = {
         Phase(0.5, 1, whole_life=True),
     ),
 }
-"""By objective."""
+"""The phases by objective."""
 
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """What the solver found and proved."""
+    """The schedule and the bound of the solver."""
 
     schedule: Schedule | None  # The best it knows, `start` included, or None where it found none.
     cost: float  # Of it, by the simulator: seconds or bytes; infinite where there is none.
@@ -95,7 +95,7 @@ def cp_sat(
 
 
 def _phases(instance: Instance) -> list[Phase]:
-    """Those that a graph of this size goes through, their shares scaled to 1."""
+    """The phases that a graph of this size goes through, their shares scaled to 1."""
     ops = instance.graph.num_ops
     phases = [phase for phase in PHASES[instance.objective] if phase.most_ops is None or ops <= phase.most_ops]
     total = sum(phase.share for phase in phases)

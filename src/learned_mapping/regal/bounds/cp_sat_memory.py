@@ -44,7 +44,7 @@ class PeakModel(Model):
 
 
 class MemoryModel(PeakModel):
-    """With intervals."""
+    """The model of peak memory with intervals."""
 
     def __init__(self, instance: Instance, phase: Phase):
         super().__init__(instance)
@@ -87,7 +87,7 @@ class MemoryModel(PeakModel):
         model.add_cumulative(intervals, self.size, 2 * self.peak - sum(self.weights))
 
     def _add_bounds(self) -> None:
-        """What every schedule obeys anyway, said so that the solver need not find it out.
+        """Adds what every schedule obeys anyway, so that the solver need not find it out.
 
         An op runs after all it rests on and before all that rests on it; its device then holds what it reads, what it
         makes, and the weights there; at the end each device holds its weights and the graph's outputs made there.
@@ -148,7 +148,7 @@ class MemoryModel(PeakModel):
 
 
 class StepsModel(PeakModel):
-    """With steps: bytes during an op.
+    """The model of peak memory with steps: bytes during an op.
 
     Left out: what the devices hold between two transfers of opposite directions that lie between the same two ops. So
     the objective bounds every schedule from below, and the one found may cost more. With ``phase.one_way`` there are no
@@ -180,7 +180,7 @@ class StepsModel(PeakModel):
         return self.none if step < 0 else self.done[op][step]
 
     def _add_change(self, was: cp_model.IntVar, now: cp_model.IntVar, change: cp_model.IntVar) -> None:
-        """What was so stays so, and becomes so by the change alone."""
+        """Adds that what was so stays so, and becomes so by the change alone."""
         self.model.add_implication(was, now)
         self.model.add_implication(change, now)
         self.model.add_implication(change, ~was)
@@ -229,7 +229,7 @@ class StepsModel(PeakModel):
         return copies
 
     def _add_transfer(self, tensor: int, home: Literals) -> Literals:
-        """When it is sent, who keeps it until when; returns whether it is held elsewhere."""
+        """The steps at which a tensor is sent, who keeps it until when; returns whether it is held elsewhere."""
         model, sent = self.model, self.sent[tensor]
         producer, consumers = self.producer[tensor], sorted(set(self.consumers[tensor]))
         away, by, now = self._literals(), self._literals(), self._literals()
@@ -283,7 +283,7 @@ class StepsModel(PeakModel):
                     model.add_bool_or(~self.run[late][step - 1], ~self.run[early][step], *ends, gap)
 
     def _add_one_way(self) -> None:
-        """Of the transfers between two ops, all go to the same device."""
+        """The rule that all transfers between two ops go to the same device."""
         for step in self.steps[1:]:
             to_second = self.model.new_bool_var("")
             for tensor, now in self.sent_now.items():
@@ -292,7 +292,7 @@ class StepsModel(PeakModel):
                 self.model.add_bool_or(~now[step], ~home, ~to_second)
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """What the solver found; of transfers between two ops those to one device come first."""
+        """The solver's schedule; of transfers between two ops those to one device come first."""
         placement = np.array([int(solver.value(x)) for x in self.on_second])
         order: list[tuple[int, int]] = []
         rest: list[list[tuple[int, int]]] = []

@@ -29,7 +29,7 @@ class Phase(NamedTuple):
     steps: bool = False
     """Memory: whether every step of the sequence has its own variables instead of intervals (`StepsModel`)."""
     one_way: bool = False
-    """With `steps`: whether between two ops tensors go one way only; finds schedules, but its bound is none."""
+    """Whether, with `steps`, tensors go one way only between two ops; finds schedules, but its bound is none."""
     most_ops: int | None = None  # Graphs with more ops skip the phase: its model grows with ops times tensors.
 
 
@@ -43,7 +43,7 @@ def reachability(graph: ComputationGraph) -> np.ndarray:
 
 
 class Model:
-    """Which device each op is on, and which tensors are sent. Two devices.
+    """The device of each op, and the tensors that are sent. Two devices.
 
     Args:
       pinned: whether the first op stays on the first device, as the devices are alike.
@@ -98,7 +98,7 @@ class Model:
             self.model.add_hint(sent, any(placement[c] != home for c in self.consumers[tensor]))
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """What the solver found: of items that meet, those of no length come first, in topological order."""
+        """The solver's schedule: of items that meet, those of no length come first, in topological order."""
         placement = [int(solver.value(x)) for x in self.on_second]
         rank = np.argsort(self.graph.topological_order).tolist()
         items = []
@@ -168,7 +168,8 @@ class RuntimeModel(Model):
         model.minimize(self.makespan)
 
     def _add_barrier(self, tensor: int) -> None:
-        """Where the tensor is sent, each op is before or after; what each device did before takes no longer."""
+        """Adds a barrier where the tensor is sent: each op is before or after; a device's earlier work takes no
+        longer."""
         model, sent, moment = self.model, self.sent[tensor], self.transfer[tensor]
         sides: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):

@@ -1,4 +1,4 @@
-"""From a chromosome to a schedule and its costs (REGAL, Appendix A.2), compiled.
+"""The decoder: from a chromosome to a schedule and its costs (REGAL, Appendix A.2), compiled.
 
 A chromosome of o ops, t tensors and d devices has three parts, one after the other: o d affinities (op-major), o op
 priorities, t d transfer priorities (tensor-major). An op goes to the device of its largest affinity, the first of
@@ -20,7 +20,7 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 
 
 class Workspace(NamedTuple):
-    """What `evaluate` reads of a graph and its scratch arrays, made once per search. I = N + M d items.
+    """The arrays of a graph that `evaluate` reads, and its scratch, made once per search. I = N + M d items.
 
     After a call, `order[:steps]` holds the items. An item's edges are the uses it serves: of an op's outputs, or of the
     tensor that is sent. Indices are unsigned: compiled code need not ask whether they count from the end.
@@ -50,7 +50,7 @@ class Workspace(NamedTuple):
 
 
 BUCKETS = 4096
-"""Of equal width over priorities from 0 to 1: as many as two words of 64 bits, one within the other, can search."""
+"""Buckets of equal width over priorities from 0 to 1: as many as a search in two words of 64 bits can tell apart."""
 
 
 def make_workspace(instance: Instance | Arrays) -> Workspace:
@@ -240,7 +240,7 @@ _time_alone = _kernel(False)
 
 @numba.njit(cache=True)
 def fitness_of(a: Arrays, chromosome, work: Workspace):
-    """What a search minimises; as `Instance.fitness`. The hot loop of every search."""
+    """The number that a search minimises; as `Instance.fitness`. The hot loop of every search."""
     if not a.counts_memory:
         return _time_alone(a, chromosome, work)[0]
     makespan, peak, _ = evaluate(a, chromosome, work)

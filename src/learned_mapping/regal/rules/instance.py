@@ -40,7 +40,7 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """What is to be scheduled, on what, and what counts.
+    """The graph to be scheduled, the devices, and the objective.
 
     Raises:
       InputError: unknown objective, unusable devices, tensors too large to sum in 64 bits, ops with a chip or a group.
@@ -98,7 +98,7 @@ class Instance:
         )
 
     def simulate(self, schedule: Schedule) -> Simulation:
-        """How a schedule runs."""
+        """The course of a schedule."""
         return simulate(self.graph, schedule.placement, schedule.order.tolist(), self.pair)
 
     def cost(self, schedule: Schedule) -> float:
@@ -106,7 +106,7 @@ class Instance:
         return float(getattr(self.simulate(schedule), self.cost_name))
 
     def fitness(self, makespan_s: float, peak_bytes: int) -> float:
-        """What searches minimise: the objective, or `INFEASIBLE` and more past the limit."""
+        """The number that searches minimise: the objective, or `INFEASIBLE` and more past the limit."""
         if peak_bytes > self.pair.memory_bytes:
             return INFEASIBLE * (peak_bytes / self.pair.memory_bytes)
         return float(makespan_s if self.objective == "runtime" else peak_bytes)

@@ -1,4 +1,4 @@
-"""Where an op lies in its graph, and what it is worth: levels, slack, bytes freed, cost."""
+"""The place of an op in its graph, and its worth: levels, slack, bytes freed, cost."""
 
 import numba
 import numpy as np
@@ -16,7 +16,7 @@ def levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
 @numba.njit(cache=True)
 def _longest_paths(edges, seconds):
-    """As `levels`; edges [E, 2], those of earlier producers (in topological order) first."""
+    """The longest paths of `levels`; edges [E, 2], those of earlier producers (in topological order) first."""
     depth, height, up, down = np.zeros(len(seconds)), np.zeros(len(seconds)), seconds.copy(), seconds.copy()
     for producer, consumer in edges:
         depth[consumer] = max(depth[consumer], depth[producer] + 1)

@@ -90,7 +90,7 @@ class MutantLaw:
 
 
 def tables_of(law: MutantLaw | None) -> Tables:
-    """What to draw chromosomes by; nothing but uniform numbers where there is no law."""
+    """The tables to draw chromosomes by; nothing but uniform numbers where there is no law."""
     if law is None:
         return tabulate(np.zeros((1, 0)), np.zeros((1, 0)))
     return tabulate(law.by_turn("alpha"), law.by_turn("beta"))
@@ -110,7 +110,7 @@ class Population(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """How a generation is made."""
+    """The make-up of a generation."""
 
     elites: int
     mutants: int

@@ -154,7 +154,7 @@ def _critical_path(instance: Instance) -> Schedule:
 
 
 def _least_memory(instance: Instance) -> Schedule:
-    """Of all ready ops and devices, the choice that raises the peak least, then leaves the least memory held.
+    """The choice, among all ready ops and devices, that raises the peak least, then leaves the least memory held.
 
     Tensors count as freed once all their users have run; copies on the other device, from their transfer on.
     """

@@ -15,7 +15,7 @@ from learned_mapping.regal.searches.random_numbers import Tables, draw
 
 @dataclass(frozen=True)
 class LocalSearchParameters:
-    """How neighbours are drawn. The paper says only that it "starts with a random solution and greedily improves"."""
+    """The way to draw neighbours. The paper says only that it "starts with a random solution and greedily improves"."""
 
     device_share: float = 0.3  # Probability of a move that sends one op to another device.
     cluster_share: float = 0.3
@@ -35,7 +35,7 @@ TUNED_LOCAL_SEARCH = {
     "runtime": LocalSearchParameters(device_share=0.05, cluster_share=0.4, cluster_ops=128),
     "memory": LocalSearchParameters(device_share=0.3, cluster_share=0.2, cluster_ops=512),
 }
-"""As `brkga.TUNED_BRKGA`, for the mix of moves."""
+"""Tuned parameters, as `brkga.TUNED_BRKGA`, for the mix of moves."""
 
 
 @numba.njit(cache=True)

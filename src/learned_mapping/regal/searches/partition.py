@@ -108,7 +108,7 @@ def _grow(adjacency: Adjacency, weight: list[float], share: float, rng: np.rando
 
 
 def _excess(weight: list[float], side: list[int], share: float) -> float:
-    """By how much the heavier side passes its limit; 0 where both keep it."""
+    """The weight by which the heavier side passes its limit; 0 where both keep it."""
     total, zero = sum(weight), sum(w for w, s in zip(weight, side) if s == 0)
     slack = IMBALANCE * total / 2
     return max(zero - share * total - slack, (total - zero) - (1 - share) * total - slack, 0.0)

@@ -64,7 +64,7 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
 
 
 RULES = ("freed", "height")
-"""Of `priority_law`: bytes an op frees, `levels.freed_bytes`; seconds of the longest path from it to the end."""
+"""The rules of `priority_law`: bytes an op frees (`levels.freed_bytes`); seconds of the longest path to the end."""
 FREED_LATE = "freed_late"
 """One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held for less time."""
 LATE = 0.6  # Weight of the rank by slack in ``freed_late``, beside 1 for the rank by bytes freed.

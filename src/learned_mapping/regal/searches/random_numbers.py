@@ -111,7 +111,7 @@ UNIFORM, BY_NUMPY = -1, -2  # In `Tables.rows`, of an entry without a table.
 
 
 class Tables(NamedTuple):
-    """What `draw` reads."""
+    """The tables that `draw` reads."""
 
     alpha: np.ndarray  # [K, L] float64, alpha of every entry of a chromosome, for each of K turns
     beta: np.ndarray  # [K, L] float64

@@ -108,7 +108,7 @@ def _draw_kind(p, rng) -> int:
 
 @numba.njit(cache=True)
 def _allowance_s(trials: np.ndarray, unit_s: float, p, rng) -> float:
-    """What the next edit may lose, seconds: above 0 for the first edit of a trial."""
+    """The seconds that the next edit may lose: above 0 for the first edit of a trial."""
     trial = trials[0]
     if trial.left > 0 or rng.random() >= p.trial:
         return 0.0

@@ -170,7 +170,7 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> 
 
 @numba.njit(cache=True)
 def marginal_s(program: ProgramArrays, inc: Incumbent, b: int) -> float:
-    """What placing b alone would save, given where its instruction's other buffers are in the incumbent."""
+    """The seconds that placing b alone would save, given where its instruction's other buffers are in the incumbent."""
     return benefit_s(program, b, inc.placed[program.buffers[b].instruction])
 
 

@@ -17,7 +17,7 @@ LONGEST = 400  # Decisions that are taken over from another place, at most.
 
 
 class Repeats(NamedTuple):
-    """What is alike in a program."""
+    """The places of a program that are alike."""
 
     alike: np.ndarray  # [B] int64: buffers of one number have equal bytes, saving, time to copy and kind.
     run: np.ndarray  # [B] int64: places of one number begin equal runs of `RUN` buffers.
@@ -26,7 +26,7 @@ class Repeats(NamedTuple):
 
 
 def repeats_of(program: ProgramArrays) -> Repeats:
-    """What is alike in a program."""
+    """The places of a program that are alike."""
     buffers, count = program.buffers, program.num_buffers
     facts = [buffers[name].astype(np.float64) for name in ("bytes", "is_output", "benefit_s", "demand_s")]
     alike = _numbered(np.stack(facts, axis=1))

@@ -49,7 +49,7 @@ class EditParameters(NamedTuple):
 
 
 PLAIN, REPEATING = EditParameters(), EditParameters(repeats=0.5)
-"""Of edit-search and of edit-search-repeats."""
+"""The parameters of edit-search and of edit-search-repeats."""
 
 
 SKIPPED = 1088  # Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
@@ -58,7 +58,7 @@ CHUNK = 100  # Edits drawn between two looks at the budget, at most.
 CHUNK_SECONDS = 0.1
 REFRESH = 20  # Chunks between two replays of the whole incumbent, which note anew what is legal where.
 TOLERANCE = 1e-9
-"""Of the possible saving: more than this lost is a fault of an undone trial, and the best game is taken up again."""
+"""The share of the possible saving above which a loss is an undone trial's fault: the best game is taken up again."""
 
 
 def edit_search(search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN) -> None:
@@ -84,7 +84,7 @@ class EditSearch:
         self.incumbent = new_incumbent(program, search.program.num_tensors)
         self.edits, self.repeats = new_edits(program), repeats_of(program)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
-        """By kind of edit: played, better, better by a trial, undone."""
+        """Counts by kind of edit: played, better, better by a trial, undone."""
         self.action = search.best.action.astype(np.int64)
         self._begin()
 
