@@ -168,7 +168,7 @@ class RuntimeModel(Model):
         model.minimize(self.makespan)
 
     def _add_barrier(self, tensor: int) -> None:
-        """Adds a barrier where the tensor is sent: each op is before or after; a device's earlier work takes no
+        """Adds a barrier where the tensor is sent: each op is before or after; what a device did before is no
         longer."""
         model, sent, moment = self.model, self.sent[tensor], self.transfer[tensor]
         sides: tuple[list, list] = ([], [])
