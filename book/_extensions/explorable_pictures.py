@@ -112,9 +112,9 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
     "layouts": two_layouts, "alexnet": one_layout, "game": _game, "chips": _chips,
     "credits": _chips, "race": _race, "claims": _claims,
     "chips-ladder": _stored(
-        "mcm.fig5", "all", "improvement",
-        {"random": "random search", "rl": "the policy from scratch", "finetune": "the policy, pre-trained",
-         "greedy-careful": "careful greedy, 1 partition",
+        "mcm.fresh", "all", "improvement",
+        {"greedy-careful": "careful greedy, 1 partition", "random": "random search",
+         "rl-sample-credit": "the policy, one credit", "rl": "the policy, a credit per op",
          "optimum": "the optimum"},
         ".2f",
     ),

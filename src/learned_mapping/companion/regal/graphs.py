@@ -30,7 +30,7 @@ SYNTHETIC_OPS = {
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
 UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
-"""The data sets of the test graphs that chose nothing, and of those at growing distance."""
+"""The data sets of the held-out test graphs, and of those at growing distance."""
 
 
 def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
