@@ -35,24 +35,19 @@ def curves(
     rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
 ) -> Figure:
     """Best return so far over time or games, a panel per program, a line per method, the spread of
-    the seeds shaded; over time also the training that goes on. The bound of a program is a return
-    that no game exceeds."""
+    the seeds shaded. The bound of a program is a return that no game exceeds."""
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
-    longer = by(_of(rows, "longer"), "instance") if metric == "return" else {}
     figure, panels = charts.facets(programs, 0.6, 2.4)
     for axes, instance, shown in panels:
-        goes_on = longer.get(instance, [])
-        right = max(row["curve"]["x"][-1] for row in (*shown, *goes_on))
-        for row in (*shown, *goes_on):
-            later, look = row["metric"] == "longer", {"colour": method_colour(row["method"]), "label": row["method"]}
-            look |= {"label": f"{row['method']}, longer", "style": "-."} if later else {}
-            names = ("x", "y", "y", "y") if later else ("x", "y", "low", "high")
-            points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in names]
+        right = max(row["curve"]["x"][-1] for row in shown)
+        for row in shown:
+            look = {"colour": method_colour(row["method"]), "label": row["method"]}
+            points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in ("x", "y", "low", "high")]
             x, y, low, high = (column[points[1] > 0] for column in points)
             if not len(y):
                 continue
             charts.curve(axes, x, y, low, high, **look)
-            if row["n"] == 1 and not later:  # a rule is done within moments: its result as a level from there
+            if row["n"] == 1:  # a rule is done within moments: its result as a level from there
                 axes.plot([x[-1], right], [y[-1]] * 2, color=look["colour"], linestyle=":")
         if bounds and instance in bounds:
             axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2, label="bound")

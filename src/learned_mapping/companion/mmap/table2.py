@@ -21,7 +21,7 @@ from learned_mapping.companion.mmap.runs import (
     plan_one_round,
     plan_run,
 )
-from learned_mapping.companion.table import Record, Row, assembled, grouped, interval_row, mean_row, row, rows
+from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, interval_row, mean_row, row
 from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 
@@ -58,8 +58,6 @@ LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
-LONGER, LONGER_SECONDS = "tensor2tensor_transformer_bf16", 7200.0
-"""The large program on which one training goes on in ``full``, and its CPU seconds."""
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
@@ -260,30 +258,16 @@ def best_evolution(returns: Returns) -> dict[str, list[float]]:
     return best
 
 
-def plan_fig5(profile: str, seeds: int) -> list[Run]:
-    """The training that shows where the agent goes after the long clock, in ``full`` alone."""
-    return [plan_run("muzero", LONGER, {"seconds": LONGER_SECONDS})] if profile == "full" else []
-
-
 def assemble_fig5(profile: str, records: list[Record]) -> Record:
     """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``): the curves of
     the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`; its interval
-    is the widest that the programs' allow. Of the training that goes on there are ``longer``, its return with its
-    curve, ``longer_best_found``, and how much it has learned."""
-    table = results.load("mmap.table2", profile)
-    entries: list[Row] = []
+    is the widest that the programs' allow."""
+    table, entries = results.load("mmap.table2", profile), list[Row]()
     for entry in results.select(table, metric="return"):
         if "curve" in entry:
             plain = {key: value for key, value in entry.items() if key != "games_curve"}
             entries += [plain, {**plain, "metric": "return_by_games", "curve": entry["games_curve"]}]
     entries += learned(table)
-    for entry in records:
-        key, result = (entry["instance"], entry["method"]), entry["result"]
-        shown = return_row(*key, [entry])
-        plain = {name: cell for name, cell in shown.items() if name != "games_curve"}
-        entries.append({**plain, "metric": "longer", "seconds": result["seconds"]})
-        numbers = {f"longer_{name}": float(result[name]) for name in ("best_found", "samples", "updates")}
-        entries += rows(*key, numbers, n=1)
     leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for entry in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if entry["instance"] != "all":
@@ -291,8 +275,7 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
             leads.setdefault((size, entry["method"]), []).append((entry["value"], entry["low"], entry["high"]))
     for key, values in leads.items():
         entries.append(interval_row(*key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION))
-    numbers = counted(records)
-    return assembled(entries) | {count: table[count] + numbers[count] for count in numbers}
+    return from_part(table, entries)
 
 
 def plan_fig7(profile: str, seeds: int) -> list[Run]:
