@@ -37,7 +37,7 @@ TITLES = {
     "credits": "A credit for each operation says which way it should go; one for the whole sample does not. "
     "Operations with a bold arrow can move alone: click them.",
     "race": "Searches on the same graph of about fifty operations; of thirty races each, how far above the best known "
-    "schedule they end. The knobs change the law of one operation.",
+    "schedule they end. The knobs change the distribution of one operation.",
     "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
     "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
     "direction; grey: undecided; red: not reproduced. "

@@ -113,5 +113,5 @@ TITLES = {
     "imagined.",
     "sage-primer": "One layer of GraphSAGE: an operation and the means of its neighbours.",
     "ppo-primer": "The clip of PPO: a choice may become more or less likely, but not by much at a time.",
-    "beta-primer": "Beta laws over the numbers from 0 to 1.",
+    "beta-primer": "Beta distributions over the numbers from 0 to 1.",
 }

@@ -202,7 +202,7 @@ def _learned_vector(network: str | None) -> Run:
 
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation": (
-        "BRKGA with the laws of a graph network that imitates elites, used as validation graphs chose",
+        "BRKGA with the distributions of a graph network that imitates elites, used as validation graphs chose",
         functools.partial(lawful, imitated_law),
     ),
     "regal-imitation-local-search": (
@@ -243,7 +243,7 @@ METHODS: dict[str, Method] = {
     ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
     "constant-law": Method(
-        "BRKGA with one Beta law for all graphs, the best on training graphs",
+        "BRKGA with one Beta distribution for all graphs, the best on training graphs",
         lawful(functools.partial(_chosen_law, "constant-law")),
     ),
     "spectral-law": Method(

@@ -143,8 +143,8 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     same network's average law."""
     trained = by(records, "dataset")
     lines = (
-        ("regal", "gap", "-", "its laws"),
-        ("regal-average", "gap_average_law", "--", "its average law for every op"),
+        ("regal", "gap", "-", "its distributions"),
+        ("regal-average", "gap_average_law", "--", "their average for every op"),
         ("brkga", "gap_uniform", ":", "uniform mutants"),
     )
     panels = {title: trained[d] for d, title in DATASET_TITLES.items() if d in trained}
@@ -188,7 +188,7 @@ def effect_and_noise(result: dict[str, Any]) -> Figure:
 
 def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:
     """The graph with each op in the colour of the device that the law, of two, prefers by the mean affinities."""
-    return drawing(graph, preference(graph, law), label="device 0   —   what the law prefers   —   device 1")
+    return drawing(graph, preference(graph, law), label="device 0   —   which side it prefers   —   device 1")
 
 
 def preference(graph: ComputationGraph, law: MutantLaw) -> np.ndarray:

@@ -45,7 +45,7 @@ TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
 SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
 AGAINST = {
-    "brkga": "over uniform mutants", "regal-average": "over its average law", "regal-untrained": "over random weights",
+    "brkga": "over uniform mutants", "regal-average": "over its average", "regal-untrained": "over random weights",
 }  # fmt: skip
 """Methods that a trained network is compared with on validation graphs; its average law knows no graph."""
 
