@@ -73,7 +73,7 @@ def exhaustive(instance):
     return best
 
 
-ALONE = [(each, (phase,)) for each in OBJECTIVES for phase in PHASES[each] if not phase.steps]
+ALONE = [(name, (phase,)) for name in OBJECTIVES for phase in PHASES[name] if not phase.steps]
 ALONE.append(("memory", tuple(phase for phase in PHASES["memory"] if phase.steps)))
 """Every phase alone; those by steps together, as one finds schedules and the other the bound."""
 

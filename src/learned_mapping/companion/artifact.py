@@ -30,8 +30,8 @@ def read_table(name: str) -> dict[str, Any]:
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]
 """The function that does each task. A name here stays when its function moves."""
 TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
-    (name, each["title"], each["module"], tuple(each.get("parts", ())))
-    for name, each in read_table("artifacts.yml")["artifacts"].items()
+    (name, entry["title"], entry["module"], tuple(entry.get("parts", ())))
+    for name, entry in read_table("artifacts.yml")["artifacts"].items()
 )
 """Id, title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
 Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]

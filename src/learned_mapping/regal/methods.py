@@ -210,8 +210,8 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         functools.partial(lawful, imitated_law, then_climb),
     ),
     **{
-        name: (told, functools.partial(lawful, reinforced_law, random_search if name == "idrs" else brkga, method=name))
-        for name, (_, told) in REINFORCED.items()
+        name: (text, functools.partial(lawful, reinforced_law, random_search if name == "idrs" else brkga, method=name))
+        for name, (_, text) in REINFORCED.items()
     },
     "regal-vector": (
         "spectral-race with a network, trained by the reward, that chooses by the race and the cuts; for running time",

@@ -16,7 +16,7 @@ from learned_mapping.companion.regal.graphs import graph_names
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import file_sha256
 
-STORED = [each for each in SETS.values() if (each.path / FILE_NAME).exists()]
+STORED = [item for item in SETS.values() if (item.path / FILE_NAME).exists()]
 
 regal_graphs = builder("regal_graphs")
 

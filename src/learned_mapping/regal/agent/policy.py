@@ -173,11 +173,11 @@ def _seed(network: str | None) -> int:
 
 
 REINFORCED = {
-    "regal": ("reinforce", "BRKGA with laws learned by REINFORCE from random weights, drawn once, for mutants alone"),
-    "regal-average": ("reinforce", "the same network's average law for every op: what it has learned but of no graph"),
+    "regal": ("reinforce", "BRKGA with distributions learned by REINFORCE from random weights, drawn once for mutants"),
+    "regal-average": ("reinforce", "its average distribution for every op: what it learned apart from the graph"),
     "regal-untrained": ("", "the same network with random weights"),
     "regal-cloned": ("cloned", "regal, begun at weights that have cloned a written rule; for peak memory"),
-    "regal-cloned-average": ("cloned", "the same network's average law for every op"),
+    "regal-cloned-average": ("cloned", "the same network's average distribution for every op"),
     "regal-clone": ("clone", "the cloned rule as it is, before REINFORCE: the control of regal-cloned"),
     "regal-longer": (
         "longer", "regal after a training of ten times the length; one network, for running time of synthetic graphs"
@@ -186,7 +186,7 @@ REINFORCED = {
         "from-cut", "regal, begun at weights that have cloned the spectral cut; for running time of synthetic graphs"
     ),
     "gas": ("gas", "regal with a recurrent network, which reads the ops in order and sees no edges"),
-    "idrs": ("", "random search from the laws of regal's networks; for peak memory of regal-cloned's"),
+    "idrs": ("", "random search from the distributions of regal's networks; for peak memory of regal-cloned's"),
 }  # fmt: skip
 """Method -> how the names of its networks' files begin, and its description; ``idrs`` draws from those of REGAL, of
 either training."""

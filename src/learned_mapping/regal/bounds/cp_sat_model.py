@@ -168,8 +168,7 @@ class RuntimeModel(Model):
         model.minimize(self.makespan)
 
     def _add_barrier(self, tensor: int) -> None:
-        """Adds a barrier where the tensor is sent: each op is before or after; what a device did before is no
-        longer."""
+        """Adds that each op is before the sending of the tensor or after it; what came before takes no longer."""
         model, sent, moment = self.model, self.sent[tensor], self.transfer[tensor]
         sides: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
