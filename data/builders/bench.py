@@ -28,7 +28,7 @@ from learned_mapping.programs.program import Program
 
 from .training.command import say
 
-SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig5", "mmap.fig8")
+SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig8")
 """Artifacts with games of the agent."""
 SEARCH = "edit-search-repeats"
 SOLVED = 1e-6  # A mapping this close to its bound is not searched any further.
