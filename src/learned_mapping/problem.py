@@ -140,6 +140,14 @@ class Problem(ABC):
         return "", {}
 
 
+def warm_up(problem: Problem, method: Method) -> None:
+    """Compiles what a method needs, so that no budget pays for it; a rule and a search solve a toy for that."""
+    method.prepare()
+    toy = problem.toy()
+    if toy is not None and method.kind in (RULE, SEARCH):
+        method.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
+
+
 def solve(
     problem: Problem,
     task: Any,
@@ -185,11 +193,8 @@ def solve(
         seconds, samples = problem.seconds, problem.samples
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
-    toy = problem.toy()
     for candidate in (chosen, *map(problem.method, rules)):
-        candidate.prepare()
-        if toy is not None and candidate.kind in (RULE, SEARCH):
-            candidate.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
+        warm_up(problem, candidate)
     rng = problem.randomness(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallen = []

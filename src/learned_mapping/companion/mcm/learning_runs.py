@@ -1,7 +1,6 @@
 """Runs of paper 2's learning experiments: one method on one graph, judged by the independent validator."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from learned_mapping.mcm.methods import PROBLEM, Task
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.validate import validate, validate_on_silicon
+from learned_mapping.problem import Method, warm_up
 
 
 @lru_cache(maxsize=2)
@@ -30,19 +30,20 @@ def _budget(config: Record) -> Budget:
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on a graph of a set of `graphs.SET_NAMES`, on its number of chips, judged by the analytical model."""
     task = _task(instance, config.get("pretraining", 0))
-    return _judged(PROBLEM.method(method, config.get("network", "full")).run, task, config, seed)
+    return _judged(PROBLEM.method(method, config.get("network", "full")), task, config, seed)
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A policy with the settings of ``config``: mode, credit."""
     settings = {name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__}
     task = Task(load_graph(instance), ChipPackage(chips=chips(instance)), **settings)
-    return _judged(PROBLEM.method(method, config["network"]).run, task, config, seed)
+    return _judged(PROBLEM.method(method, config["network"]), task, config, seed)
 
 
-def _judged(run: Any, task: Task, config: Record, seed: int) -> Record:
+def _judged(method: Method, task: Task, config: Record, seed: int) -> Record:
+    warm_up(PROBLEM, method)
     budget = _budget(config)
-    partition, _ = run(task, np.random.default_rng(seed), budget)
+    partition, _ = method.run(task, np.random.default_rng(seed), budget)
     verdict = validate(task.graph, partition, task.model.package)
     return {
         "valid": verdict.valid,
@@ -64,10 +65,12 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     pretraining = config.get("pretraining", 0)
     task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)
     rng, silicon = SILICON.randomness(task, seed), task.silicon
+    naive = silicon.throughput(naive_greedy(task.model, task.arrays))
+    if method in PROBLEM.methods(config.get("network", "full")):
+        warm_up(PROBLEM, PROBLEM.method(method, config.get("network", "full")))
     budget = _budget(config)
     partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)
     verdict, ran = validate_on_silicon(partition, silicon), task.model.ran
-    naive = silicon.throughput(naive_greedy(task.model, task.arrays))
     return {
         "valid": not any("silicon" not in violation.rule for violation in verdict.violations),
         "fits": verdict.valid,
