@@ -113,7 +113,7 @@ def domains_table(graph: ComputationGraph, chips: int, decisions: Sequence[tuple
 
 KINDS = {False: "over chips", True: "of moves"}
 SCORES = ("zeroshot", "finetune")
-COLUMNS = ("policy", "samples", "updates of the copy", "as it is", "fine-tuned", "untrained", "untrained, then PPO")
+COLUMNS = ("policy", "samples", "updates of the chosen copy", "zero-shot", "fine-tuned", "untrained", "from scratch")
 
 
 def trained_policies() -> Html:
